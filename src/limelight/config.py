@@ -1,0 +1,113 @@
+"""Settings: frozen, keyword-only, checked at birth, TOML in and out, every problem in one error.
+
+class Recipe(Settings):
+    steps: int = 1000
+
+Recipe(stpes=5)  ->  ConfigError: Recipe cannot be used:
+                       - stpes: there is no such key; did you mean `steps`?
+"""
+
+import difflib
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any, Self, get_args
+
+import tomlkit
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from limelight.errors import ConfigError
+
+
+class Settings(BaseModel):
+    """Base of every config. Unknown keys are errors; an absent value is `None` and is left out of the TOML."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=False, allow_inf_nan=False)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ConfigError(f"{type(self).__name__} cannot be used:", _problems(type(self), values, error)) from None
+
+    # Without this mark pydantic would call our __init__ for nested settings too, and the first broken one would hide the others.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        try:
+            return cls(**tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{cls.__name__} cannot be read, the text is not valid TOML: {error}") from None
+
+    def to_toml(self) -> str:
+        """Complete: every value is written, also the defaults, so that the file alone reproduces the settings."""
+        return tomlkit.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        try:
+            return cls.from_toml(path.read_bytes().decode("utf-8"))
+        except FileNotFoundError:
+            raise ConfigError(f"{path} does not exist; check the name, or leave it out to use the defaults") from None
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {str(error).splitlines()[0]}", error.problems) from None
+
+    def save(self, path: Path) -> None:
+        """Whole or absent: written beside the target, then renamed."""
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self.to_toml().encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+    def changed(self, **values: Any) -> Self:
+        """A copy with some values replaced, checked like any other."""
+        return type(self)(**{**self.model_dump(exclude_unset=True), **values})
+
+
+def _problems(cls: type[Settings], values: dict[str, Any], error: ValidationError) -> list[str]:
+    """All problems as sentences: those of single keys, then those between keys, which pydantic checks only once the keys are right."""
+    found = error.errors()
+    broken = {detail["loc"][0] for detail in found if detail["loc"]}
+    if broken & values.keys():
+        try:
+            cls.model_validate({key: value for key, value in values.items() if key not in broken})
+        except ValidationError as second:
+            found += [detail for detail in second.errors() if detail["type"] == "value_error"]
+    return [sentence for detail in found for sentence in _sentences(cls, detail)]
+
+
+def _sentences(cls: type[Settings], detail: ErrorDetails) -> list[str]:
+    where = ".".join(map(str, detail["loc"]))
+    if detail["type"] == "extra_forbidden":
+        known = sorted(_settings_at(cls, detail["loc"][:-1]).model_fields)
+        near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(known)}"
+        return [f"{where}: there is no such key; {hint}"]
+    if detail["type"] == "missing":
+        return [f"{where}: a value is needed"]
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error":
+        return [f"{where}: {line}" if where else line for line in message.split("\n")]
+    return [f"{where}: {message[0].lower()}{message[1:]}, not {detail['input']!r}"]
+
+
+def _settings_at(cls: type[Settings], path: tuple[int | str, ...]) -> type[Settings]:
+    """The settings class that a path of keys leads to, so that a misspelt nested key is compared with its own neighbours."""
+    for key in path:
+        field = cls.model_fields.get(str(key))
+        if field is None:
+            continue
+        candidates = [field.annotation, *get_args(field.annotation)]
+        cls = next((c for c in candidates if isinstance(c, type) and issubclass(c, Settings)), cls)
+    return cls

@@ -1,0 +1,40 @@
+"""Every error a user can meet, with the exit code of the command that met it.
+
+An error says what went wrong, where, and what to do. The exit codes are those of sysexits.h, except usage, which
+follows the habit of command-line parsers (2).
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class LimelightError(Exception):
+    """Base of all errors meant for a person. Anything else that escapes is a fault of ours."""
+
+    exit_code: ClassVar[int] = 70
+
+
+class ConfigError(LimelightError):
+    """Settings that cannot be used. Lists every problem found, not just the first."""
+
+    exit_code = 2
+
+    def __init__(self, what: str, problems: Sequence[str] = ()) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join([what, *(f"  - {problem}" for problem in self.problems)]))
+
+
+class DataError(LimelightError):
+    """Text, ids or batches that cannot be used."""
+
+    exit_code = 65
+
+
+class LengthError(DataError):
+    """A sequence longer than the model has positions for."""
+
+
+class RuntimeChoiceError(LimelightError):
+    """A device or number format was asked for that this machine does not have."""
+
+    exit_code = 69

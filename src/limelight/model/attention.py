@@ -1,0 +1,98 @@
+"""Scaled dot-product attention, and what it may look at (section 3.2.1 and figure 2 of the paper).
+
+Masks are built here and nowhere else. True means visible.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from limelight.model.dropout import dropout
+
+Look = Callable[[str, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Visible:
+    """What a query may look at: the keys that are pieces and not padding, and with `causal` only those up to its own place.
+
+    `keys` is boolean (B, S), or None where every key is a piece. Kept apart from `causal` until it is needed, because the
+    fused kernel hides later positions by itself and a full (T, S) mask of a long sequence would cost more memory than the model.
+    """
+
+    keys: Tensor | None = None
+    causal: bool = False
+
+    @classmethod
+    def pieces(cls, ids: Tensor, pad_token: int) -> "Visible":
+        """Padding mask from ids (B, S). A row of nothing but padding still sees its first cell, so that its softmax has a sum."""
+        keys = ids != pad_token
+        keys[:, 0] = True
+        return cls(keys=keys)
+
+    def mask(self, queries: int, keys: int, device: torch.device) -> Tensor | None:
+        """Boolean, broadcastable to (B, H, T, S), or None where all is visible. The last query stands at the last key."""
+        mask = None if self.keys is None else self.keys[:, None, None, :]
+        if not self.causal or queries == 1:
+            return mask
+        look_ahead = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+        return look_ahead if mask is None else mask & look_ahead
+
+
+def unchanged(stage: str, value: Tensor) -> Tensor:
+    """The look that leaves everything as it is."""
+    return value
+
+
+def attend_in_stages(
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, visible: Visible, drop: float = 0.0, look: Look = unchanged
+) -> Tensor:
+    """Scaled dot-product attention (equation 1).
+
+        Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V,   the softmax over visible keys only
+
+    Returns (B, H, T, K). Each row of `weights` sums to 1 and is exactly 0 where a key is hidden. Every stage goes through
+    `look`, which sees it and may put another tensor in its place.
+    """
+    scores_BHTS = look("scores", q_BHTK @ k_BHSK.mT)
+    scaled_BHTS = look("scaled", scores_BHTS / math.sqrt(q_BHTK.shape[-1]))
+    mask = visible.mask(q_BHTK.shape[2], k_BHSK.shape[2], q_BHTK.device)
+    masked_BHTS = look("masked", scaled_BHTS if mask is None else scaled_BHTS.masked_fill(~mask, -torch.inf))
+    weights_BHTS = look("weights", torch.softmax(masked_BHTS, dim=-1))
+    return look("heads", dropout(weights_BHTS, drop) @ v_BHSK)
+
+
+def attend_fused(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
+    """The same equation in one kernel that never writes the (T, S) matrix down, so memory does not grow with its area."""
+    queries, keys = q_BHTK.shape[2], k_BHSK.shape[2]
+    alone = visible.causal and visible.keys is None and queries == keys
+    mask = None if alone else visible.mask(queries, keys, q_BHTK.device)
+    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask, is_causal=alone, dropout_p=drop)
+
+
+def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
+    """Attention by whichever of the two is faster here. k and v may have fewer heads G than q (grouped queries)."""
+    k_BHSK, v_BHSK = share_heads(k_BGSK, q_BHTK.shape[1]), share_heads(v_BGSK, q_BHTK.shape[1])
+    if stages_are_faster(q_BHTK, k_BHSK):
+        return attend_in_stages(q_BHTK, k_BHSK, v_BHSK, visible, drop)
+    return attend_fused(q_BHTK, k_BHSK, v_BHSK, visible, drop)
+
+
+def share_heads(x_BGSK: Tensor, num_heads: int) -> Tensor:
+    """Each of the G heads serves H / G neighbours: (B, G, S, K) -> (B, H, S, K)."""
+    groups = x_BGSK.shape[1]
+    return x_BGSK if groups == num_heads else x_BGSK.repeat_interleave(num_heads // groups, dim=1)
+
+
+# Measured by `benchmarks/attention.py`, see docs/experiments.md: below this length the CPU backward of the fused kernel costs more
+# than writing the weights down. On accelerators the fused kernel is faster at every length.
+CPU_STAGES_UP_TO = 256
+
+
+def stages_are_faster(q: Tensor, k: Tensor) -> bool:
+    """The one place that chooses between the two, by device and length."""
+    return q.device.type == "cpu" and max(q.shape[2], k.shape[2]) <= CPU_STAGES_UP_TO

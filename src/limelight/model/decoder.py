@@ -1,0 +1,59 @@
+"""The decoder (section 3.1, right half of figure 1): a stack of blocks that look at the target so far and at the memory."""
+
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from limelight.model.attention import Visible
+from limelight.model.cache import DecoderState, KeyValues, SelfCache
+from limelight.model.config import ModelConfig
+from limelight.model.grid import Grid
+from limelight.model.layers import DecoderBlock, make_norm
+from limelight.model.positions import RotaryPositions
+
+LOOK_AHEAD = Visible(
+    causal=True
+)  # a piece sees itself and what came before; padding stands after all pieces, so this hides it too
+
+
+class Decoder(nn.Module):
+    """`forward` reads a whole target at once (training); `step` reads one piece more (translating)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.rotary = RotaryPositions(config)
+        self.blocks = nn.ModuleList(DecoderBlock(config) for _ in range(config.decoder_layers))
+        self.norm = make_norm(config) if config.norm_order == "pre" else nn.Identity()
+        self.recompute = False  # True: forget each block's activations, compute them again for the gradient
+
+    def forward(self, x: Tensor, grid: Grid, memory: Tensor, source_visible: Visible, source_grid: Grid) -> Tensor:
+        rotation = self.rotary(grid.width)
+
+        def run(block: nn.Module, y: Tensor) -> Tensor:
+            looked_at = project(block, memory, source_grid)
+            output: Tensor = block(y, LOOK_AHEAD, grid, looked_at, source_visible, rotation)
+            return output
+
+        for block in self.blocks:
+            x = checkpoint(run, block, x, use_reentrant=False) if self.recompute and self.training else run(block, x)
+        return self.finish(x)
+
+    def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid) -> DecoderState:
+        memories = [project(block, memory, source_grid) for block in self.blocks]
+        return DecoderState(caches=[SelfCache() for _ in self.blocks], memories=memories, visible=source_visible)
+
+    def step(self, x_BTD: Tensor, state: DecoderState) -> Tensor:
+        """The newest positions (B, T, D), with T = 1 while searching; the state remembers the others."""
+        grid = Grid(rows=x_BTD.shape[0], width=x_BTD.shape[1])
+        rotation = self.rotary(grid.width, start=state.length)
+        for block, cache, memory in zip(self.blocks, state.caches, state.memories, strict=True):
+            x_BTD = block(x_BTD, LOOK_AHEAD, grid, memory, state.visible, rotation, cache)
+        return self.finish(x_BTD)
+
+    def finish(self, x: Tensor) -> Tensor:
+        normalized: Tensor = self.norm(x)
+        return normalized
+
+
+def project(block: nn.Module, memory: Tensor, grid: Grid) -> KeyValues:
+    assert isinstance(block, DecoderBlock)
+    return block.cross_attention.project(memory, grid)

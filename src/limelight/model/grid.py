@@ -1,0 +1,100 @@
+"""Where the positions of a batch stand: as a padded grid (B, T), or packed one after another without the padding.
+
+All of the Transformer but attention works on each position by itself, so the stream of positions may have any layout.
+Padded, it is (B, T, D), and a grid changes nothing. Packed, it is (N, D): no work is spent on padding, and N is rounded up to a
+multiple of `ROUND_TO`, so that the matrix products of different batches have the same few shapes. That matters on a CPU,
+where the first product of each new shape compiles a kernel (5 to 60 ms, see docs/experiments.md).
+
+    Grid.packed([[1, 1, 0], [1, 1, 1]])   keeps the 5 cells that hold pieces; spread and collect undo each other
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+ROUND_TO = 256
+
+
+@dataclass(frozen=True)
+class Grid:
+    """`cells`: the grid cell of each packed position (N,); `places`: the packed position of each cell (B*T,). Both None: padded.
+
+    Packed positions from `pieces` on are filler: they hold zeros and get no gradient. Cells of padding read the first of them.
+    """
+
+    rows: int
+    width: int
+    cells: Tensor | None = None
+    places: Tensor | None = None
+    pieces: int = 0
+
+    @classmethod
+    def padded(cls, ids: Tensor) -> "Grid":
+        return cls(rows=ids.shape[0], width=ids.shape[1])
+
+    @classmethod
+    def packed(cls, visible: Tensor) -> "Grid":
+        """From a boolean (B, T) on the host. Made with the batch, so that the forward pass never waits for a device to count."""
+        filled = visible.flatten().nonzero().squeeze(1)
+        pieces = len(filled)
+        filler = -(pieces + 1) % ROUND_TO + 1
+        places = torch.full((visible.numel(),), pieces)
+        places[filled] = torch.arange(pieces)
+        return cls(visible.shape[0], visible.shape[1], F.pad(filled, (0, filler)), places, pieces)
+
+    def to(self, device: torch.device) -> "Grid":
+        if self.cells is None or self.places is None:
+            return self
+        cells, places = self.cells.to(device, non_blocking=True), self.places.to(device, non_blocking=True)
+        return Grid(self.rows, self.width, cells, places, self.pieces)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """The stream as a grid (B, T, ...)."""
+        if self.cells is None or self.places is None:
+            return x
+        cells: Tensor = _Move.apply(x, self.places, self.cells, None, self.pieces)  # type: ignore[no-untyped-call]
+        return cells.view(self.rows, self.width, *x.shape[1:])
+
+    def collect(self, x: Tensor) -> Tensor:
+        """A grid (B, T, ...) as the stream."""
+        if self.cells is None or self.places is None:
+            return x
+        stream: Tensor = _Move.apply(x.flatten(0, 1), self.cells, self.places, self.pieces, None)  # type: ignore[no-untyped-call]
+        return stream
+
+    def take(self, ids: Tensor) -> Tensor:
+        """Ids (B, T) in the order of the stream."""
+        return ids if self.cells is None else ids.flatten()[self.cells]
+
+    def columns(self, device: torch.device) -> Tensor:
+        """The position of each piece in its own sentence, broadcastable to the stream."""
+        return torch.arange(self.width, device=device) if self.cells is None else self.cells % self.width
+
+    def filled(self, device: torch.device) -> Tensor | None:
+        """Boolean (N,), False for filler; None when padded."""
+        return None if self.cells is None else torch.arange(len(self.cells), device=device) < self.pieces
+
+
+class _Move(torch.autograd.Function):
+    """Rows to other places, one to one, so the gradient is the same move backwards: a read, where autograd would add row by row."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, keep: int | None, keep_back: int | None) -> Tensor:
+        ctx.save_for_backward(back)
+        ctx.keep_back = keep_back
+        return _read(x, there, keep)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (back,) = ctx.saved_tensors
+        return _read(gradients[0], back, ctx.keep_back), None, None, None, None
+
+
+def _read(x: Tensor, rows: Tensor, keep: int | None) -> Tensor:
+    out = x.index_select(0, rows)
+    if keep is not None:
+        out[keep:] = 0
+    return out

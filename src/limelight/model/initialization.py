@@ -1,0 +1,36 @@
+"""How the weights start.
+
+- Projections: normal, variance 1 / fan-in. A position of unit variance stays of unit variance through one projection. For the fused
+  q-k-v this is per projection, where Xavier's rule on the fused matrix would make each too small.
+- Projections that write into the stream (`out`, `down`), with norms before the sub-layers: divided by sqrt(writers of the stack),
+  so that the stream's variance grows by about 1 over the whole depth, not by 1 per sub-layer (Radford et al. 2019).
+  With norms after, every norm restores the scale and no division is needed.
+- Embeddings: normal, standard deviation 1/sqrt(d_model) (see embedding.py). Biases 0; norms 1.
+
+tests/model/test_initialization.py measures the stream at depth 24.
+"""
+
+import math
+
+from torch import nn
+
+from limelight.model.config import ModelConfig
+from limelight.model.embedding import Embedding
+from limelight.model.positions import Positions, RotaryPositions
+
+
+def initialize(model: nn.Module, config: ModelConfig) -> None:
+    """Fill all parameters and tables, also of a model that was made on the meta device and then given memory."""
+    writers = {"encoder": 2 * config.encoder_layers, "decoder": 3 * config.decoder_layers}
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            std = 1 / math.sqrt(module.in_features)
+            if config.norm_order == "pre" and name.endswith((".out", ".down")):
+                std /= math.sqrt(writers[name.split(".")[0]])
+            nn.init.normal_(module.weight, std=std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, Embedding):
+            nn.init.normal_(module.weight, std=1 / math.sqrt(config.d_model))
+        elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Positions | RotaryPositions):
+            module.reset_parameters()

@@ -1,0 +1,103 @@
+"""Multi-head attention (sections 3.2.2 and 3.2.3): many spotlights at once, and where the model uses them.
+
+    encoder self-attention      SelfAttention, every piece sees every piece
+    decoder self-attention      SelfAttention with a causal mask: a piece sees itself and what came before
+    encoder-decoder attention   CrossAttention, the target looks at the source
+
+Each attention is a spotlight with a dimmer: `gate` scales every head before W^O, and whoever is in `looks` sees its stages.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from limelight.model.attention import Visible, attend, attend_in_stages, share_heads
+from limelight.model.cache import KeyValues, SelfCache
+from limelight.model.config import ModelConfig
+from limelight.model.grid import Grid
+from limelight.model.positions import Rotation, rotate
+
+Spy = Callable[[str, Tensor], Tensor | None]  # sees a stage by name; returns a tensor to put in its place, or None
+
+
+class MultiHeadAttention(nn.Module):
+    """What the three attentions share.
+
+        MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
+        head_i             = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+
+    With `num_kv_heads` below `num_heads`, neighbouring heads share k and v (grouped queries, Ainslie et al. 2023).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.num_heads, self.kv_heads, self.d_head = config.num_heads, config.kv_heads, config.d_head
+        self.layout, self.drop = config.position_layout, config.attention_dropout
+        self.out = nn.Linear(self.num_heads * self.d_head, config.d_model, bias=config.bias)
+        self.looks: list[Spy] = []
+        self.gate: Tensor | None = None  # (H,) or (B, H), from 0 (dark) to 1 (as trained)
+
+    def light(self, q_BHTK: Tensor, memory: KeyValues, visible: Visible, grid: Grid) -> Tensor:
+        """Attend with every head, dim each by its gate, concatenate, project."""
+        drop = self.drop if self.training else 0.0
+        if self.looks:
+            k_BHSK, v_BHSK = (
+                self._show(name, share_heads(x, self.num_heads)) for name, x in zip("kv", memory, strict=True)
+            )
+            heads_BHTK = attend_in_stages(self._show("q", q_BHTK), k_BHSK, v_BHSK, visible, drop, self._show)
+        else:
+            heads_BHTK = attend(q_BHTK, memory.k, memory.v, visible, drop)
+        if self.gate is not None:
+            heads_BHTK = heads_BHTK * self.gate.to(heads_BHTK)[..., None, None]
+        concat_BTD = heads_BHTK.transpose(1, 2).flatten(2)
+        output: Tensor = self.out(grid.collect(concat_BTD))
+        return output
+
+    def _show(self, stage: str, value: Tensor) -> Tensor:
+        for look in self.looks:
+            instead = look(stage, value)
+            value = value if instead is None else instead
+        return value
+
+    def _split(self, x_BTD: Tensor, per_group: int) -> list[Tensor]:
+        """(B, T, G * per_group * K) -> per_group tensors (B, G, T, K): one copy, which the products after it need anyway."""
+        x_BTGPK = x_BTD.view(*x_BTD.shape[:2], self.kv_heads, per_group, self.d_head)
+        return list(x_BTGPK.permute(3, 0, 2, 1, 4).contiguous().unbind(0))
+
+
+class SelfAttention(MultiHeadAttention):
+    """q, k and v from the same stream, by one product. Rows of the weight go group by group [q ... q k v], so that a device
+    which holds a share of the rows holds whole heads."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.qkv = nn.Linear(config.d_model, (self.num_heads + 2 * self.kv_heads) * self.d_head, bias=config.bias)
+
+    def forward(
+        self, x: Tensor, visible: Visible, grid: Grid, rotation: Rotation | None = None, cache: SelfCache | None = None
+    ) -> Tensor:
+        """x is the stream of `grid`. With a cache, x holds the newest positions and what came before is remembered."""
+        *queries, k_BGTK, v_BGTK = self._split(grid.spread(self.qkv(x)), self.num_heads // self.kv_heads + 2)
+        q_BHTK = queries[0] if len(queries) == 1 else torch.stack(queries, dim=2).flatten(1, 2)
+        if rotation is not None:
+            q_BHTK, k_BGTK = (rotate(y, rotation, self.layout) for y in (q_BHTK, k_BGTK))
+        memory = KeyValues(k_BGTK, v_BGTK) if cache is None else cache.extend(k_BGTK, v_BGTK)
+        return self.light(q_BHTK, memory, visible, grid)
+
+
+class CrossAttention(MultiHeadAttention):
+    """q from the target, k and v from the encoder's output, which is projected once for a whole translation."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config)
+        self.q = nn.Linear(config.d_model, self.num_heads * self.d_head, bias=config.bias)
+        self.kv = nn.Linear(config.d_model, 2 * self.kv_heads * self.d_head, bias=config.bias)
+
+    def project(self, memory: Tensor, grid: Grid) -> KeyValues:
+        return KeyValues(*self._split(grid.spread(self.kv(memory)), 2))
+
+    def forward(self, x: Tensor, memory: KeyValues, visible: Visible, grid: Grid) -> Tensor:
+        q_BTD = grid.spread(self.q(x))
+        q_BHTK = q_BTD.view(*q_BTD.shape[:2], self.num_heads, self.d_head).transpose(1, 2)
+        return self.light(q_BHTK, memory, visible, grid)

@@ -1,0 +1,46 @@
+"""The rules of the house that are about files and words."""
+
+import ast
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from house_rules import ROOT, offences, tracked
+
+SOURCES = sorted((ROOT / "src" / "limelight").rglob("*.py"))
+
+
+def test_tracked_files_keep_the_rules() -> None:
+    found = [offence for path in tracked() for offence in offences(path, (ROOT / path).read_bytes())]
+    assert not found, "\n".join(found)
+
+
+def test_planted_offences_are_caught() -> None:
+    assert offences(Path("a.txt"), b"no newline")
+    assert offences(Path("a.bin"), b"\0" * 500_001)
+    assert offences(Path("src/limelight/model/attention.py"), b"x\n" * 251)
+    assert offences(Path("src/limelight/text/utils.py"), b"x\n")
+    assert offences(Path("n.ipynb"), b'{"cells": [{"outputs": [1]}]}\n')
+    assert not offences(Path("a.txt"), b"fine\n")
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = [
+        f"{path.name}:{node.lineno} {node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.end_lineno is not None and node.end_lineno - node.lineno >= 60
+    ]
+    assert not long
+
+
+def test_package_inits_hold_no_imports() -> None:
+    inits = [path for path in SOURCES if path.name == "__init__.py" and path.parent.name != "limelight"]
+    assert inits
+    for path in inits:
+        body = ast.parse(path.read_text("utf-8")).body
+        assert len(body) == 1 and isinstance(body[0], ast.Expr), path
+
+
+def test_every_file_says_what_it_is_in_its_docstring() -> None:
+    assert not [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]

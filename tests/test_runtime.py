@@ -1,0 +1,77 @@
+"""Device, dtype, threads, seed and memory: chosen when asked, with a reason."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from limelight import runtime
+from limelight.errors import ConfigError, DataError, LengthError, LimelightError, RuntimeChoiceError
+
+
+def test_the_choice_says_why() -> None:
+    chosen = runtime.choose_device()
+    assert chosen.why
+    assert str(chosen.value) in str(chosen)
+
+
+def test_what_was_asked_for_is_given() -> None:
+    assert runtime.choose_device("cpu") == runtime.Choice(torch.device("cpu"), "asked for")
+    assert runtime.choose_dtype(torch.device("cpu"), "float64").value is torch.float64
+
+
+@pytest.mark.skipif(torch.accelerator.is_available(), reason="this machine has an accelerator")
+def test_a_device_that_is_not_there_is_refused_with_a_way_out() -> None:
+    with pytest.raises(RuntimeChoiceError, match="try cpu"):
+        runtime.choose_device("cuda")
+
+
+def test_names_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(RuntimeChoiceError, match="try cpu"):
+        runtime.choose_device("gpu please")
+    with pytest.raises(RuntimeChoiceError, match="bfloat16"):
+        runtime.choose_dtype(torch.device("cpu"), "float8")
+    with pytest.raises(RuntimeChoiceError, match="1 or more"):
+        runtime.choose_threads(0)
+
+
+def test_threads_are_set_and_follow_the_cores_this_process_may_use() -> None:
+    code = (
+        "import os, torch; from limelight import runtime\n"
+        "os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1])\n"
+        "chosen = runtime.choose_threads()\n"
+        "assert chosen.value == 1 == torch.get_num_threads(), chosen"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_seed_repeats_what_follows() -> None:
+    seed = runtime.plant_seed().value
+    first = torch.rand(3)
+    assert runtime.plant_seed(seed).why == "asked for"
+    assert torch.equal(torch.rand(3), first)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
+def test_freed_memory_stays_with_the_process() -> None:
+    """With the setting, a large block taken again costs far fewer page faults than without."""
+
+    def faults(setting: str) -> int:
+        code = (
+            "import resource, torch; from limelight import runtime\n"
+            f"{setting}\n"
+            "for _ in range(30): torch.ones(10_000_000)\n"
+            "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+            "for _ in range(10): torch.ones(10_000_000)\n"
+            "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+        return int(done.stdout)
+
+    assert faults("assert runtime.keep_freed_memory().value") < faults("pass") / 10
+
+
+def test_exit_codes_are_the_published_ones() -> None:
+    codes = {LimelightError: 70, ConfigError: 2, DataError: 65, LengthError: 65, RuntimeChoiceError: 69}
+    assert {error: error.exit_code for error in codes} == codes
