@@ -10,9 +10,8 @@ from limelight.model.grid import Grid
 from limelight.model.layers import DecoderBlock, make_norm
 from limelight.model.positions import RotaryPositions
 
-LOOK_AHEAD = Visible(
-    causal=True
-)  # a piece sees itself and what came before; padding stands after all pieces, so this hides it too
+# A piece sees itself and what came before. Padding stands after all pieces, so this hides it too.
+LOOK_AHEAD = Visible(causal=True)
 
 
 class Decoder(nn.Module):

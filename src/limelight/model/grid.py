@@ -22,7 +22,8 @@ ROUND_TO = 256
 class Grid:
     """`cells`: the grid cell of each packed position (N,); `places`: the packed position of each cell (B*T,). Both None: padded.
 
-    Packed positions from `pieces` on are filler: they hold zeros and get no gradient. Cells of padding read the first of them.
+    Packed positions from `pieces` on are filler. Nobody reads them but cells of padding, and a loss must not count them: their
+    gradient is taken to be zero.
     """
 
     rows: int
@@ -55,14 +56,14 @@ class Grid:
         """The stream as a grid (B, T, ...)."""
         if self.cells is None or self.places is None:
             return x
-        cells: Tensor = _Move.apply(x, self.places, self.cells, None, self.pieces)  # type: ignore[no-untyped-call]
+        cells: Tensor = _Move.apply(x, self.places, self.cells, self.pieces)  # type: ignore[no-untyped-call]
         return cells.view(self.rows, self.width, *x.shape[1:])
 
     def collect(self, x: Tensor) -> Tensor:
         """A grid (B, T, ...) as the stream."""
         if self.cells is None or self.places is None:
             return x
-        stream: Tensor = _Move.apply(x.flatten(0, 1), self.cells, self.places, self.pieces, None)  # type: ignore[no-untyped-call]
+        stream: Tensor = _Move.apply(x.flatten(0, 1), self.cells, self.places, None)  # type: ignore[no-untyped-call]
         return stream
 
     def take(self, ids: Tensor) -> Tensor:
@@ -82,19 +83,15 @@ class _Move(torch.autograd.Function):
     """Rows to other places, one to one, so the gradient is the same move backwards: a read, where autograd would add row by row."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, keep: int | None, keep_back: int | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, there: Tensor, back: Tensor, pieces: int | None) -> Tensor:
         ctx.save_for_backward(back)
-        ctx.keep_back = keep_back
-        return _read(x, there, keep)
+        ctx.pieces = pieces
+        return x.index_select(0, there)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         (back,) = ctx.saved_tensors
-        return _read(gradients[0], back, ctx.keep_back), None, None, None, None
-
-
-def _read(x: Tensor, rows: Tensor, keep: int | None) -> Tensor:
-    out = x.index_select(0, rows)
-    if keep is not None:
-        out[keep:] = 0
-    return out
+        moved = gradients[0].index_select(0, back)
+        if ctx.pieces is not None:
+            moved[ctx.pieces :] = 0
+        return moved, None, None, None

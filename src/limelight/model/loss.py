@@ -43,12 +43,16 @@ def smoothed_loss(
 
     x (N, D), weight (V, D), target (N,), counted (N,) boolean: which rows take part. With s = 0 it is the negative log-likelihood.
     """
-    if torch.is_autocast_enabled(x.device.type):
-        dtype = torch.get_autocast_dtype(x.device.type)
-        x, weight = x.to(dtype), weight.to(dtype)
+    device = x.device.type
+    if torch.is_autocast_enabled(
+        device
+    ):  # cast once; inside, autocast would give softmax and products different dtypes
+        x, weight = x.to(torch.get_autocast_dtype(device)), weight.to(torch.get_autocast_dtype(device))
+        with torch.autocast(device, enabled=False):
+            return smoothed_loss(x, weight, bias, target, counted, smoothing, chunk)
     if bias is not None:  # one more input that is always 1, so that the products below need no second form
         x, weight = F.pad(x, (0, 1), value=1.0), torch.cat([weight, bias.to(weight.dtype)[:, None]], dim=1)
-    rows = chunk or rows_at_once(weight.shape[0], x.device.type)
+    rows = chunk or rows_at_once(weight.shape[0], device)
     total, nll = _SmoothedLoss.apply(x, weight, target, counted, smoothing, rows, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
     return Loss(total=total, nll=nll.detach(), pieces=counted.sum())
 
@@ -85,16 +89,17 @@ class _SmoothedLoss(torch.autograd.Function):
         for start in range(0, len(x_ND), chunk):
             part = slice(start, start + chunk)
             x, y = x_ND[part], target_N[part]
-            at = torch.arange(len(y), device=y.device) * w_VD.shape[0] + y  # where the target stands in the flat logits
+            rows = torch.arange(len(y), device=y.device)
             z_NV = x @ w_VD.mT
             p_NV = torch.softmax(z_NV, dim=1)
-            p_target, z_target = p_NV.view(-1)[at], z_NV.view(-1)[at].to(exact)
-            log_p = p_target.to(exact).clamp_min(torch.finfo(torch.float32).tiny).log()
+            z_target = z_NV[rows, y].to(exact)
+            # log p(target) by way of the likeliest piece, whose probability never underflows.
+            log_p = z_target - z_NV.amax(1).to(exact) + p_NV.amax(1).to(exact).log()
             smooth = s * (z_target - (x @ mean_D).to(exact))
             total += ((smooth - log_p) * counted_N[part]).sum()
             nll -= (log_p * counted_N[part]).sum()
             if dx_ND is not None and dw_VD is not None:
-                p_NV.view(-1)[at] = p_target - (1 - s)
+                p_NV[rows, y] -= 1 - s
                 torch.mm(p_NV, w_VD, out=dx_ND[part])
                 dw_VD += p_NV.mT @ (x * counted_N1[part])
         if dx_ND is not None and dw_VD is not None:

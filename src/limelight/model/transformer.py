@@ -57,9 +57,9 @@ class Batch:
     @classmethod
     def packed(cls, source: Tensor, target_in: Tensor, target_out: Tensor, pad_token: int) -> "Batch":
         """From ids on the host; move it to a device with `to`."""
-        return cls(
-            source, target_in, target_out, Grid.packed(source != pad_token), Grid.packed(target_out != pad_token)
-        )
+        seen = Visible.pieces(source, pad_token).keys
+        assert seen is not None
+        return cls(source, target_in, target_out, Grid.packed(seen), Grid.packed(target_out != pad_token))
 
     def to(self, device: torch.device) -> "Batch":
         source, target_in, target_out = (

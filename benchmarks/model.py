@@ -1,0 +1,154 @@
+"""How fast the model trains, against torch.nn.Transformer and against the matrix products alone.
+
+    python benchmarks/model.py --size small --size base --rounds 3 --steps 10
+    python benchmarks/model.py --lengths
+
+Ratios are what counts: machines differ, and on a shared one the same code moves by half. Everything is interleaved in one run.
+"""
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).parent))
+import yardstick
+from limelight import runtime
+from limelight.model import attention
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Batch, Transformer
+from limelight.training.masters import MasterWeights
+
+LENGTHS = (512, 2048, 8192)
+
+
+class LimelightStep:
+    """One training step as a run does it: packed batch, bfloat16 weights with float32 masters, clipping, fused AdamW."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        torch.manual_seed(0)
+        self.model = Transformer(config).train()
+        self.masters = MasterWeights(self.model)
+        self.optimizer = torch.optim.AdamW(self.masters.parameters(), lr=3e-4, fused=True)
+
+    def __call__(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> None:
+        batch = Batch.packed(source, target_in, target_out, self.model.config.pad_token)
+        self.model.loss(batch, smoothing=0.1).mean.backward()
+        self.masters.take_gradients()
+        nn.utils.clip_grad_norm_(self.masters.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.masters.publish()
+
+
+class AutocastStep:
+    """The same with float32 weights under bf16 autocast: what a GPU run does."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        torch.manual_seed(0)
+        self.model = Transformer(config).train()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4, fused=True)
+
+    def __call__(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> None:
+        batch = Batch.packed(source, target_in, target_out, self.model.config.pad_token)
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = self.model.loss(batch, smoothing=0.1).mean
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+def contestants(size: str, every: bool) -> dict[str, object]:
+    config = ModelConfig.preset(size, yardstick.VOCAB)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nn.Transformer warns about its own nested tensors
+        steps: dict[str, object] = {"nn.Transformer fp32": yardstick.StockStep(size, bf16=False)}
+        if every:
+            steps["nn.Transformer bf16 autocast"] = yardstick.StockStep(size, bf16=True)
+    steps["Limelight"] = LimelightStep(config)
+    if every:
+        # torch.nn.Transformer also drops attention weights and inner activations, which the paper does not.
+        steps["Limelight, dropout everywhere"] = LimelightStep(
+            config.changed(attention_dropout=0.1, activation_dropout=0.1)
+        )
+        steps["Limelight, bf16 autocast"] = AutocastStep(config)
+    return steps
+
+
+def measure(size: str, rounds: int, per_round: int, every: bool = True) -> dict[str, list[float]]:
+    return yardstick.speeds(contestants(size, every), size, yardstick.real_batches(), rounds, per_round)  # type: ignore[arg-type]
+
+
+def ratio(found: dict[str, list[float]], name: str, other: str) -> list[float]:
+    """Round by round, so that a slow minute of the machine counts for both."""
+    return [a / b for a, b in zip(found[name], found[other], strict=True)]
+
+
+def one_length(length: int, path: str, pieces: int = 8192) -> tuple[float, float]:
+    """Seconds per step and peak megabytes of one layer each as wide as `small`, always the same number of pieces."""
+    attention.CPU_STAGES_UP_TO = 10**9 if path == "stages" else 0
+    config = ModelConfig.preset("small", yardstick.VOCAB, encoder_layers=1, decoder_layers=1, max_length=max(LENGTHS))
+    step = LimelightStep(config)
+    ids = torch.randint(4, yardstick.VOCAB, (pieces // length, length))
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        step(ids, ids, ids)
+        times.append(time.perf_counter() - start)
+    return min(times), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure_lengths(path: str, lengths: tuple[int, ...] = LENGTHS) -> dict[int, tuple[float, float]]:
+    """A process for each, so that the peak memory of one is not that of another."""
+    found = {}
+    for length in lengths:
+        call = [sys.executable, __file__, "--one-length", str(length), "--path", path]
+        seconds, megabytes = subprocess.run(call, check=True, capture_output=True, text=True).stdout.split()
+        found[length] = (float(seconds), float(megabytes))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", action="append", choices=yardstick.SIZES, default=[])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10, help="batches per round")
+    parser.add_argument(
+        "--lengths", action="store_true", help="step time and peak memory at 512, 2,048 and 8,192 pieces"
+    )
+    parser.add_argument("--one-length", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--path", choices=("fused", "stages"), default="fused", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    runtime.choose_threads()
+    runtime.keep_freed_memory()
+    if args.one_length:
+        print(*one_length(args.one_length, args.path))
+        return
+    for size in args.size or ([] if args.lengths else ["small", "base"]):
+        found = measure(size, args.rounds, args.steps)
+        print(
+            f"{size}: target pieces per second, median of {args.rounds} rounds (range), times stock fp32, of the bf16 limit"
+        )
+        for name, values in found.items():
+            times, share = ratio(found, name, "nn.Transformer fp32"), ratio(found, name, "limit")
+            print(
+                f"  {name:30s} {statistics.median(values):7.0f} ({min(values):.0f}-{max(values):.0f})"
+                f"  {statistics.median(times):5.2f} ({min(times):.2f}-{max(times):.2f})"
+                f"  {statistics.median(share):.3f} ({min(share):.3f}-{max(share):.3f})"
+            )
+    if args.lengths:
+        for path in ("fused", "stages"):
+            for length, (seconds, megabytes) in measure_lengths(path).items():
+                print(f"{path:7s} {length:5d} pieces  {seconds:6.2f} s per step  {megabytes:6.0f} MB peak")
+
+
+if __name__ == "__main__":
+    main()
