@@ -26,7 +26,7 @@ test-all:
 	$(BIN)/pytest -q -m 'not gpu and not network'
 
 demo:
-	$(BIN)/python benchmarks/digits.py --task reverse
+	$(BIN)/python examples/digits.py reverse
 
 claim-%:
 	@$(BIN)/python claims/$*.py $(if $(FULL),--full)
