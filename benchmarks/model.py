@@ -94,7 +94,7 @@ def ratio(found: dict[str, list[float]], name: str, other: str) -> list[float]:
 
 def one_length(length: int, path: str, pieces: int = 8192) -> tuple[float, float]:
     """Seconds per step and peak megabytes of one layer each as wide as `small`, always the same number of pieces."""
-    attention.CPU_STAGES_UP_TO = 10**9 if path == "stages" else 0
+    attention.CPU_STAGES_UP_TO = dict.fromkeys(attention.CPU_STAGES_UP_TO, 10**9 if path == "stages" else 0)
     config = ModelConfig.preset("small", yardstick.VOCAB, encoder_layers=1, decoder_layers=1, max_length=max(LENGTHS))
     step = LimelightStep(config)
     ids = torch.randint(4, yardstick.VOCAB, (pieces // length, length))

@@ -5,7 +5,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "paper.md"
-LINK = re.compile(r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]\(\.\./src/limelight/model/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`")
+LINK = re.compile(
+    r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]\(\.\./src/limelight/model/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
+)
 
 
 def lines_with(file: str, code: str) -> list[int]:

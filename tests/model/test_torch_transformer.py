@@ -8,12 +8,12 @@ import random
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import oracle
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+import oracle
 from limelight.model import attention
 from limelight.model.attention import Visible
 from limelight.model.config import ModelConfig

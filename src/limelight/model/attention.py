@@ -88,11 +88,14 @@ def share_heads(x_BGSK: Tensor, num_heads: int) -> Tensor:
     return x_BGSK if groups == num_heads else x_BGSK.repeat_interleave(num_heads // groups, dim=1)
 
 
-# Measured by `benchmarks/attention.py`, see docs/experiments.md: below this length the CPU backward of the fused kernel costs more
-# than writing the weights down. On accelerators the fused kernel is faster at every length.
-CPU_STAGES_UP_TO = 256
+# Longest sequence for which the stages beat the fused kernel on a CPU, measured by `benchmarks/attention.py`: the kernel's
+# backward in bfloat16 is slow. On accelerators the fused kernel is taken at every length.
+CPU_STAGES_UP_TO = {"train, bfloat16": 512, "train, float32": 128, "translate": 32}
 
 
 def stages_are_faster(q: Tensor, k: Tensor) -> bool:
-    """The one place that chooses between the two, by device and length."""
-    return q.device.type == "cpu" and max(q.shape[2], k.shape[2]) <= CPU_STAGES_UP_TO
+    """The one place that chooses between the two: by device, length, number format, and whether a gradient is wanted."""
+    if q.device.type != "cpu":
+        return False
+    job = "translate" if not q.requires_grad else "train, bfloat16" if q.dtype == torch.bfloat16 else "train, float32"
+    return max(q.shape[2], k.shape[2]) <= CPU_STAGES_UP_TO[job]

@@ -1,7 +1,7 @@
 """Dropout (section 5.4), with masks that a CPU draws fast.
 
-torch draws a CPU dropout mask one number at a time, a quarter of a training step at the size `small`. Here one 64-bit draw
-makes eight masks, so on the CPU the rate is rounded to 1/256 and the scale follows the rounded rate: the mean stays exact.
+torch draws a CPU dropout mask one number at a time, a quarter of a training step at the size `small`. Here one 64-bit draw makes
+eight masks, so on the CPU the rate is rounded to 1/256, at most 255/256, and the scale follows the rounded rate.
 Draws come from torch's global generator, as with torch's own dropout, so that activation checkpointing can repeat them.
 """
 
@@ -30,7 +30,7 @@ def add_dropout(x: Tensor, y: Tensor, rate: float) -> Tensor:
 
 def keep_mask(x: Tensor, rate: float) -> Tensor:
     """A tensor like x of 0 (dropped) and 1 / (1 - rate) (kept), with the rate rounded to 1/256."""
-    dropped = round(rate * 256)
+    dropped = min(round(rate * 256), 255)
     draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     random_bytes = draws.view(torch.uint8)[: x.numel()].view(x.shape)
     # Numbers up to 256 are exact in bfloat16. Comparing in x's own dtype is vectorized; through bool it takes eight times as long.

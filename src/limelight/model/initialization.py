@@ -5,7 +5,8 @@
 - Projections that write into the stream (`out`, `down`), with norms before the sub-layers: divided by sqrt(writers of the stack),
   so that the stream's variance grows by about 1 over the whole depth, not by 1 per sub-layer (Radford et al. 2019).
   With norms after, every norm restores the scale and no division is needed.
-- Embeddings: normal, standard deviation 1/sqrt(d_model) (see embedding.py). Biases 0; norms 1.
+- Embeddings: normal, standard deviation 1/sqrt(d_model) (see embedding.py). Learned positions: level with the sinusoids, sqrt(1/2), where
+  embeddings are scaled, else with the embeddings. Biases 0; norms 1.
 
 tests/model/test_initialization.py measures the stream at depth 24.
 """
@@ -32,5 +33,7 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, Embedding):
             nn.init.normal_(module.weight, std=1 / math.sqrt(config.d_model))
+        elif name == "" and isinstance(getattr(module, "output_bias", None), nn.Parameter):
+            nn.init.zeros_(module.output_bias)
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Positions | RotaryPositions):
             module.reset_parameters()
