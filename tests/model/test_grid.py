@@ -1,7 +1,9 @@
 """Padded and packed layouts of a batch."""
 
+import pytest
 import torch
 
+from limelight.errors import LengthError
 from limelight.model.config import ModelConfig
 from limelight.model.grid import ROUND_TO, Grid
 from limelight.model.transformer import Batch, Transformer
@@ -60,3 +62,19 @@ def test_an_empty_source_depends_on_no_other_row() -> None:
         losses.append(model.loss(Batch.packed(source, target_in, target_out, 0)).total.item())
         losses.append(model.loss(Batch.padded(source, target_in, target_out)).total.item())
     assert max(losses) - min(losses) < 1e-5
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_the_columns_added_to_a_narrow_batch_do_not_count_as_length(positions: str) -> None:
+    shape = {"vocab_size": 11, "d_model": 12, "d_ff": 10, "num_heads": 3, "encoder_layers": 1, "decoder_layers": 1}
+    model = Transformer(ModelConfig(**shape, positions=positions, max_length=5)).eval()
+    ids = torch.randint(4, 11, (2, 6))
+    fits, too_long = ids[:, :5], ids
+    packed = model.loss(Batch.packed(fits, fits, fits, 0)).total
+    torch.testing.assert_close(packed, model.loss(Batch.padded(fits, fits, fits)).total)
+    for make in (
+        lambda: Batch.packed(too_long, too_long, too_long, 0),
+        lambda: Batch.padded(too_long, too_long, too_long),
+    ):
+        with pytest.raises(LengthError, match="6 pieces"):
+            model.loss(make())

@@ -53,9 +53,10 @@ def test_held_out_strings_are_new_and_different():
 @pytest.mark.parametrize(("task", "answer"), [("copy", [6, 4, 9]), ("reverse", [9, 4, 6]), ("sort", [4, 6, 9])])
 def test_a_batch_holds_the_task(task: str, answer: list[int]):
     batch = make_batch([[6, 4, 9], [5]], task)
-    assert batch.source.tolist() == [[6, 4, 9, END], [5, END, 0, 0]]
-    assert batch.target_in.tolist() == [[2, *answer], [2, 5, 0, 0]]
-    assert batch.target_out.tolist() == [[*answer, END], [5, END, 0, 0]]
+    assert not any(ids[:, 4:].any() for ids in (batch.source, batch.target_in, batch.target_out))
+    assert batch.source[:, :4].tolist() == [[6, 4, 9, END], [5, END, 0, 0]]
+    assert batch.target_in[:, :4].tolist() == [[2, *answer], [2, 5, 0, 0]]
+    assert batch.target_out[:, :4].tolist() == [[*answer, END], [5, END, 0, 0]]
 
 
 def test_greedy_follows_the_most_probable_piece_of_the_whole_model():

@@ -62,7 +62,9 @@ def attend_in_stages(
     scaled_BHTS = look("scaled", scores_BHTS / math.sqrt(q_BHTK.shape[-1]))
     mask = visible.mask(q_BHTK.shape[2], k_BHSK.shape[2], q_BHTK.device)
     masked_BHTS = look("masked", scaled_BHTS if mask is None else scaled_BHTS.masked_fill(~mask, -torch.inf))
-    weights_BHTS = look("weights", torch.softmax(masked_BHTS, dim=-1))
+    # In float32 also for a bfloat16 stream: more exact, and on a CPU three times as fast, since torch vectorizes only that.
+    softmax_BHTS = torch.softmax(masked_BHTS, dim=-1, dtype=torch.promote_types(masked_BHTS.dtype, torch.float32))
+    weights_BHTS = look("weights", softmax_BHTS.to(v_BHSK.dtype))
     return look("heads", dropout(weights_BHTS, drop) @ v_BHSK)
 
 

@@ -42,7 +42,7 @@ class Decoder(nn.Module):
 
     def step(self, x_BTD: Tensor, state: DecoderState) -> Tensor:
         """The newest positions (B, T, D), with T = 1 while searching; the state remembers the others."""
-        grid = Grid(rows=x_BTD.shape[0], width=x_BTD.shape[1])
+        grid = Grid.padded(x_BTD[..., 0])
         rotation = self.rotary(grid.width, start=state.length)
         for block, cache, memory in zip(self.blocks, state.caches, state.memories, strict=True):
             x_BTD = block(x_BTD, LOOK_AHEAD, grid, memory, state.visible, rotation, cache)

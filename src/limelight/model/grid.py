@@ -8,7 +8,7 @@ where the first product of each new shape compiles a kernel (5 to 60 ms, see doc
     Grid.packed([[1, 1, 0], [1, 1, 1]])   keeps the 5 cells that hold pieces; spread and collect undo each other
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROUND_TO = 256
+NARROWEST = (
+    16  # columns of a packed batch; a CPU takes longer for a softmax over fewer numbers, since that is not vectorized
+)
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,14 @@ class Grid:
 
     rows: int
     width: int
+    longest: int  # pieces of the longest row; what is wider is padding
     cells: Tensor | None = None
     places: Tensor | None = None
     pieces: int = 0
 
     @classmethod
     def padded(cls, ids: Tensor) -> "Grid":
-        return cls(rows=ids.shape[0], width=ids.shape[1])
+        return cls(rows=ids.shape[0], width=ids.shape[1], longest=ids.shape[1])
 
     @classmethod
     def packed(cls, visible: Tensor) -> "Grid":
@@ -44,13 +48,14 @@ class Grid:
         filler = -(pieces + 1) % ROUND_TO + 1
         places = torch.full((visible.numel(),), pieces)
         places[filled] = torch.arange(pieces)
-        return cls(visible.shape[0], visible.shape[1], F.pad(filled, (0, filler)), places, pieces)
+        longest = int(visible.any(dim=0).nonzero().amax()) + 1 if pieces else 0
+        return cls(visible.shape[0], visible.shape[1], longest, F.pad(filled, (0, filler)), places, pieces)
 
     def to(self, device: torch.device) -> "Grid":
         if self.cells is None or self.places is None:
             return self
         cells, places = self.cells.to(device, non_blocking=True), self.places.to(device, non_blocking=True)
-        return Grid(self.rows, self.width, cells, places, self.pieces)
+        return replace(self, cells=cells, places=places)
 
     def spread(self, x: Tensor) -> Tensor:
         """The stream as a grid (B, T, ...)."""

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from limelight.errors import LengthError
 from limelight.model.config import ModelConfig
+from limelight.model.grid import NARROWEST
 
 Rotation = tuple[Tensor, Tensor]  # cosines and sines, (positions, K) each
 
@@ -73,15 +74,16 @@ class RotaryPositions(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
+        self.rows = max(config.max_length, NARROWEST)
         if config.positions == "rotary":
             for name in ("cosines", "sines"):
-                self.register_buffer(name, torch.empty(config.max_length, config.d_head), persistent=False)
+                self.register_buffer(name, torch.empty(self.rows, config.d_head), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         c = self.config
         if c.positions == "rotary" and not self.cosines.is_meta:
-            angle = angles(c.max_length, c.d_head, c.position_layout, c.position_offset)
+            angle = angles(self.rows, c.d_head, c.position_layout, c.position_offset)
             angle = (
                 angle.repeat_interleave(2, 1) if c.position_layout == "interleaved" else torch.cat([angle, angle], 1)
             )

@@ -20,7 +20,7 @@ from limelight.model.config import ModelConfig
 from limelight.model.decoder import Decoder
 from limelight.model.embedding import Embedding
 from limelight.model.encoder import Encoder
-from limelight.model.grid import Grid
+from limelight.model.grid import NARROWEST, Grid
 from limelight.model.initialization import initialize
 from limelight.model.loss import Loss, smoothed_loss
 from limelight.model.multi_head import MultiHeadAttention
@@ -56,7 +56,9 @@ class Batch:
 
     @classmethod
     def packed(cls, source: Tensor, target_in: Tensor, target_out: Tensor, pad_token: int) -> "Batch":
-        """From ids on the host; move it to a device with `to`."""
+        """From ids on the host; move it to a device with `to`. At least `NARROWEST` columns, the rest hidden like other padding."""
+        wide = [F.pad(x, (0, max(0, NARROWEST - x.shape[1])), value=pad_token) for x in (source, target_in, target_out)]
+        source, target_in, target_out = wide
         seen = Visible.pieces(source, pad_token).keys
         assert seen is not None
         return cls(source, target_in, target_out, Grid.packed(seen), Grid.packed(target_out != pad_token))
@@ -92,8 +94,8 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, grid: Grid | None = None) -> Tensor:
         """Source ids (B, S) -> memory, the stream of `grid` (B, S, D)."""
-        check_length(source.shape[1], self.config)
         grid = grid or Grid.padded(source)
+        check_length(grid.longest, self.config)
         embedding = self.source_embedding or self.target_embedding
         x = embedding(grid.take(source), self.source_positions, grid.columns(source.device))
         memory: Tensor = self.encoder(x, self._visible(source), grid)
@@ -102,7 +104,7 @@ class Transformer(nn.Module):
     def decode(self, batch: Batch, memory: Tensor) -> Tensor:
         """What the decoder makes of each target position, as the stream of the batch's target grid (B, T, D)."""
         grid = batch.target_grid
-        check_length(grid.width, self.config)
+        check_length(grid.longest, self.config)
         x = self.target_embedding(grid.take(batch.target_in), self.target_positions, grid.columns(memory.device))
         decoded: Tensor = self.decoder(x, grid, memory, self._visible(batch.source), batch.source_grid)
         return decoded
