@@ -5,9 +5,12 @@ Nothing of Limelight is used here. Ids are drawn at random, since speed does not
 
 import json
 import math
+import multiprocessing
 import random
 import time
+import warnings
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
@@ -16,11 +19,13 @@ from torch import Tensor, nn
 
 PAD, START, END = 0, 2, 3
 VOCAB = 8000
+WARM_UP = 16  # batches: optimizer state, and in bf16 the kernels that oneDNN compiles for each shape; float32 has no such kernels
 SIZES = {
     "small": {"d": 256, "heads": 4, "ff": 1024, "layers": 3},
     "base": {"d": 512, "heads": 8, "ff": 2048, "layers": 6},
 }
 Tensors = tuple[Tensor, Tensor, Tensor]  # source, target_in, target_out
+Step = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def real_batches(budget: int = 4096, seed: int = 0) -> list[Tensors]:
@@ -85,7 +90,9 @@ class StockStep:
 
     def __init__(self, size: str, bf16: bool) -> None:
         torch.manual_seed(0)
-        self.model = StockTransformer(**SIZES[size]).train()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nn.Transformer warns about its own nested tensors
+            self.model = StockTransformer(**SIZES[size]).train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4, fused=True)
         self.bf16 = bf16
 
@@ -130,25 +137,52 @@ def gemm_seconds(
     return total
 
 
-def speeds(
-    steps: dict[str, Callable[[Tensor, Tensor, Tensor], None]],
-    size: str,
-    batches: list[Tensors],
-    rounds: int,
-    per_round: int,
-) -> dict[str, list[float]]:
-    """{name: step} -> {name: [target pieces per second, one per round]}, and the bf16 limit, all interleaved batch by batch."""
-    for step in steps.values():
-        for batch in batches[:8]:  # optimizer state, and the kernels of the usual shapes
-            step(*batch)
-    seconds = {name: [0.0] * rounds for name in [*steps, "limit"]}
+class Contestant:
+    """A training step in a process of its own, so that one's memory settings do not help or hurt another. Idle while others run."""
+
+    def __init__(self, make: Callable[[], Step], warm_up: int) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("spawn")
+        self.process = context.Process(target=_serve, args=(make, warm_up, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def seconds(self, batch: int) -> float:
+        self.pipe.send(batch)
+        return float(self.pipe.recv())
+
+    def stop(self) -> None:
+        self.pipe.send(None)
+        self.process.join(timeout=10)
+
+
+def _serve(make: Callable[[], Step], warm_up: int, pipe: Connection) -> None:
+    batches = real_batches()
+    step = make()
+    for batch in batches[:warm_up]:
+        step(*batch)
+    while (number := pipe.recv()) is not None:
+        start = time.perf_counter()
+        step(*batches[number])
+        pipe.send(time.perf_counter() - start)
+
+
+def speeds(makers: dict[str, Callable[[], Step]], size: str, rounds: int, per_round: int) -> dict[str, list[float]]:
+    """{name: maker of a step} -> {name: [target pieces per second, one per round]}, and the bf16 limit, interleaved batch by batch."""
+    batches = real_batches()
+    contestants = {}
+    for name, make in makers.items():
+        contestants[name] = Contestant(make, 3 if name == "nn.Transformer fp32" else WARM_UP)
+        contestants[name].seconds(WARM_UP)  # returns when it is warm
+    seconds = {name: [0.0] * rounds for name in [*makers, "limit"]}
     pieces = [0.0] * rounds
     for r in range(rounds):
-        for batch in batches[8 + r * per_round : 8 + (r + 1) * per_round]:
-            pieces[r] += float((batch[2] != PAD).sum())
-            for name, step in steps.items():
-                start = time.perf_counter()
-                step(*batch)
-                seconds[name][r] += time.perf_counter() - start
-            seconds["limit"][r] += gemm_seconds(size, batch[0].numel(), batch[1].numel(), torch.bfloat16)
+        for number in range(WARM_UP + r * per_round, WARM_UP + (r + 1) * per_round):
+            source, target_in, target_out = batches[number]
+            pieces[r] += float((target_out != PAD).sum())
+            for name, contestant in contestants.items():
+                seconds[name][r] += contestant.seconds(number)
+            seconds["limit"][r] += gemm_seconds(size, source.numel(), target_in.numel(), torch.bfloat16)
+    for contestant in contestants.values():
+        contestant.stop()
     return {name: [p / s for p, s in zip(pieces, times, strict=True)] for name, times in seconds.items()}

@@ -111,7 +111,6 @@ def long(claims: Claims) -> None:
 
 def measure(claims: Claims, full: bool) -> None:
     runtime.choose_threads()
-    runtime.keep_freed_memory()
     right(claims, full)
     sizes(claims)
     learns(claims, full)

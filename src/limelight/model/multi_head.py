@@ -8,6 +8,7 @@ Each attention is a spotlight with a dimmer: `gate` scales every head before W^O
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,10 +61,28 @@ class MultiHeadAttention(nn.Module):
             value = value if instead is None else instead
         return value
 
-    def _split(self, x_BTD: Tensor, per_group: int) -> list[Tensor]:
-        """(B, T, G * per_group * K) -> per_group tensors (B, G, T, K): one copy, which the products after it need anyway."""
+    def _split(self, x_BTD: Tensor, per_group: int) -> tuple[Tensor, ...]:
+        """(B, T, G * per_group * K) -> per_group tensors (B, G, T, K)."""
         x_BTGPK = x_BTD.view(*x_BTD.shape[:2], self.kv_heads, per_group, self.d_head)
-        return list(x_BTGPK.permute(3, 0, 2, 1, 4).contiguous().unbind(0))
+        heads: tuple[Tensor, ...] = _SplitHeads.apply(x_BTGPK)  # type: ignore[no-untyped-call]
+        return heads
+
+
+class _SplitHeads(torch.autograd.Function):
+    """(B, T, G, P, K) -> P tensors (B, G, T, K) by one copy, which the products after it need anyway. The gradients are written straight
+    back to their places, where autograd would first stack them and then copy."""
+
+    @staticmethod
+    def forward(ctx: Any, x_BTGPK: Tensor) -> tuple[Tensor, ...]:
+        ctx.shape = x_BTGPK.shape
+        return x_BTGPK.permute(3, 0, 2, 1, 4).contiguous().unbind(0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        whole_BTGPK = gradients[0].new_empty(ctx.shape)
+        for part, gradient_BGTK in enumerate(gradients):
+            whole_BTGPK[:, :, :, part] = gradient_BGTK.transpose(1, 2)
+        return whole_BTGPK
 
 
 class SelfAttention(MultiHeadAttention):

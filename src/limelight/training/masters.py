@@ -22,6 +22,7 @@ class MasterWeights:
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
         self.named: dict[str, Tensor] = {}
         self._weights: list[Tensor] = []
+        self._gradients: dict[str, Tensor] = {}
         for name, weight in model.named_parameters():
             self.named[name] = weight.detach().to(torch.float32, copy=True)
             weight.data = weight.data.to(dtype)
@@ -33,10 +34,16 @@ class MasterWeights:
 
     def take_gradients(self) -> None:
         """Move each weight's gradient to its master, added to what is there: gradients accumulate in float32."""
-        for master, weight in zip(self.named.values(), self._weights, strict=True):
+        for name, weight in zip(self.named, self._weights, strict=True):
+            master = self.named[name]
             if weight.grad is None:
                 continue
-            master.grad = weight.grad.float() if master.grad is None else master.grad.add_(weight.grad)
+            if master.grad is not None:
+                master.grad.add_(weight.grad)
+            elif name in self._gradients:  # the same memory every step, since taking it anew costs page faults
+                master.grad = self._gradients[name].copy_(weight.grad)
+            else:
+                master.grad = self._gradients[name] = weight.grad.float()
             weight.grad = None
 
     @torch.no_grad()
