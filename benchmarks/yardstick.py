@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 PAD, START, END = 0, 2, 3
 VOCAB = 8000
-WARM_UP = 16  # batches: optimizer state, and in bf16 the kernels that oneDNN compiles for each shape; float32 has no such kernels
+WARM_UP = 10  # batches: optimizer state, and in bf16 the kernels that oneDNN compiles for each shape; float32 has no such kernels
 SIZES = {
     "small": {"d": 256, "heads": 4, "ff": 1024, "layers": 3},
     "base": {"d": 512, "heads": 8, "ff": 2048, "layers": 6},
