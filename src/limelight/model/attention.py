@@ -68,20 +68,25 @@ def attend_in_stages(
     return look("heads", dropout(weights_BHTS, drop) @ v_BHSK)
 
 
-def attend_fused(q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
+def attend_fused(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
     """The same equation in one kernel that never writes the (T, S) matrix down, so memory does not grow with its area."""
-    queries, keys = q_BHTK.shape[2], k_BHSK.shape[2]
+    queries, keys, num_heads = q_BHTK.shape[2], k_BGSK.shape[2], q_BHTK.shape[1]
     alone = visible.causal and visible.keys is None and queries == keys
     mask = None if alone else visible.mask(queries, keys, q_BHTK.device)
-    return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSK, attn_mask=mask, is_causal=alone, dropout_p=drop)
+    if q_BHTK.device.type == "cpu":  # its kernel knows no groups
+        k_BGSK, v_BGSK = share_heads(k_BGSK, num_heads), share_heads(v_BGSK, num_heads)
+    grouped = k_BGSK.shape[1] != num_heads
+    return F.scaled_dot_product_attention(
+        q_BHTK, k_BGSK, v_BGSK, attn_mask=mask, is_causal=alone, dropout_p=drop, enable_gqa=grouped
+    )
 
 
 def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
     """Attention by whichever of the two is faster here. k and v may have fewer heads G than q (grouped queries)."""
-    k_BHSK, v_BHSK = share_heads(k_BGSK, q_BHTK.shape[1]), share_heads(v_BGSK, q_BHTK.shape[1])
-    if stages_are_faster(q_BHTK, k_BHSK):
+    if stages_are_faster(q_BHTK, k_BGSK):
+        k_BHSK, v_BHSK = share_heads(k_BGSK, q_BHTK.shape[1]), share_heads(v_BGSK, q_BHTK.shape[1])
         return attend_in_stages(q_BHTK, k_BHSK, v_BHSK, visible, drop)
-    return attend_fused(q_BHTK, k_BHSK, v_BHSK, visible, drop)
+    return attend_fused(q_BHTK, k_BGSK, v_BGSK, visible, drop)
 
 
 def share_heads(x_BGSK: Tensor, num_heads: int) -> Tensor:
