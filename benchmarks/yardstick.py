@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 PAD, START, END = 0, 2, 3
 VOCAB = 8000
-WARM_UP = 10  # batches: optimizer state, and in bf16 the kernels that oneDNN compiles for each shape; float32 has no such kernels
+WARM_UP = 8  # batches: optimizer state, and in bf16 the kernels that oneDNN compiles for each shape; float32 has no such kernels
 SIZES = {
     "small": {"d": 256, "heads": 4, "ff": 1024, "layers": 3},
     "base": {"d": 512, "heads": 8, "ff": 2048, "layers": 6},
@@ -172,7 +172,7 @@ def speeds(makers: dict[str, Callable[[], Step]], size: str, rounds: int, per_ro
     batches = real_batches()
     contestants = {}
     for name, make in makers.items():
-        contestants[name] = Contestant(make, 3 if name == "nn.Transformer fp32" else WARM_UP)
+        contestants[name] = Contestant(make, 1 if name == "nn.Transformer fp32" else WARM_UP)
         contestants[name].seconds(WARM_UP)  # returns when it is warm
     seconds = {name: [0.0] * rounds for name in [*makers, "limit"]}
     pieces = [0.0] * rounds
