@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 ROUND_TO = 256
-NARROWEST = (
-    16  # columns of a packed batch; a CPU takes longer for a softmax over fewer numbers, since that is not vectorized
-)
+# Columns of a packed batch: a CPU takes longer for a softmax over fewer numbers, since that is not vectorized.
+NARROWEST = 16
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, Embedding):
             nn.init.normal_(module.weight, std=1 / math.sqrt(config.d_model))
-        elif name == "" and isinstance(getattr(module, "output_bias", None), nn.Parameter):
-            nn.init.zeros_(module.output_bias)
         elif isinstance(module, nn.LayerNorm | nn.RMSNorm | Positions | RotaryPositions):
             module.reset_parameters()
+    output_bias = getattr(model, "output_bias", None)  # a parameter of the model itself, in no module of its own
+    if output_bias is not None:
+        nn.init.zeros_(output_bias)

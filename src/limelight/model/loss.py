@@ -44,9 +44,8 @@ def smoothed_loss(
     x (N, D), weight (V, D), target (N,), counted (N,) boolean: which rows take part. With s = 0 it is the negative log-likelihood.
     """
     device = x.device.type
-    if torch.is_autocast_enabled(
-        device
-    ):  # cast once; inside, autocast would give softmax and products different dtypes
+    if torch.is_autocast_enabled(device):
+        # Cast once and turn it off: inside, autocast would give softmax and products different dtypes.
         x, weight = x.to(torch.get_autocast_dtype(device)), weight.to(torch.get_autocast_dtype(device))
         with torch.autocast(device, enabled=False):
             return smoothed_loss(x, weight, bias, target, counted, smoothing, chunk)
