@@ -8,8 +8,6 @@ Recipe(stpes=5)  ->  ConfigError: Recipe cannot be used:
 """
 
 import difflib
-import os
-import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -19,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from limelight.errors import ConfigError
+from limelight.files import write_whole
 
 
 class Settings(BaseModel):
@@ -58,17 +57,7 @@ class Settings(BaseModel):
             raise ConfigError(f"{path}: {str(error).splitlines()[0]}", error.problems) from None
 
     def save(self, path: Path) -> None:
-        """Whole or absent: written beside the target, then renamed."""
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(self.to_toml().encode("utf-8"))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(beside).replace(path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
+        write_whole(path, self.to_toml().encode("utf-8"))
 
     def changed(self, **values: Any) -> Self:
         """A copy with some values replaced, checked like any other."""

@@ -1,0 +1,1 @@
+"""One verb per file; the only room that prints."""

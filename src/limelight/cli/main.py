@@ -1,0 +1,47 @@
+"""`limelight VERB ...`: the verbs, and what every error becomes on the way out."""
+
+import errno
+import sys
+from importlib.metadata import version as installed_version
+
+import typer
+
+from limelight.cli.prepare import prepare
+from limelight.errors import LimelightError
+
+app = typer.Typer(
+    name="limelight",
+    help="Train, look inside and serve your own Transformer translator.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("prepare")(prepare)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if show:
+        typer.echo(f"limelight {installed_version('limelight')}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """An error meant for a person is printed without a traceback and sets its exit code; anything else is a fault of ours."""
+    try:
+        app()
+    except LimelightError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; run the same command again to go on", err=True)
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+            raise
+        typer.echo(
+            f"error: {error.strerror}: {error.filename or 'while writing'}; make room, then run the same command again: it goes on",
+            err=True,
+        )
+        sys.exit(74)

@@ -1,0 +1,107 @@
+"""`limelight prepare`: raw corpora in, training data and a report out."""
+
+import json
+import sys
+import tempfile
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight.cli.prepare_result import describe_findings, describe_prepared
+from limelight.cli.screen import Screen, grouped
+from limelight.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limelight.corpus.engine import Progress
+    from limelight.corpus.prepare import MakeEngine
+
+EXAMPLES = """
+Examples:
+
+  limelight prepare corpus.en corpus.de -o prepared
+
+  limelight prepare memory.tmx docs/ --from en --to de --valid dev.en --valid dev.de filters.copied=off
+
+  limelight prepare corpus.en corpus.de --check-only
+"""
+
+
+class EngineName(StrEnum):
+    local = "local"
+    ray = "ray"
+
+
+def prepare(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, folders, globs or addresses (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; also .gz, .zst), "
+            "or section.key=value."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("prepared"),
+    source_language: Annotated[str | None, typer.Option("--from", help="Source language, such as en. Guessed from file names.")] = None,
+    target_language: Annotated[str | None, typer.Option("--to", help="Target language, such as de.")] = None,
+    valid: Annotated[list[str] | None, typer.Option("--valid", help="Validation set: one file, or twice for two line files.")] = None,
+    test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
+    weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Settings as TOML; what is given here wins over it.")] = None,
+    check_only: Annotated[bool, typer.Option("--check-only", help="Judge all, show the first offending lines, write nothing.")] = False,
+    keep_dropped: Annotated[bool, typer.Option("--keep-dropped", help="Write dropped pairs with their reason to OUTPUT/dropped.")] = False,
+    engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight[cluster]'.")] = EngineName.local,
+    workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes beside this one; one for each core.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what OUTPUT holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="No bars and colours, also on a terminal.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:  # fmt: skip
+    """Clean, deduplicate, split, learn pieces, encode and report: parallel text becomes training data."""
+    from limelight.cli.prepare_settings import settings_from
+    from limelight.corpus.prepare import check
+    from limelight.corpus.prepare import prepare as run
+
+    options = {
+        "from": source_language,
+        "to": target_language,
+        "valid": valid,
+        "test": test,
+        "vocab_size": vocab_size,
+        "keep_dropped": keep_dropped,
+    }
+    settings = settings_from(inputs, options, weight or [], config)
+    make_engine = engine_maker(engine, workers)
+    began = time.monotonic()
+    with Screen(plain, quiet or as_json) as screen:
+
+        def watch(progress: "Progress") -> None:
+            note = f"{grouped(progress.pairs)} pairs" if progress.pairs else ""
+            screen.step(progress.step, progress.done, progress.total, note)
+
+        if check_only:
+            with tempfile.TemporaryDirectory(prefix="limelight-") as work:
+                findings = check(settings, Path(work), make_engine, watch)
+            result, lines = findings.model_dump(mode="json"), describe_findings(findings)
+        else:
+            manifest, before = run(settings, output, make_engine, watch, force)
+            result = manifest.model_dump(mode="json")
+            lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
+    sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
+
+
+def engine_maker(name: EngineName, workers: int | None) -> "MakeEngine":
+    """`workers` asked for, or a process for each core."""
+    if name == EngineName.ray:
+        try:
+            from limelight.corpus.engine_ray import RayEngine
+        except ModuleNotFoundError:
+            raise ConfigError(
+                "--engine ray needs Ray Data, which is not installed; pip install 'limelight[cluster]'"
+            ) from None
+        return lambda folder: RayEngine(folder)
+    from limelight.corpus.engine_local import LocalEngine, available_cores
+
+    return lambda folder: LocalEngine(folder, available_cores() if workers is None else workers)

@@ -1,0 +1,109 @@
+"""What `limelight prepare` says in the end: read, dropped and why, kept, pieces, lengths, and what to do next."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limelight.cli.screen import clock, grouped
+
+if TYPE_CHECKING:
+    from limelight.corpus.manifest import CorpusEntry, InputEntry, Manifest
+    from limelight.corpus.prepare import Findings
+
+
+def describe_prepared(manifest: "Manifest", folder: Path, seconds: float | None) -> list[str]:
+    """`seconds` is None when nothing had to be done."""
+    shards = [shard for split in manifest.splits.values() for shard in split]
+    size = sum(shard.text.bytes + shard.ids.bytes for shard in shards) / 1e6
+    if seconds is None:
+        ending = f"{folder} was prepared from these inputs and settings before; nothing to do"
+    else:
+        ending = f"wrote {folder} ({len(shards)} shards, {size:,.1f} MB, report.html) in {clock(seconds)}"
+    return [*_counts(manifest.corpora), *_pieces(manifest), *_warnings(manifest.corpora), ending]
+
+
+def describe_findings(findings: "Findings") -> list[str]:
+    shown = []
+    for row in findings.tally["shown"]:
+        shown.append(f"{row['reason']}: {_place(findings.inputs, row)}")
+        shown += [f"    {side}  {row[side]}" for side in ("source", "target")]
+    first = ["", "the first of each kind:", *shown] if shown else []
+    return [*_counts(findings.corpora), *_warnings(findings.corpora), *first, "", "nothing was written"]
+
+
+def _counts(corpora: Sequence["CorpusEntry"]) -> list[str]:
+    read = sum(corpus.read for corpus in corpora)
+    kept = _added(corpus.kept for corpus in corpora)
+    dropped = _added(corpus.dropped for corpus in corpora)
+    lines = [f"read      {grouped(read):>12} pairs" + (f" in {len(corpora)} corpora" if len(corpora) > 1 else "")]
+    lines += [f"dropped   {grouped(sum(dropped.values())):>12}  {_share(sum(dropped.values()), read)}"]
+    lines += [
+        f"          {grouped(pairs):>12}  {_share(pairs, read)}  {reason.replace('_', ' ')}"
+        for reason, pairs in sorted(dropped.items(), key=lambda item: -item[1])
+    ]
+    lines += [
+        f"kept      {grouped(sum(kept.values())):>12}  {_share(sum(kept.values()), read)}  "
+        + " · ".join(f"{split} {grouped(kept[split])}" for split in ("train", "valid", "test") if split in kept)
+    ]
+    if len(corpora) > 1:
+        lines += [
+            f"          {grouped(sum(corpus.kept.values())):>12} of {grouped(corpus.read)}  {corpus.name}"
+            for corpus in corpora
+        ]
+    return lines
+
+
+def _pieces(manifest: "Manifest") -> list[str]:
+    """Pieces per word and lengths of the training text."""
+    figures, words = manifest.statistics["pieces"]["train"], manifest.statistics["tally"]["words"]
+    kept = sum(sum(corpus.kept.values()) for corpus in manifest.corpora)
+    train = sum(shard.rows for shard in manifest.splits["train"])
+    shared = "one vocabulary of " if len(manifest.pieces) == 1 else "vocabularies of "
+    sizes = " and ".join(grouped(size) for size in dict.fromkeys(manifest.vocab_sizes))
+    lines = [f"pieces    {shared}{sizes}"]
+    for side in ("source", "target"):
+        mine = figures[side]
+        per_word = mine["pieces"] / max(1, words[side] * train / max(1, kept))
+        middle, most = _quantile(mine["lengths"], 0.5), _quantile(mine["lengths"], 0.95)
+        lines.append(
+            f"          {side}: {per_word:.2f} per word; half of the pairs have up to {middle}, 95 % up to {most}, "
+            f"the longest {mine['longest']}; {grouped(mine['unknown'])} unknown"
+        )
+    return lines
+
+
+def _warnings(corpora: Sequence["CorpusEntry"]) -> list[str]:
+    warned = _added(corpus.warned for corpus in corpora)
+    kept = sum(sum(corpus.kept.values()) for corpus in corpora)
+    return [
+        f"warning   {grouped(pairs):>12}  {_share(pairs, kept)}  {reason.replace('_', ' ')}; kept, to drop them: filters.{reason}=drop"
+        for reason, pairs in warned.items()
+    ]
+
+
+def _place(inputs: Sequence["InputEntry"], row: dict[str, Any]) -> str:
+    segment = f" ({row['segment']})" if row["segment"] else ""
+    return f"{inputs[row['file']].paths[0]}:{row['line']}{segment}"
+
+
+def _added(tables: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for table in tables:
+        for key, pairs in table.items():
+            total[key] = total.get(key, 0) + pairs
+    return total
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / max(1, whole):5.1f} %"
+
+
+def _quantile(histogram: Sequence[int], share: float) -> int:
+    """The upper bound of the bin in which the quantile falls."""
+    from limelight.corpus.encode import PIECE_LENGTHS
+
+    running = list(accumulate(histogram))
+    place = next(i for i, count in enumerate(running) if count >= share * running[-1])
+    bounds: tuple[int, ...] = (*PIECE_LENGTHS[1:], PIECE_LENGTHS[-1])
+    return bounds[place]

@@ -1,0 +1,122 @@
+"""From what stands on the command line to `PrepareSettings`."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.reading.finding import LINES, format_of
+from limelight.corpus.reading.language_tags import guess_languages
+from limelight.corpus.reading.streams import without_packing
+from limelight.errors import ConfigError
+
+SETTING = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
+
+
+def settings_from(
+    inputs: Sequence[str], options: dict[str, Any], weights: Sequence[str], config: Path | None
+) -> PrepareSettings:
+    """The file first, then the options, then section.key=value: the later wins."""
+    values = _read(config) if config else {}
+    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
+    settings = [text for text in inputs if text not in paths]
+    if paths:
+        values["corpora"] = corpora_of(paths)
+    for name, key in (("valid", "valid"), ("test", "test")):
+        if options[name]:
+            values.setdefault("held_out", {})[key] = options[name]
+    if options["vocab_size"] is not None:
+        values.setdefault("pieces", {})["size"] = options["vocab_size"]
+    if options["keep_dropped"]:
+        values["keep_dropped"] = True
+    for text in settings:
+        _put(values, *text.split("=", 1))
+    _weigh(values.get("corpora", []), weights)
+    values["languages"] = _languages(values, options)
+    return PrepareSettings(**values)
+
+
+def corpora_of(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Each file, folder or glob is a corpus of its own, but two line files in a row are one: corpus.en corpus.de."""
+    corpora: list[dict[str, Any]] = []
+    waiting: list[str] = []
+    for path in paths:
+        if format_of(path) == LINES and not Path(path).is_dir() and not re.search(r"[*?\[]", path):
+            waiting.append(path)
+            if len(waiting) == 2:
+                corpora.append({"name": _name(waiting[0]), "paths": waiting})
+                waiting = []
+        else:
+            corpora.append({"name": _name(path), "paths": [path]})
+    if waiting:
+        raise ConfigError(
+            f"{waiting[0]} is a file of lines and has no partner; give source and target in this order, or a file that holds "
+            "both (TSV, JSONL, TMX, ...)"
+        )
+    seen: dict[str, int] = {}
+    for corpus in corpora:
+        name = corpus["name"]
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            corpus["name"] = f"{name}-{seen[name]}"
+    return corpora
+
+
+def _name(path: str) -> str:
+    """data/train.en.gz -> train"""
+    return Path(without_packing(path.rstrip("/*"))).name.split(".")[0] or "corpus"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; check the name after --config") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def _put(values: dict[str, Any], key: str, text: str) -> None:
+    """filters.copied=off -> values["filters"]["copied"] = "off". The text is read as TOML where it is TOML, else it is a string."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{key}={text}: {section} is no section")
+    values[last] = value
+
+
+def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
+    problems = []
+    for text in weights:
+        name, _, value = text.partition("=")
+        corpus = next((each for each in corpora if each.get("name") == name), None)
+        if corpus is None:
+            problems.append(
+                f"--weight {text}: there is no corpus {name!r}; there are: {', '.join(str(each.get('name')) for each in corpora)}"
+            )
+        elif not re.fullmatch(r"\d+(\.\d+)?", value):
+            problems.append(f"--weight {text}: write NAME=NUMBER, such as {name}=2")
+        else:
+            corpus["weight"] = float(value)
+    if problems:
+        raise ConfigError("the weights cannot be used:", problems)
+
+
+def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
+    """Asked for, or written in the file, or guessed from the names of line files."""
+    written = values.get("languages") or (None, None)
+    guesses = (
+        guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2
+    )
+    guessed = next((guess for guess in guesses if guess), (None, None))
+    source, target = options["from"] or written[0] or guessed[0], options["to"] or written[1] or guessed[1]
+    if not source or not target:
+        raise ConfigError("the languages cannot be told from the file names; say them: --from en --to de")
+    return source, target

@@ -1,0 +1,87 @@
+"""How the verbs speak: bars and colour on a terminal, one plain line at a time in a pipe, nothing but JSON when JSON was asked for.
+
+All of it goes to standard error, except the result itself, so that a result can be piped on.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 5.0  # seconds between lines of progress in a pipe or a log file
+
+
+class Screen:
+    """Use as a context; `step` moves the bar of a named step."""
+
+    def __init__(self, plain: bool = False, quiet: bool = False) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.fancy = self.console.is_terminal and not plain and not quiet
+        self.quiet = quiet
+        self._bars = Progress(
+            TextColumn("[bold]{task.description:<10}"),
+            BarColumn(bar_width=30),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[note]}"),
+            console=self.console,
+            disable=not self.fancy,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._began: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def step(self, name: str, done: float, total: float, note: str = "") -> None:
+        if self.fancy:
+            if name not in self._tasks:
+                self._tasks[name] = self._bars.add_task(name, total=total, note=note)
+            self._bars.update(self._tasks[name], completed=done, total=total, note=note)
+        elif not self.quiet:
+            self._plain_step(name, done, total, note)
+
+    def say(self, line: str) -> None:
+        if not self.quiet:
+            self.console.print(line, markup=False, soft_wrap=True)
+
+    def _plain_step(self, name: str, done: float, total: float, note: str) -> None:
+        """A line when a step ends, and every few seconds while it lasts."""
+        now = time.monotonic()
+        began = self._began.setdefault(name, now)
+        ended = done >= total
+        if (not ended and now - max(began, self._said.get(name, 0.0)) < PLAIN_EVERY) or self._said.get(name) == float(
+            "inf"
+        ):
+            return
+        self._said[name] = float("inf") if ended else now
+        passed = now - began
+        left = "" if ended or not done else f", about {clock(passed * (total - done) / done)} left"
+        sys.stderr.write(
+            f"{name}: {100 * done / max(total, 1e-9):.0f} % after {clock(passed)}{left}{', ' + note if note else ''}\n"
+        )
+        sys.stderr.flush()
+
+
+def clock(seconds: float) -> str:
+    """clock(75) -> "1:15"; clock(3675) -> "1:01:15"."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def grouped(number: int) -> str:
+    """grouped(166241) -> "166 241", which no language reads as a decimal."""
+    return f"{number:,}".replace(",", " ")

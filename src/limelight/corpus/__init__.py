@@ -1,0 +1,1 @@
+"""Pairs to batches: read, clean, count, shard, feed."""

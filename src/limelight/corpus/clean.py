@@ -1,0 +1,138 @@
+"""The stage that every batch goes through: normalize, ask the filters, compute the keys. A pure function from table to table.
+
+Rows are never lost: a pair that a filter objects to goes on with its reason and without its text, so that what was read is counted against
+what was kept and dropped in one place, at the end.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+import polars as pl
+import pyarrow as pa
+import xxhash
+
+from limelight.corpus.config import Mode, PrepareSettings
+from limelight.corpus.filters import Filter, filters, loose
+from limelight.corpus.leaks import LeakIndex
+from limelight.corpus.reading.raw import Fault
+from limelight.corpus.reasons import Reason
+from limelight.text.identify import Identifier
+from limelight.text.normalize import normalize
+
+FAULTS = {
+    Fault.MALFORMED: Reason.MALFORMED,
+    Fault.FUZZY: Reason.FUZZY,
+    Fault.TOO_LONG: Reason.TOO_LONG,
+    Fault.BROKEN_ENCODING: Reason.BROKEN_TEXT,
+}
+
+
+@dataclass(frozen=True)
+class Cleaner:
+    """What the stage needs besides the batch. `leaks` is absent while the held-out sets themselves are read."""
+
+    settings: PrepareSettings
+    buckets: int
+    leaks: LeakIndex | None = None
+
+    def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
+        """RAW in, one row for each row out: text, provenance, reason, warnings (a bit for each reason), keys, bucket."""
+        rows = pl.DataFrame(batch)
+        for side in ("source", "target"):
+            rows = rows.with_columns(normalize(rows[side], self.settings.normalize).alias(side))
+        reason, warnings = self._judge(rows["source"], rows["target"], rows["fault"])
+        rows = rows.with_columns(reason, warnings, *self._keys(rows["source"], rows["target"])).drop("fault")
+        if not self.settings.keep_dropped:
+            kept = pl.col("reason") == Reason.KEPT
+            rows = rows.with_columns(
+                pl.when(kept).then(pl.col(side)).otherwise(pl.lit("")).alias(side) for side in ("source", "target")
+            )
+        return rows.with_columns((pl.col("source_key") % self.buckets).cast(pl.Int32).alias("bucket")).to_arrow()
+
+    def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series) -> tuple[pl.Series, pl.Series]:
+        """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not."""
+        reason = pl.zeros(len(source), dtype=pl.UInt8, eager=True).alias("reason")
+        warnings = pl.zeros(len(source), dtype=pl.UInt32, eager=True).alias("warnings")
+        for why, look in self._looks(fault).items():
+            mode = mode_of(self.settings, why)
+            if mode == "off":
+                continue
+            open_rows = (reason == Reason.KEPT).arg_true()  # what is dropped already need not be looked at
+            objected = look(source.gather(open_rows), target.gather(open_rows), open_rows)
+            found = open_rows.filter(objected)
+            if mode == "drop":
+                reason = reason.scatter(found, int(why))
+            else:
+                warnings = warnings.scatter(found, warnings.gather(found) | (1 << why))
+        return reason, warnings
+
+    def _looks(self, fault: pl.Series) -> dict[Reason, Callable[[pl.Series, pl.Series, pl.Series], pl.Series]]:
+        """In the order of the reasons. Faults that the reader found are objections of the same standing as ours."""
+        text_filters = dict(filters(self.settings.filters, self.settings.languages))
+        text_filters[Reason.WRONG_LANGUAGE] = wrong_language(self.settings)
+        if self.leaks is not None:
+            text_filters[Reason.LEAK] = self.leaks.find
+        met = {why: [int(f) for f, reason in FAULTS.items() if reason == why] for why in Reason}
+
+        def look_for(why: Reason) -> Callable[[pl.Series, pl.Series, pl.Series], pl.Series]:
+            def look(source: pl.Series, target: pl.Series, open_rows: pl.Series) -> pl.Series:
+                objections = [fault.gather(open_rows).is_in(met[why])] if met[why] else []
+                objections += [text_filters[why](source, target)] if why in text_filters else []
+                return reduce(or_, objections)
+
+            return look
+
+        return {why: look_for(why) for why in Reason if met[why] or why in text_filters}
+
+    def _keys(self, source: pl.Series, target: pl.Series) -> list[pl.Series]:
+        """source_key: equal for sources that differ in case, accents, digits and punctuation alone. pair_key: equal for equal pairs.
+
+        Text without letters is its own key. XXH3 is a published, stable function: the same keys on every machine and in every version.
+        """
+        loose_source = _or_itself(loose(source), source)
+        keys = [hashed("source_key", loose_source), hashed("pair_key", source + "\x00" + target)]
+        if self.settings.dedup.near:
+            keys.append(hashed("near_key", loose_source + "\x00" + _or_itself(loose(target), target)))
+        return keys
+
+
+def mode_of(settings: PrepareSettings, why: Reason) -> Mode:
+    if why == Reason.LEAK:
+        return settings.held_out.leaks
+    mode: Mode = getattr(settings.filters, why.label)
+    return mode
+
+
+def hashed(name: str, texts: pl.Series) -> pl.Series:
+    return pl.Series(
+        name, [xxhash.xxh3_64_intdigest(text) for text in texts.cast(pl.Binary).to_list()], dtype=pl.UInt64
+    )
+
+
+def _or_itself(short: pl.Series, whole: pl.Series) -> pl.Series:
+    return short.zip_with(short != "", whole)
+
+
+def wrong_language(settings: PrepareSettings) -> Filter:
+    """Text long enough to tell, surely in another language. A language that the identifier does not know is not judged.
+
+    Names, commands and labels look like many languages a little, hence both bounds: 0.05 % of software strings are found wrong, not 3 %.
+    """
+    bounds = settings.filters
+
+    def unlike(text: pl.Series, code: str) -> pl.Series:
+        identifier = Identifier()
+        if not identifier.knows(code):
+            return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+        rows = (text.str.count_matches(r"\p{L}") >= bounds.identified_letters).arg_true()
+        result = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+        if rows.is_empty():
+            return result
+        identified = identifier.identify(text.gather(rows).to_arrow())
+        other = (identified.probability(code) < bounds.least_likely) & (identified.confidence >= bounds.surely_other)
+        return result.scatter(rows, pl.Series(other))
+
+    source_code, target_code = settings.languages
+    return lambda source, target: unlike(source, source_code) | unlike(target, target_code)

@@ -1,0 +1,109 @@
+"""Everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from limelight.config import Settings
+from limelight.text.normalize import DEFAULT_STEPS, Step
+from limelight.text.tokenizer import PieceSettings
+
+Mode = Literal["off", "warn", "drop"]
+
+
+class CorpusSettings(Settings):
+    """One corpus: files, folders, globs or addresses. Two line-parallel files are named source first."""
+
+    name: str = Field(min_length=1)
+    paths: list[str] = Field(min_length=1)
+    weight: float = Field(default=1.0, gt=0, le=1000, description="how many times it is seen in an epoch")
+    columns: tuple[str, str] | None = Field(
+        default=None, description="fields of JSONL and Parquet, or column numbers of TSV"
+    )
+
+
+class FilterSettings(Settings):
+    """Each filter is off, warns or drops. The figures beside it are its bounds."""
+
+    malformed: Mode = "drop"
+    fuzzy: Mode = "drop"
+    empty: Mode = "drop"
+    too_long: Mode = "drop"
+    broken_text: Mode = "drop"
+    length_ratio: Mode = "drop"
+    copied: Mode = "drop"
+    wrong_script: Mode = "drop"
+    wrong_language: Mode = "drop"
+    numbers: Mode = "warn"
+    placeholders: Mode = "drop"
+    markup: Mode = "drop"
+    repetition: Mode = "drop"
+
+    longest: int = Field(default=1500, ge=1, description="characters on either side")
+    largest_ratio: float = Field(
+        default=3.0, gt=1, description="of the lengths in characters, each plus 15, after correction for dense scripts"
+    )
+    copied_words: int = Field(default=4, ge=1, description="shorter copies are names, units and commands, and stay")
+    foreign_letters: float = Field(default=0.3, gt=0, le=1, description="share of letters in no script of the language")
+    identified_letters: int = Field(default=20, ge=1, description="shorter text is too short to tell its language")
+    least_likely: float = Field(
+        default=0.02, gt=0, lt=1, description="probability below which the language is not the expected one"
+    )
+    surely_other: float = Field(default=0.8, gt=0, lt=1, description="and above which it is surely another")
+    repetition_share: float = Field(
+        default=0.5, gt=0, le=1, description="of the words covered by repeats of one three-word phrase"
+    )
+
+
+class DedupSettings(Settings):
+    """Over all corpora together; the first in the order of the corpora stays."""
+
+    exact: bool = True
+    near: bool = Field(
+        default=False, description="pairs that differ only in case, accents, digits, punctuation and spaces"
+    )
+    targets_per_source: int | None = Field(
+        default=4, ge=1, description="the most frequent translations of one source stay"
+    )
+
+
+class HeldOutSettings(Settings):
+    """Validation and test sets: given, or split off by groups of equal source."""
+
+    valid: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    valid_pairs: int = Field(default=1000, ge=0)
+    test_pairs: int = Field(default=1000, ge=0)
+    largest_share: float = Field(default=0.05, ge=0, lt=0.5, description="of the corpus, each")
+    leaks: Mode = "drop"
+    near: float = Field(default=0.8, gt=0, le=1, description="pairs this similar to a held-out one are leaks too")
+
+
+class PrepareSettings(Settings):
+    """The whole of a `prepare`. `languages` are source and target."""
+
+    languages: tuple[str, str]
+    corpora: list[CorpusSettings] = Field(min_length=1)
+    normalize: tuple[Step, ...] = DEFAULT_STEPS
+    filters: FilterSettings = FilterSettings()
+    dedup: DedupSettings = DedupSettings()
+    held_out: HeldOutSettings = HeldOutSettings()
+    pieces: PieceSettings = PieceSettings()
+    given_pieces: list[str] = Field(
+        default=[],
+        max_length=2,
+        description="SentencePiece models to use instead of learning: one, or source and target",
+    )
+    keep_dropped: bool = Field(default=False, description="write dropped pairs with their reason to dropped/")
+    shard_megabytes: int = Field(default=32, ge=1, le=1024, description="of text, before the ids")
+    seed: int = 17
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> "PrepareSettings":
+        names = [corpus.name for corpus in self.corpora]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"corpora: the names {', '.join(twice)} occur twice; the report tells corpora apart by name"
+            )
+        return self

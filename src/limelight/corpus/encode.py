@@ -1,0 +1,115 @@
+"""From shards of text to pieces: a sample of all shards to learn from, and the ids of each shard."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from limelight.corpus.manifest import FileEntry, Split
+from limelight.corpus.shards import ids_schema, write_table
+from limelight.text.tokenizer import Tokenizer
+
+PIECE_LENGTHS = (*range(0, 128, 4), *range(128, 513, 32))  # bounds of the histogram, in pieces
+
+
+@dataclass(frozen=True)
+class TextShard:
+    """A shard that has its text and not yet its ids."""
+
+    name: str
+    split: Split
+    rows_by_corpus: list[int]
+    text: FileEntry
+
+    @property
+    def rows(self) -> int:
+        return sum(self.rows_by_corpus)
+
+
+def sample(
+    folder: Path, shards: Sequence[TextShard], weights: Sequence[float], pairs: int, sides: Sequence[str]
+) -> Iterator[str]:
+    """Up to `pairs` pairs, from every shard, each corpus in proportion to what training will see of it.
+
+    Rows stand in random order within a corpus, so the first ones of each shard are a random sample.
+    """
+    seen = [weight * sum(shard.rows_by_corpus[c] for shard in shards) for c, weight in enumerate(weights)]
+    for shard in shards:
+        table = _mapped(folder / shard.text.path)
+        start = 0
+        for corpus, rows in enumerate(shard.rows_by_corpus):
+            share = pairs * weights[corpus] / max(1.0, sum(seen))
+            taken = table.slice(start, min(rows, math.ceil(rows * share)))
+            for side in sides:
+                yield from taken.column(side).to_pylist()
+            start += rows
+
+
+@dataclass(frozen=True)
+class ShardEncoder:
+    """Work for an engine: text in, ids beside it, and the figures for the report."""
+
+    folder: Path
+    models: tuple[FileEntry, FileEntry]
+
+    def __call__(self, shard: TextShard) -> dict[str, Any]:
+        table = _mapped(self.folder / shard.text.path)
+        tokenizers = [_tokenizer(self.folder / model.path, model.sha256) for model in self.models]
+        sizes = (tokenizers[0].size, tokenizers[1].size)
+        columns = [
+            tokenizer.encode(table.column(side).combine_chunks())
+            for side, tokenizer in zip(("source", "target"), tokenizers, strict=True)
+        ]
+        schema = ids_schema(sizes)
+        ids = pa.table([_cast(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema)
+        entry = write_table(self.folder / shard.text.path.replace(".text.", ".ids."), ids)
+        figures = {
+            side: _figures(column, tokenizer)
+            for side, column, tokenizer in zip(("source", "target"), columns, tokenizers, strict=True)
+        }
+        return {"name": shard.name, "ids": entry.model_dump(), "figures": figures}
+
+
+def _cast(column: pa.ListArray, field: pa.Field) -> pa.ListArray:
+    return pa.ListArray.from_arrays(column.offsets, column.values.cast(field.type.value_type), type=field.type)
+
+
+def _figures(column: pa.ListArray, tokenizer: Tokenizer) -> dict[str, Any]:
+    lengths = np.diff(np.asarray(column.offsets))
+    counts, _ = np.histogram(lengths, bins=[*PIECE_LENGTHS, np.inf])
+    return {
+        "pieces": int(lengths.sum()),
+        "longest": int(lengths.max(initial=0)),
+        "unknown": int(pc.sum(pc.equal(column.values, tokenizer.unknown)).as_py() or 0),
+        "lengths": [int(count) for count in counts],
+    }
+
+
+def add_figures(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Figures of two shards as one."""
+    return {
+        side: {
+            "pieces": one[side]["pieces"] + other[side]["pieces"],
+            "longest": max(one[side]["longest"], other[side]["longest"]),
+            "unknown": one[side]["unknown"] + other[side]["unknown"],
+            "lengths": [a + b for a, b in zip(one[side]["lengths"], other[side]["lengths"], strict=True)],
+        }
+        for side in one
+    }
+
+
+@lru_cache(maxsize=2)
+def _tokenizer(path: Path, sha256: str) -> Tokenizer:
+    """Loaded once in a worker, and with it the words it remembers. The hash tells apart what stood at the same path."""
+    return Tokenizer.load(path)
+
+
+def _mapped(path: Path) -> pa.Table:
+    with pa.memory_map(str(path)) as mapped:
+        return pa.ipc.open_file(mapped).read_all()

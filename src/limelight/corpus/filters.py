@@ -1,0 +1,156 @@
+"""The filters: each looks at two columns of text and says, pair by pair, what it objects to.
+
+A filter is a pure function of the normalized source and target columns; it returns a boolean column, True where it objects.
+They are written for columns because that is twenty times faster than for strings; expensive looks are kept for the few rows that need them.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import polars as pl
+
+from limelight.corpus.config import FilterSettings
+from limelight.corpus.reasons import Reason
+from limelight.text import patterns
+from limelight.text.languages import density, scripts_of
+
+Languages = tuple[str, str]
+Filter = Callable[[pl.Series, pl.Series], pl.Series]
+
+RATIO_FLOOR = 15  # characters added to both lengths: "OK" may well be "In Ordnung"
+REPEATED_WORDS = 12  # shorter text repeats by chance
+REPEATED_TIMES = 4  # "%s, %s, %s and %s" is no fault
+PERCENTAGE = r"(?:^|[^%\d.,])\d[\d.,]*\s?%"  # "20 % der", "20%ige": no placeholder begins here
+LETTERS = r"\p{L}"
+
+
+def filters(settings: FilterSettings, languages: Languages) -> dict[Reason, Filter]:
+    """All that look at text alone, in the order of their reasons. Language identification, which is slow, stands apart."""
+    from_scripts, to_scripts = (scripts_of(code) for code in languages)
+    expected = density(languages[1]) / density(languages[0])
+    return {
+        Reason.EMPTY: lambda source, target: (source == "") | (target == ""),
+        Reason.TOO_LONG: lambda source, target: either(
+            source, target, lambda text: text.str.len_chars() > settings.longest
+        ),
+        Reason.BROKEN_TEXT: lambda source, target: either(source, target, broken),
+        Reason.LENGTH_RATIO: lambda source, target: lopsided(source, target, expected, settings.largest_ratio),
+        Reason.COPIED: lambda source, target: copied(source, target, settings.copied_words),
+        Reason.WRONG_SCRIPT: lambda source, target: (
+            foreign(source, from_scripts, settings.foreign_letters)
+            | foreign(target, to_scripts, settings.foreign_letters)
+            | (source.str.contains(LETTERS) != target.str.contains(LETTERS))
+        ),
+        Reason.PLACEHOLDERS: placeholders_differ,
+        Reason.MARKUP: tags_differ,
+        Reason.NUMBERS: numbers_differ,
+        Reason.REPETITION: lambda source, target: either(
+            source, target, lambda text: repetitive(text, settings.repetition_share)
+        ),
+    }
+
+
+def either(source: pl.Series, target: pl.Series, look: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    return look(source) | look(target)
+
+
+def broken(text: pl.Series) -> pl.Series:
+    return text.str.contains(patterns.CONTROL) | text.str.contains(patterns.MOJIBAKE)
+
+
+def lopsided(source: pl.Series, target: pl.Series, expected: float, largest: float) -> pl.Series:
+    """(|target| + 15) / (expected |source| + 15) outside [1 / largest, largest]."""
+    ratio = (target.str.len_chars() + RATIO_FLOOR) / (source.str.len_chars() * expected + RATIO_FLOOR)
+    return (ratio > largest) | (ratio < 1 / largest)
+
+
+def loose(text: pl.Series) -> pl.Series:
+    """Letters alone, without case and accents: the same for "Öffnen ..." and "offnen". Empty when there is no letter."""
+    return text.str.normalize("NFD").str.to_lowercase().str.replace_all(r"\P{L}+", "")
+
+
+def copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
+    """The same letters in the same order, in a text of at least `words` words with letters."""
+    long = source.str.count_matches(" ", literal=True) >= words - 1
+
+    def same(s: pl.Series, t: pl.Series) -> pl.Series:
+        return (s.str.count_matches(r"\p{L}+") >= words) & (loose(s) == loose(t))
+
+    return on_rows(long & _alike_in_length(source, target), source, target, same)
+
+
+def _alike_in_length(source: pl.Series, target: pl.Series) -> pl.Series:
+    a, b = source.str.len_chars().cast(pl.Int64), target.str.len_chars().cast(pl.Int64)
+    return (a - b).abs() <= 4 + a // 8
+
+
+def foreign(text: pl.Series, scripts: tuple[str, ...], share: float) -> pl.Series:
+    """More than `share` of the letters belong to none of the scripts. Common letters (ª, modifier letters) belong to all."""
+    if not scripts:
+        return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+    others = r"[\p{L}--[\p{Common}\p{Inherited}" + "".join(rf"\p{{{script}}}" for script in scripts) + "]]"
+    strange = text.str.count_matches(others)
+    return on_rows(strange > 0, text, strange, lambda t, n: n > share * t.str.count_matches(LETTERS))
+
+
+def placeholders_differ(source: pl.Series, target: pl.Series) -> pl.Series:
+    """%s %1$s %(name)s {0} ${x} and the like, as multisets; numbering (%1$s) may come with a new order."""
+    signs = either(source, target, lambda text: text.str.contains(patterns.ANY_PLACEHOLDER_SIGN))
+    return on_rows(signs, source, target, lambda s, t: _placeholders(s) != _placeholders(t))
+
+
+def _placeholders(text: pl.Series) -> pl.Series:
+    bare = text.str.replace_all(PERCENTAGE, "")
+    return _joined(bare.str.extract_all(patterns.PLACEHOLDER), pl.element().str.replace(r"^%\d+\$", "%"))
+
+
+def tags_differ(source: pl.Series, target: pl.Series) -> pl.Series:
+    """Names of opening and closing tags, as multisets; attributes may be translated."""
+    tagged = either(source, target, lambda text: text.str.contains("<", literal=True))
+    return on_rows(tagged, source, target, lambda s, t: _tags(s) != _tags(t))
+
+
+def _tags(text: pl.Series) -> pl.Series:
+    return _joined(
+        text.str.extract_all(patterns.TAG), pl.element().str.extract(f"({patterns.TAG_NAME})").str.to_lowercase()
+    )
+
+
+def numbers_differ(source: pl.Series, target: pl.Series) -> pl.Series:
+    """Numbers of two or more digits, without their separators, as multisets. One digit may be a word on the other side."""
+    digits = either(source, target, lambda text: text.str.contains(r"\d\d"))
+    return on_rows(digits, source, target, lambda s, t: _numbers(s) != _numbers(t))
+
+
+def _numbers(text: pl.Series) -> pl.Series:
+    bare = pl.element().str.replace_all(r"\D", "")
+    return _joined(text.str.extract_all(patterns.NUMBER), bare.filter(bare.str.len_bytes() >= 2))
+
+
+def _joined(found: pl.Series, shape: pl.Expr) -> pl.Series:
+    """Lists as one string each, in sorted order, so that multisets can be compared as columns."""
+    return found.list.eval(shape).list.sort().list.join("\x00")
+
+
+def repetitive(text: pl.Series, share: float) -> pl.Series:
+    """Repeats of one three-word phrase cover more than `share` of the words: what broken decoders and spam leave behind."""
+    words = text.str.split(" ")
+    lengths = words.list.len()
+    suspects = (lengths >= REPEATED_WORDS) & (words.list.n_unique() < (1 - share / 2) * lengths)
+    return on_rows(
+        suspects, text, text, lambda t, _: pl.Series([_repeats(one, share) for one in t.to_list()], dtype=pl.Boolean)
+    )
+
+
+def _repeats(text: str, share: float) -> bool:
+    words = text.lower().split(" ")
+    phrases = Counter(zip(words, words[1:], words[2:], strict=False))
+    most = phrases.most_common(1)[0][1]
+    return most >= REPEATED_TIMES and 3 * most > share * len(words)
+
+
+def on_rows(wanted: pl.Series, a: pl.Series, b: pl.Series, look: Filter) -> pl.Series:
+    """`look` at the wanted rows only; the others are fine."""
+    rows = wanted.arg_true()
+    result = pl.repeat(False, len(wanted), dtype=pl.Boolean, eager=True)
+    return result if rows.is_empty() else result.scatter(rows, look(a.gather(rows), b.gather(rows)).fill_null(False))

@@ -1,0 +1,67 @@
+"""What is to be read: the files of each corpus and of the held-out sets, their content as a fingerprint, how many buckets they fill."""
+
+import hashlib
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.manifest import InputEntry, Split
+from limelight.corpus.readers import find
+from limelight.corpus.reading.raw import Part
+from limelight.corpus.reading.streams import content_hash, size_of, without_packing
+
+UNPACKED = (
+    3.3  # bytes of text in a byte of gzip or zstd, for natural language; only the number of buckets depends on it
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`file` in the provenance of a pair counts through `entries`."""
+
+    train: list[Part]
+    held_out: dict[Split, list[Part]]
+    entries: list[InputEntry]
+    size: int
+    buckets: int
+
+    @classmethod
+    def find(cls, settings: PrepareSettings) -> "Inputs":
+        """Finds every file before it reads one, and hashes them all."""
+        parts: list[Part] = []
+        for number, corpus in enumerate(settings.corpora):
+            parts += find(
+                corpus.paths, settings.languages, columns=corpus.columns, corpus=number, first_file=len(parts)
+            )
+        train = list(parts)
+        held_out: dict[Split, list[Part]] = {}
+        given: dict[Split, tuple[str, ...]] = {"valid": settings.held_out.valid, "test": settings.held_out.test}
+        for split, paths in given.items():
+            if paths:
+                number = len(settings.corpora) + len(held_out)
+                held_out[split] = find(paths, settings.languages, corpus=number, first_file=len(parts))
+                parts += held_out[split]
+        with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock
+            hashes = list(threads.map(lambda part: [content_hash(path) for path in part.paths], parts))
+        entries = [
+            InputEntry(corpus=part.corpus, paths=list(part.paths), sha256=sha)
+            for part, sha in zip(parts, hashes, strict=True)
+        ]
+        size = sum(size_of(path) for part in train for path in part.paths)
+        text = sum(
+            size_of(path) * (UNPACKED if without_packing(path) != path else 1) for part in train for path in part.paths
+        )
+        return cls(train, held_out, entries, size, max(1, math.ceil(text / (settings.shard_megabytes << 20))))
+
+    @property
+    def fingerprint(self) -> list[Any]:
+        """Content and order, not names or places: a renamed copy is the same input."""
+        parts = [*self.train, *(part for found in self.held_out.values() for part in found)]
+        return [[part.corpus, part.format, entry.sha256] for part, entry in zip(parts, self.entries, strict=True)]
+
+
+def digest(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,263 @@
+"""Batches without end for one rank, built ahead by worker processes, from any state of any earlier loader.
+
+    with Loader(prepared, settings, workers=2, state=saved) as loader:
+        for batch in loader:
+            ...                        # batch.state, turned into JSON, is all a new process needs to go on with the next batch
+
+Windows follow each other through the epochs. Worker k of n builds windows k, k + n, k + 2 n ... and the parent reads them in turn: while
+one window is used up, the next are being built, and the order cannot depend on the number of workers. A worker stops when its pipe is
+full, about two batches ahead, and ends when the other end is gone, however its parent died.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Generator, Iterator
+from dataclasses import asdict, dataclass
+from itertools import count, islice
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from limelight.corpus.batches import Batcher, BatchSettings, PairBatch, Share
+from limelight.corpus.manifest import Split
+from limelight.corpus.place import Position, identity_of, position_in
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError, DataError, LimelightError
+
+logger = logging.getLogger(__name__)
+
+SECONDS_TO_END: Final = 5
+
+
+@dataclass(frozen=True)
+class WindowEnd:
+    epoch: int
+    window: int
+    skipped: int
+
+
+Event = Share | WindowEnd
+
+
+class Loader:
+    """An iterator over the batches of one rank. `state` is the place after the last batch handed out, whatever was built ahead."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        settings: BatchSettings,
+        *,
+        rank: int = 0,
+        world: int = 1,
+        workers: int = 0,
+        state: dict[str, Any] | None = None,
+        split: Split = "train",
+    ) -> None:
+        if not 0 <= rank < world or workers < 0:
+            raise ConfigError(
+                f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more"
+            )
+        self._job = Job(prepared.folder, split, settings, rank, world)
+        self._batcher = Batcher(prepared.split(split), settings)
+        if not any(
+            weight * rows for weight, rows in zip(self._batcher.weights, self._batcher.pairs.counts, strict=True)
+        ):
+            raise DataError(
+                f"{prepared.folder} has nothing to load: every corpus of its {split} split is empty or has weight 0"
+            )
+        self._identity = identity_of(self._batcher, split)
+        self._position = Position() if state is None else position_in(state, self._identity)
+        self._workers = workers
+        self._team: Team | None = None
+        self._events: Iterator[Event] | None = None
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """A JSON value. It may be used at another world size or with other workers: the list of global batches is the same."""
+        return {**self._identity, **asdict(self._position)}
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> PairBatch:
+        while True:
+            batch = self._advance()
+            if batch is not None:
+                return batch
+
+    def epoch(self, number: int) -> Generator[PairBatch, None, None]:
+        """The rest of one epoch: from the present place if that is within it, else from its beginning."""
+        if self._position.epoch != number:
+            self.close()
+            self._position = Position(epoch=number)
+        while self._position.epoch == number and self._batcher.windows(number):
+            batch = self._advance()
+            if batch is not None:
+                yield batch
+
+    def start(self) -> None:
+        """Lets the workers begin, so that the first batches are ready when they are asked for. The first `next` does it too."""
+        if self._events is not None:
+            return
+        if self._workers:
+            self._team = Team(self._job, self._position, self._workers)
+            self._events = self._team.events()
+        else:
+            self._events = events(self._batcher, self._job, self._position)
+
+    def close(self) -> None:
+        """Ends the workers. A closed loader may be used again and goes on from its state."""
+        self._events = None
+        if self._team is not None:
+            self._team.close()
+            self._team = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _advance(self) -> PairBatch | None:
+        """One batch, or nothing at the end of a window."""
+        self.start()
+        assert self._events is not None
+        try:
+            event = next(self._events)
+        except BaseException:  # a broken feed must not go on as if nothing had happened
+            self.close()
+            raise
+        here = self._position
+        number, skipped = (here.number, here.skipped) if here.epoch == event.epoch else (0, 0)
+        if isinstance(event, WindowEnd):
+            self._end_window(event, number, skipped + event.skipped)
+            return None
+        self._position = Position(event.epoch, event.window, event.batch + 1, number + 1, skipped)
+        return PairBatch(**vars(event), number=number, state=self.state)
+
+    def _end_window(self, end: WindowEnd, number: int, skipped: int) -> None:
+        if end.window + 1 < self._batcher.windows(end.epoch):
+            self._position = Position(end.epoch, end.window + 1, 0, number, skipped)
+            return
+        self._position = Position(end.epoch + 1)
+        if number == 0:
+            raise DataError(
+                f"none of the {skipped:,} pairs fits; raise budget={self._job.settings.budget} or `longest`"
+            )
+        if skipped and self._job.rank == 0:
+            rows = self._batcher.order(end.epoch).rows
+            logger.warning(
+                "epoch %d: %d of %d pairs were longer than allowed and were skipped", end.epoch, skipped, rows
+            )
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker must know to build the same windows as its parent."""
+
+    folder: Path
+    split: Split
+    settings: BatchSettings
+    rank: int
+    world: int
+
+
+def events(batcher: Batcher, job: Job, position: Position, offset: int = 0, every: int = 1) -> Iterator[Event]:
+    """The windows `offset`, `offset + every` ... from a position on, each with its end."""
+    for place in islice(_windows_from(batcher, position), offset, None, every):
+        window = batcher.window(place.epoch, place.window)
+        yield from batcher.shares(window, job.rank, job.world, place.batch)
+        yield WindowEnd(place.epoch, place.window, window.skipped)
+
+
+def _windows_from(batcher: Batcher, position: Position) -> Iterator[Position]:
+    for epoch in count(position.epoch):
+        for window in range(position.window if epoch == position.epoch else 0, batcher.windows(epoch)):
+            here = (epoch, window) == (position.epoch, position.window)
+            yield Position(epoch, window, position.batch if here else 0)
+
+
+class Team:
+    """Worker processes and their pipes. Spawned, not forked: a fork of a process with threads may inherit a lock that nobody opens."""
+
+    def __init__(self, job: Job, position: Position, size: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.readers: list[Connection] = []
+        self.processes: list[BaseProcess] = []
+        # At the end of the interpreter, multiprocessing runs this before it waits for its children.
+        self.close = Finalize(self, _end, args=(self.readers, self.processes), exitpriority=10)
+        for offset in range(size):
+            reader, writer = context.Pipe(duplex=False)
+            arguments = (writer, job, position, offset, size)
+            process = context.Process(target=work, args=arguments, daemon=True, name=f"limelight loader {offset}")
+            self.readers.append(reader)
+            process.start()
+            self.processes.append(process)
+            writer.close()  # the worker's own copy is the only one, so that its death is seen here as the end of the pipe
+
+    def events(self) -> Iterator[Event]:
+        for turn in count():
+            event = None
+            while not isinstance(event, WindowEnd):
+                event = self._received(turn % len(self.readers))
+                yield event
+
+    def _received(self, worker: int) -> Event:
+        try:
+            received = self.readers[worker].recv()
+        except EOFError:
+            process = self.processes[worker]
+            process.join(SECONDS_TO_END)
+            raise LimelightError(
+                f"loader worker {worker} stopped with code {process.exitcode} (-9: killed, often for want of memory); use fewer workers. "
+                "If your script started the loader, it needs `if __name__ == '__main__':` around its work"
+            ) from None
+        if isinstance(received, Exception):
+            raise received
+        assert isinstance(received, Share | WindowEnd)
+        return received
+
+
+def _end(readers: list[Connection], processes: list[BaseProcess]) -> None:
+    """Workers only read, so they may be killed at any time; one that is deep in a window would notice the closed pipe too late."""
+    for reader in readers:
+        reader.close()
+    for process in processes:
+        process.kill()
+        process.join(SECONDS_TO_END)
+        process.close()
+
+
+def work(writer: Connection, job: Job, position: Position, offset: int, every: int) -> None:
+    """The life of a worker process."""
+    # A signal to the whole group is for the parent, which may want some more batches before it saves.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        batcher = Batcher(Prepared.open(job.folder, verify=False).split(job.split), job.settings)
+        for event in events(batcher, job, position, offset, every):
+            writer.send(event)
+    except BrokenPipeError:
+        return
+    except LimelightError as error:
+        writer.send(error)
+    except Exception:
+        writer.send(LimelightError(f"loader worker {offset} failed:\n{traceback.format_exc()}"))
+
+
+def _end_with_parent() -> None:
+    """A closed pipe is noticed at the next batch only, which may be seconds away when a window is being segmented."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(0)

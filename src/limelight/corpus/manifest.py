@@ -1,0 +1,94 @@
+"""What `prepare` left behind, as one JSON value: inputs, settings, counts, and every shard with its hash.
+
+prepared/
+  manifest.json             written last; a folder without it is not finished
+  pieces.model              or source.model and target.model
+  shards/train-00000.text.arrow   the pairs as text with their provenance
+  shards/train-00000.ids.arrow    the same rows as ids, memory-mapped by training
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from limelight.config import Settings
+from limelight.errors import DataError
+from limelight.files import write_whole
+
+FORMAT = 1
+NAME = "manifest.json"
+
+Split = Literal["train", "valid", "test"]
+
+
+class FileEntry(Settings):
+    """A file as it must be found: a byte more, less or other is refused."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class InputEntry(Settings):
+    """A file that was read. `file` in the provenance of a pair is the position in this list."""
+
+    corpus: int
+    paths: list[str]
+    sha256: list[str]
+
+
+class CorpusEntry(Settings):
+    """One corpus and what became of it: read = kept (over all splits) + the sum of dropped."""
+
+    name: str
+    weight: float
+    read: int
+    kept: dict[str, int]
+    dropped: dict[str, int]
+    warned: dict[str, int]
+
+
+class Shard(Settings):
+    """Rows stand in the order of their corpora, so that corpus and position within it lead to shard and row."""
+
+    name: str
+    rows: int
+    rows_by_corpus: list[int]
+    text: FileEntry
+    ids: FileEntry
+
+
+class Manifest(Settings):
+    format: int = FORMAT
+    address: str
+    text_address: str
+    languages: tuple[str, str]
+    corpora: list[CorpusEntry]
+    inputs: list[InputEntry]
+    settings: dict[str, Any]
+    pieces: list[FileEntry] = Field(description="one model for both sides, or source and target")
+    vocab_sizes: tuple[int, int]
+    splits: dict[Split, list[Shard]]
+    statistics: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path) -> "Manifest":
+        path = folder / NAME
+        if not path.is_file():
+            raise DataError(
+                f"{folder} is no prepared corpus: it has no {NAME}; make one with `limelight prepare ... -o {folder}`"
+            )
+        try:
+            value = json.loads(path.read_bytes())
+            if value.get("format") != FORMAT:
+                raise DataError(
+                    f"{path} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again"
+                )
+            return cls.model_validate_json(json.dumps(value))
+        except (ValueError, ValidationError, AttributeError) as error:
+            raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
+
+    def save(self, folder: Path) -> None:
+        write_whole(folder / NAME, self.model_dump_json(indent=1).encode() + b"\n")

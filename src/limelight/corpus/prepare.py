@@ -1,0 +1,260 @@
+"""`prepare`: whatever parallel text people have -> clean, counted, sharded training data.
+
+    inputs     find and hash the files                                  the address of the work
+    exchange   read, clean, bring equal sources together, settle        shards of text, counts        the engine, bucket by bucket
+    pieces     learn from a sample of all shards                        pieces.model
+    encode     ids of each shard                                        shards of ids                 the engine, shard by shard
+    manifest   written last: what it names is there
+
+The folder is addressed by its content: equal inputs and settings are not prepared twice, other pieces reuse the text, and an interrupted
+run goes on.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from limelight.config import Settings
+from limelight.corpus.clean import Cleaner
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.encode import ShardEncoder, TextShard, add_figures, sample
+from limelight.corpus.engine import Engine, Progress, Watch
+from limelight.corpus.finish import BucketFinish, held_out_shard, merged, read_held_out, text_shard
+from limelight.corpus.inputs import Inputs, digest
+from limelight.corpus.leaks import LeakIndex
+from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, Manifest, Shard, Split
+from limelight.corpus.settle import add
+from limelight.errors import DataError, LimelightError
+from limelight.files import sha256_of, write_whole
+from limelight.text.tokenizer import Tokenizer, learn, suggest_size
+
+MakeEngine = Callable[[Path], Engine]
+"""Given a folder for intermediate files, an engine."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """One run: what was asked for and what there is to read. Without a folder nothing is kept: a check of the corpus."""
+
+    settings: PrepareSettings
+    inputs: Inputs
+    folder: Path | None
+    work: Path
+    make_engine: MakeEngine
+    watch: Watch
+
+    @property
+    def corpora(self) -> tuple[str, ...]:
+        """Given validation and test sets are corpora too; they follow those of training."""
+        return (*(corpus.name for corpus in self.settings.corpora), *self.inputs.held_out)
+
+
+def prepare(
+    settings: PrepareSettings, folder: Path, make_engine: MakeEngine, watch: Watch, force: bool = False
+) -> tuple[Manifest, bool]:
+    """The manifest, and whether it was there already."""
+    inputs = Inputs.find(settings)
+    address, text_address = addresses(settings, inputs)
+    before = Manifest.load(folder) if (folder / NAME).exists() else None
+    if before is not None and before.address == address:
+        return before, True
+    if before is not None and not force:
+        raise DataError(
+            f"{folder} holds a corpus prepared from other inputs or with other settings; give another folder with -o, or --force "
+            "to replace it"
+        )
+    run = Preparation(settings, inputs, folder, folder / ".work" / text_address[:16], make_engine, watch)
+    if before is not None and before.text_address == text_address:
+        tally, shards = before.statistics["tally"], _text_shards(before)
+        (folder / NAME).unlink()
+    else:
+        _make_room(run)
+        tally, shards = _exchange(run)
+    models = _learn(run, tally, shards)
+    encoder = ShardEncoder(folder, (models[0], models[-1]))
+    encoded = list(make_engine(run.work).each(shards, encoder, watch))
+    manifest = _manifest(run, (address, text_address), tally, shards, models, encoded)
+    manifest.save(folder)
+    _remove_leftovers(folder, manifest)
+    return manifest, False
+
+
+class Findings(Settings):
+    """What a check of a corpus found."""
+
+    languages: tuple[str, str]
+    corpora: list[CorpusEntry]
+    inputs: list[InputEntry]
+    tally: dict[str, Any]
+
+
+def check(settings: PrepareSettings, work: Path, make_engine: MakeEngine, watch: Watch) -> Findings:
+    """What `prepare` would find, by the same code, without learning pieces or keeping anything."""
+    run = Preparation(settings.changed(keep_dropped=True), Inputs.find(settings), None, work, make_engine, watch)
+    tally, _ = _exchange(run)
+    return Findings(languages=settings.languages, corpora=_corpora(run, tally), inputs=run.inputs.entries, tally=tally)
+
+
+def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
+    """Of the whole, and of the shards of text alone: other pieces or weights reuse those. Content counts, names of files do not."""
+    value = settings.model_dump(mode="json")
+    corpora = value.pop("corpora")
+    pieces, given = value.pop("pieces"), [sha256_of(Path(path)) for path in value.pop("given_pieces")]
+    held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test")}
+    text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out)
+    return digest(text, [corpus["weight"] for corpus in corpora], pieces, given), text
+
+
+def _make_room(run: Preparation) -> None:
+    """An unfinished run with the same address is continued; leftovers of any other go, and a manifest that will no longer be true."""
+    assert run.folder is not None
+    (run.folder / NAME).unlink(missing_ok=True)
+    for leftover in (run.folder / ".work").glob("*"):
+        if leftover != run.work:
+            shutil.rmtree(leftover)
+    for made in (run.folder / "shards", run.folder / "dropped", run.work / "valid", run.work / "test"):
+        made.mkdir(parents=True, exist_ok=True)
+
+
+def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
+    """Text shards of all splits, and the counts of everything read."""
+    held_out = {split: read_held_out(parts, run.settings, split) for split, parts in run.inputs.held_out.items()}
+    tables = [table for table, _ in held_out.values()]
+    sources, targets = (
+        [text for table in tables for text in table.column(side).to_pylist()] for side in ("source", "target")
+    )
+    leaks = LeakIndex(sources, targets, run.settings.held_out.near) if tables else None
+    buckets = run.inputs.buckets
+    files = tuple(entry.paths[0] for entry in run.inputs.entries)
+    finish = BucketFinish(run.settings, buckets, run.corpora, files, run.folder, run.work)
+    cleaner = Cleaner(run.settings, buckets, leaks)
+    outcomes = list(run.make_engine(run.work).exchange(run.inputs.train, cleaner, buckets, finish, run.watch))
+    tally = reduce(add, [*(outcome["tally"] for outcome in outcomes), *(counts for _, counts in held_out.values())])
+    if run.folder is None:
+        return tally, []
+    if not sum(row["pairs"] for row in tally["kept"] if row["split"] == "train"):
+        raise DataError(
+            "nothing is left to train on: every pair was dropped or held out; see why with `limelight prepare ... --check-only`"
+        )
+    shards = [text_shard(outcome) for outcome in outcomes]
+    names: tuple[Split, ...] = ("valid", "test")
+    for split in names:
+        if split in held_out:
+            shards.append(held_out_shard(run.folder, split, held_out[split][0], len(run.corpora)))
+        else:
+            shards.append(merged(run.folder, run.work, split, len(run.corpora)))
+    return tally, shards
+
+
+def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> list[FileEntry]:
+    """One model for both sides or one each: given, or learnt from a sample of all training shards."""
+    assert run.folder is not None
+    settings = run.settings.pieces
+    joint = len(run.settings.given_pieces) == 1 if run.settings.given_pieces else settings.joint
+    names = ("pieces.model",) if joint else ("source.model", "target.model")
+    train = [shard for shard in shards if shard.split == "train"]
+    weights = _weights(run)
+    entries = []
+    for number, name in enumerate(names):
+        run.watch(Progress("pieces", number, len(names)))
+        sides = ("source", "target") if len(names) == 1 else (("source", "target")[number],)
+        if run.settings.given_pieces:
+            model = Tokenizer.load(Path(run.settings.given_pieces[number])).model
+        else:
+            words = sum(tally["words"][side] for side in sides)
+            model = learn(
+                sample(run.folder, train, weights, settings.sample, sides),
+                settings.changed(size=settings.size or suggest_size(words)),
+            )
+        write_whole(run.folder / name, model)
+        entries.append(FileEntry(path=name, bytes=len(model), sha256=sha256_of(run.folder / name)))
+    run.watch(Progress("pieces", len(names), len(names)))
+    return entries
+
+
+def _weights(run: Preparation) -> list[float]:
+    return [*(corpus.weight for corpus in run.settings.corpora), *(1.0 for _ in run.inputs.held_out)]
+
+
+def _manifest(
+    run: Preparation,
+    addresses: tuple[str, str],
+    tally: dict[str, Any],
+    shards: list[TextShard],
+    models: list[FileEntry],
+    encoded: list[dict[str, Any]],
+) -> Manifest:
+    assert run.folder is not None
+    splits: dict[Split, list[Shard]] = {"train": [], "valid": [], "test": []}
+    figures: dict[str, dict[str, Any]] = {}
+    for shard, done in zip(shards, encoded, strict=True):
+        ids = FileEntry(**done["ids"])
+        splits[shard.split].append(
+            Shard(name=shard.name, rows=shard.rows, rows_by_corpus=shard.rows_by_corpus, text=shard.text, ids=ids)
+        )
+        figures[shard.split] = (
+            add_figures(figures[shard.split], done["figures"]) if shard.split in figures else done["figures"]
+        )
+    sizes = [Tokenizer.load(run.folder / model.path).size for model in models]
+    return Manifest(
+        address=addresses[0],
+        text_address=addresses[1],
+        languages=run.settings.languages,
+        corpora=_corpora(run, tally),
+        inputs=run.inputs.entries,
+        settings=run.settings.model_dump(mode="json"),
+        pieces=models,
+        vocab_sizes=(sizes[0], sizes[-1]),
+        splits=splits,
+        statistics={"tally": tally, "pieces": figures},
+    )
+
+
+def _corpora(run: Preparation, tally: dict[str, Any]) -> list[CorpusEntry]:
+    """read = kept + dropped is checked here, for every corpus: counts that do not add up must never be printed."""
+
+    def counts(table: str, key: str, corpus: int) -> dict[str, int]:
+        return {row[key]: row["pairs"] for row in tally[table] if row["corpus"] == corpus}
+
+    entries = []
+    for number, (name, weight) in enumerate(zip(run.corpora, _weights(run), strict=True)):
+        read = sum(row["pairs"] for row in tally["read"] if row["corpus"] == number)
+        kept, dropped = counts("kept", "split", number), counts("dropped", "reason", number)
+        if read != sum(kept.values()) + sum(dropped.values()):
+            raise LimelightError(
+                f"{name}: read {read:,} pairs, kept {sum(kept.values()):,} and dropped {sum(dropped.values()):,}: this is a fault of ours"
+            )
+        entries.append(
+            CorpusEntry(
+                name=name,
+                weight=weight,
+                read=read,
+                kept=kept,
+                dropped=dropped,
+                warned=counts("warned", "reason", number),
+            )
+        )
+    return entries
+
+
+def _text_shards(manifest: Manifest) -> list[TextShard]:
+    return [
+        TextShard(shard.name, split, shard.rows_by_corpus, shard.text)
+        for split, shards in manifest.splits.items()
+        for shard in shards
+    ]
+
+
+def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
+    """What an earlier corpus or an interrupted run left, so that the folder holds what the manifest names."""
+    shutil.rmtree(folder / ".work", ignore_errors=True)
+    shards = [shard for split in manifest.splits.values() for shard in split]
+    named = {folder / entry.path for shard in shards for entry in (shard.text, shard.ids)}
+    for path in (folder / "shards").iterdir():
+        if path not in named:
+            path.unlink()
+    if not manifest.settings["keep_dropped"]:
+        shutil.rmtree(folder / "dropped", ignore_errors=True)

@@ -1,0 +1,46 @@
+"""The front of the readers: what there is to read, and its rows.
+
+for part in find(["data/"], ("en", "de")):
+    for batch in read(part):
+        ...
+
+Memory does not grow with the files. A file that cannot be read to its end is a DataError; a row that cannot be used is a
+row with a Fault. An empty file has no rows.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from limelight.corpus.reading.finding import LINES, find, format_of
+from limelight.corpus.reading.formats import read_line_pairs, read_tsv
+from limelight.corpus.reading.jsonl import read_jsonl
+from limelight.corpus.reading.language_tags import guess_languages
+from limelight.corpus.reading.parquet import read_parquet
+from limelight.corpus.reading.po import read_po
+from limelight.corpus.reading.raw import RAW, ROWS, Fault, Part
+from limelight.corpus.reading.xml_formats import read_tmx, read_xliff
+from limelight.errors import DataError
+
+__all__ = ["RAW", "READERS", "ROWS", "Fault", "Part", "find", "format_of", "guess_languages", "read"]
+
+READERS: dict[str, Callable[[Part, int], Iterator[Any]]] = {
+    LINES: read_line_pairs,
+    "tsv": read_tsv,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "tmx": read_tmx,
+    "xliff": read_xliff,
+    "po": read_po,
+}
+
+
+def read(part: Part, rows: int = ROWS) -> Iterator[Any]:
+    """The pairs of a part as Arrow RecordBatches of RAW, `rows` at a time. Same file and same rows, same batches."""
+    if part.format not in READERS:
+        raise DataError(f"{part.format!r} is no format that is read; known are: {', '.join(READERS)}")
+    needed = 2 if part.format == LINES else 1
+    if len(part.paths) != needed:
+        raise DataError(
+            f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}"
+        )
+    return READERS[part.format](part, rows)

@@ -1,0 +1,186 @@
+"""Paths, folders and globs -> the parts to be read, with line files paired by their names.
+
+find(["data/"], ("en", "de"))  ->  a Part for each .tsv, .tmx, ... and for each train.en.gz beside train.de.gz
+"""
+
+import difflib
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+from limelight.corpus.reading.language_tags import closeness, guess_languages, name_without_language
+from limelight.corpus.reading.raw import Part
+from limelight.corpus.reading.streams import filesystem_of, without_packing
+from limelight.errors import DataError
+
+LINES = "lines"
+FORMAT_OF_SUFFIX = {
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".po": "po",
+}
+_UNREADABLE = {
+    ".csv": "convert it to .tsv",
+    ".zip": "unpack it",
+    ".tar": "unpack it",
+    ".tgz": "unpack it",
+    ".bz2": "unpack it, or pack it with gzip or zstd",
+    ".xz": "unpack it, or pack it with gzip or zstd",
+    ".mo": "give the .po it was made from",
+    ".pot": "it is a template without translations; give the .po",
+}
+
+
+def find(
+    paths: Sequence[str],
+    languages: tuple[str, str],
+    *,
+    columns: tuple[str, str] | None = None,
+    corpus: int = 0,
+    first_file: int = 0,
+) -> list[Part]:
+    """Everything to be read, numbered from `first_file` in a fixed order. All that is wrong with the paths is in one DataError.
+
+    Two line files given by name are source and target, in this order. All other line files are paired by names that are
+    equal apart from the language. A file found twice is read once.
+    """
+    given, found = _expand(paths)
+    _refuse_unreadable([*given, *found])
+    named = [path for path in given if format_of(path) == LINES]
+    pairs: list[tuple[str, str]] = []
+    if len(named) == 2:
+        pairs.append((named[0], named[1]))
+        _refuse_swapped(pairs[0], languages)
+        named = []
+    pairs += _pair_by_name([*named, *(path for path in found if format_of(path) == LINES)], languages)
+    parts: list[tuple[str, tuple[str, ...]]] = [(LINES, pair) for pair in pairs]
+    parts += [(format_of(path), (path,)) for path in [*given, *found] if format_of(path) != LINES]
+    numbered = enumerate(parts, first_file)
+    return [Part(corpus, number, kind, files, languages, columns) for number, (kind, files) in numbered]
+
+
+def format_of(address: str) -> str:
+    """corpus.tmx.gz -> tmx; whatever is not known holds lines."""
+    return FORMAT_OF_SUFFIX.get(_suffix(address), LINES)
+
+
+def _suffix(address: str) -> str:
+    return Path(without_packing(address)).suffix.lower()
+
+
+def _expand(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The files given by name, and those found in folders or by globs: sorted, without hidden ones."""
+    given: dict[str, None] = {}
+    found: dict[str, None] = {}
+    problems = []
+    for path in paths:
+        expanded = _expand_remote(path) if "://" in path else _expand_local(path)
+        if isinstance(expanded, str):
+            problems.append(expanded)
+        elif expanded == [path]:
+            given[path] = None
+        else:
+            found.update(dict.fromkeys(expanded))
+    if problems:
+        raise DataError("\n  - ".join(["Some inputs cannot be read:", *problems]))
+    return list(given), [path for path in found if path not in given]
+
+
+def _expand_local(path: str) -> list[str] | str:
+    """The files, or what is wrong."""
+    place = Path(path)
+    if place.is_file():
+        return [path]
+    if place.is_dir():
+        files = sorted(str(file) for file in place.rglob("*") if file.is_file() and _is_shown(file.relative_to(place)))
+        return files or f"{path} is a folder without files"
+    if glob.has_magic(path):
+        # glob leaves out hidden files by itself.
+        files = sorted(file for file in glob.glob(path, recursive=True) if Path(file).is_file())  # noqa: PTH207
+        return files or f"{path} fits no file"
+    if place.exists():
+        return f"{path} is neither a file nor a folder; write what it gives to a file first"
+    beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
+    near = difflib.get_close_matches(place.name, beside, n=3)
+    hint = f"did you mean {' or '.join(str(place.parent / name) for name in near)}?" if near else "check the name"
+    return f"{path} does not exist; {hint}"
+
+
+def _expand_remote(path: str) -> list[str] | str:
+    filesystem, inner = filesystem_of(path)
+    if filesystem.isfile(inner):
+        return [path]
+    if filesystem.isdir(inner):
+        root = inner.rstrip("/") + "/"
+        names = [name for name in filesystem.find(inner) if _is_shown(Path(name.removeprefix(root)))]
+    elif glob.has_magic(path):
+        names = [
+            name for name in filesystem.glob(inner) if filesystem.isfile(name) and _is_shown(Path(Path(name).name))
+        ]
+    else:
+        parent = inner.rpartition("/")[0]
+        beside = filesystem.ls(parent, detail=False) if filesystem.isdir(parent) else []
+        near = difflib.get_close_matches(inner, beside, n=3)
+        hint = f"did you mean {' or '.join(map(filesystem.unstrip_protocol, near))}?" if near else "check the name"
+        return f"{path} does not exist; {hint}"
+    return sorted(map(filesystem.unstrip_protocol, names)) or f"{path} holds no files"
+
+
+def _is_shown(path: Path) -> bool:
+    return not any(piece.startswith(".") for piece in path.parts)
+
+
+def _refuse_unreadable(paths: list[str]) -> None:
+    problems = [f"{path}: {_UNREADABLE[_suffix(path)]}" for path in paths if _suffix(path) in _UNREADABLE]
+    if problems:
+        raise DataError("\n  - ".join(["Some files are in a format that is not read:", *problems]))
+
+
+def _refuse_swapped(pair: tuple[str, str], languages: tuple[str, str]) -> None:
+    guess = guess_languages(*pair)
+    if guess is None or any(
+        closeness(language, tag) is not None for language, tag in zip(languages, guess, strict=True)
+    ):
+        return
+    if all(closeness(language, tag) is not None for language, tag in zip(languages, guess[::-1], strict=True)):
+        raise DataError(
+            f"{pair[0]} and {pair[1]} seem to be {guess[0]} and {guess[1]}, and the languages are {languages[0]} and "
+            f"{languages[1]}: give the files in the other order"
+        )
+
+
+def _pair_by_name(paths: list[str], languages: tuple[str, str]) -> list[tuple[str, str]]:
+    """Files whose names are equal apart from the language; every file left over is in the error."""
+    targets: dict[str, list[str]] = {}
+    for path in paths:
+        for key in name_without_language(path, languages[1], languages[0]):
+            targets.setdefault(key, []).append(path)
+    pairs: list[tuple[str, str]] = []
+    used: set[str] = set()
+    problems = []
+    for path in paths:
+        keys = name_without_language(path, languages[0], languages[1])
+        partners = {target for key in keys for target in targets.get(key, ()) if target != path}
+        if len(partners) == 1:
+            pairs.append((path, partners.pop()))
+            used.update(pairs[-1])
+        elif partners:
+            problems.append(f"{path} could be the source of {', '.join(sorted(partners))}; keep one")
+            used.update([path, *partners])
+    twice = sorted({target for _, target in pairs if sum(target == other for _, other in pairs) > 1})
+    problems += [f"{target} has several sources; keep one" for target in twice]
+    problems += [f"{path} has no partner" for path in paths if path not in used]
+    if problems:
+        raise DataError(
+            "\n  - ".join(["Some files are no known format and cannot be paired:", *problems])
+            + f"\nName line files alike apart from the language, such as train.{languages[0]} and train.{languages[1]}, "
+            f"give exactly two by name, or leave these out. Known formats: {' '.join(FORMAT_OF_SUFFIX)} (and .gz, .zst)"
+        )
+    return pairs

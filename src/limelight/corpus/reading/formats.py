@@ -1,0 +1,75 @@
+"""Line pairs and TSV: formats in which a line is a sentence or a pair."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from limelight.corpus.reading.drift import describe_drift
+from limelight.corpus.reading.lines import Lines, read_lines
+from limelight.corpus.reading.raw import Fault, Part, assemble
+from limelight.errors import DataError
+
+
+def read_line_pairs(part: Part, rows: int) -> Iterator[Any]:
+    """Two files, line n beside line n. Different counts are an error, which comes last: only then are they known."""
+    readers = [read_lines(path, rows) for path in part.paths]
+    held = [next(reader, None) for reader in readers]
+    line = 1
+    while held[0] is not None and held[1] is not None:
+        count = min(len(held[0]), len(held[1]))  # a batch is smaller where its lines are long, on one side or the other
+        source, target = held[0].part(0, count), held[1].part(0, count)
+        numbers = np.arange(line, line + count, dtype=np.int64)
+        yield assemble(part, source.texts, target.texts, numbers, np.maximum(source.faults, target.faults))
+        line += count
+        held = [_after(lines, count, reader) for lines, reader in zip(held, readers, strict=True)]
+    if held[0] is not None or held[1] is not None:
+        _refuse_counts(part.paths, [line - 1 + _count(*rest) for rest in zip(held, readers, strict=True)])
+
+
+def read_tsv(part: Part, rows: int) -> Iterator[Any]:
+    """A pair per line, in two columns (1 and 2 if none are given); other columns are ignored, too few are MALFORMED."""
+    columns = _column_numbers(part)
+    line = 1
+    for lines in read_lines(part.paths[0], rows):
+        cells = pc.split_pattern(lines.texts, "\t")
+        starts = cells.offsets.to_numpy()[:-1]
+        counts = pc.list_value_length(cells).to_numpy()
+        short = counts < max(columns)
+        source, target = (
+            pc.fill_null(cells.values.take(pa.array(starts + number - 1, mask=short)), "") for number in columns
+        )
+        faults = np.maximum(lines.faults, np.where(short, np.uint8(Fault.MALFORMED), np.uint8(Fault.NONE)))
+        yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults)
+        line += len(lines)
+
+
+def _after(lines: Lines | None, count: int, reader: Iterator[Lines]) -> Lines | None:
+    """What is left of some lines after the first `count`, or the next ones."""
+    if lines is not None and len(lines) > count:
+        return lines.part(count, len(lines) - count)
+    return next(reader, None)
+
+
+def _count(lines: Lines | None, reader: Iterator[Lines]) -> int:
+    return (0 if lines is None else len(lines)) + sum(len(more) for more in reader)
+
+
+def _refuse_counts(paths: tuple[str, ...], counts: list[int]) -> None:
+    raise DataError(
+        f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}; line pairs need as many on both sides. "
+        f"{describe_drift(paths[0], paths[1])}"
+    )
+
+
+def _column_numbers(part: Part) -> tuple[int, int]:
+    if part.columns is None:
+        return 1, 2
+    if not all(column.isascii() and column.isdigit() and int(column) > 0 for column in part.columns):
+        raise DataError(
+            f"{part.paths[0]}: the columns of a TSV are numbers from 1, not {' and '.join(part.columns)}; "
+            f"for the first and the third give 1 and 3"
+        )
+    return int(part.columns[0]), int(part.columns[1])

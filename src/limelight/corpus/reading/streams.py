@@ -1,0 +1,152 @@
+"""A file anywhere, packed or not, as a stream of bytes.
+
+open_bytes("train.en.gz")  and  open_bytes("s3://bucket/train.en.zst")  read alike: what follows sees plain bytes.
+
+gzip and zstd are known by their first bytes, not by their name. A name that promises gzip or zstd must hold it, so a
+file of 0 bytes called .gz is a cut file and not an empty one: packing nothing gives at least 9 bytes. A gzip file of
+several members that is cut exactly between two of them cannot be told from a whole one.
+"""
+
+import hashlib
+import io
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import fsspec
+import pyarrow as pa
+
+from limelight.errors import DataError
+
+CODEC_OF_SUFFIX = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+BLOCK = 1 << 20
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_MAGIC |= {
+    bytes([low]) + b"\x2a\x4d\x18": "zstd" for low in range(0x50, 0x60)
+}  # skippable frames, as pzstd writes first
+_UNREADABLE = {b"\xfd7zXZ\0": ("xz", "xz -d"), b"BZh": ("bzip2", "bunzip2"), b"PK\x03\x04": ("zip", "unzip")}
+
+
+_reading: dict[str, io.BufferedReader] = {}  # what is open now, so that progress can be told in bytes
+
+
+class ByteStream:
+    """Bytes from front to back. Damage to a packed file is a DataError at the read that meets it."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._raw = _reading[address] = open_raw(address)
+        try:
+            self._codec = _codec_of(address, self._raw)
+        except BaseException:
+            self._raw.close()
+            raise
+        # pyarrow's codecs read through several members or frames and notice a cut, which zlib objects leave to the caller.
+        self._stream: Any = (
+            pa.CompressedInputStream(pa.PythonFile(self._raw, "r"), self._codec) if self._codec else self._raw
+        )
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; none only at the end."""
+        try:
+            return cast(bytes, self._stream.read(size))
+        except OSError as error:
+            if error.errno is not None or not self._codec:  # the disk or the network failed; the file may be whole
+                raise
+            raise DataError(
+                f"{self.address}: this {self._codec} file is cut short or damaged ({error}); fetch or pack it again, "
+                f"and test it with `{self._codec} -t`"
+            ) from None
+
+    def close(self) -> None:
+        self._stream.close()
+        self._raw.close()
+        _reading.pop(self.address, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_bytes(address: str) -> ByteStream:
+    """The unpacked bytes of a local path or an fsspec address."""
+    return ByteStream(address)
+
+
+def position(address: str) -> int:
+    """How many stored bytes of a file that is being read now have been taken; 0 for any other."""
+    raw = _reading.get(address)
+    return 0 if raw is None or raw.closed else raw.tell()
+
+
+def open_raw(address: str) -> io.BufferedReader:
+    """The bytes as they are stored, seekable where the storage is."""
+    try:
+        if "://" not in address:
+            return Path(address).open("rb")
+        filesystem, path = filesystem_of(address)
+        return io.BufferedReader(filesystem.open(path, "rb"), BLOCK)
+    except FileNotFoundError:
+        raise DataError(f"{address} does not exist; check the name") from None
+    except IsADirectoryError:
+        raise DataError(f"{address} is a folder where a file is needed; name the files in it") from None
+    except PermissionError:
+        raise DataError(f"{address} may not be read by this user; change its permissions or copy it") from None
+
+
+def filesystem_of(address: str) -> tuple[Any, str]:
+    """memory://a/b -> (the filesystem, its own path for it)."""
+    try:
+        filesystem, path = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise DataError(f"{address}: {error}") from None
+    except ValueError as error:
+        raise DataError(
+            f"{address} is not an address that can be read ({error}); use a path or a known protocol"
+        ) from None
+    return filesystem, str(path)
+
+
+def content_hash(address: str) -> str:
+    """SHA-256 of the bytes as they are stored, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open_raw(address) as stream:
+        while block := stream.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def size_of(address: str) -> int:
+    """Bytes as they are stored."""
+    if "://" not in address:
+        return Path(address).stat().st_size
+    filesystem, path = filesystem_of(address)
+    return int(filesystem.size(path))
+
+
+def without_packing(address: str) -> str:
+    """train.en.gz -> train.en"""
+    for suffix in CODEC_OF_SUFFIX:
+        if address.lower().endswith(suffix):
+            return address[: -len(suffix)]
+    return address
+
+
+def _codec_of(address: str, raw: io.BufferedReader) -> str | None:
+    head = raw.peek(8)
+    for magic, (name, command) in _UNREADABLE.items():
+        if head.startswith(magic):
+            raise DataError(f"{address} is packed with {name}, which is not read; unpack it first: {command} {address}")
+    found = next((codec for magic, codec in _MAGIC.items() if head.startswith(magic)), None)
+    promised = next((codec for suffix, codec in CODEC_OF_SUFFIX.items() if address.lower().endswith(suffix)), None)
+    if promised and not found:
+        raise DataError(
+            f"{address}: the name says {promised}, but the file does not begin like one: it is cut short, damaged or "
+            f"not packed; fetch it again, or if it is plain text, remove the ending from its name"
+        )
+    return found

@@ -1,0 +1,193 @@
+"""What becomes of pairs with equal sources, once they are together: duplicates, conflicts, the held-out split, the order.
+
+Rows arrive in buckets by the key of their source, all rows of a key in the same bucket. One exchange between machines therefore serves
+exact and near deduplication, the cap on conflicting targets, the split by groups and the global shuffle. A pure function: the order of
+arrival does not matter.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.manifest import Split
+from limelight.corpus.order import draws, key_of
+from limelight.corpus.reasons import Reason
+
+PLACE = (
+    "corpus",
+    "file",
+    "line",
+    "segment",
+    "pair_key",
+)  # the order in which pairs were read, whatever engine read them
+SHOWN = 3  # pairs shown for each corpus and reason
+SHOWN_CHARACTERS = 100
+HELD_OUT, SHUFFLE = 101, 102  # what chance is drawn for
+LENGTHS = (0, *(round(10 * 1.25**k) for k in range(28)))  # bounds of the histogram, in characters
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The bucket, told apart. `tally` turns into JSON and adds up with those of other buckets."""
+
+    splits: dict[Split, pa.Table]
+    dropped: pa.Table
+    tally: dict[str, Any]
+
+
+def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: int) -> Settled:
+    rows = pl.DataFrame(arrived).sort(PLACE)
+    rows = _without_repeats(rows, settings)
+    rows = _held_out(rows, settings, bucket, buckets)
+    kept = rows.filter(pl.col("reason") == Reason.KEPT)
+    dropped = rows.filter(pl.col("reason") != Reason.KEPT)
+    splits: dict[Split, pa.Table] = {}
+    names: tuple[Split, ...] = ("train", "valid", "test")
+    for name in names:
+        splits[name] = _shuffled(kept.filter(pl.col("split") == name), settings.seed).to_arrow()
+    return Settled(splits, dropped.to_arrow(), tally(rows))
+
+
+def _without_repeats(rows: pl.DataFrame, settings: PrepareSettings) -> pl.DataFrame:
+    """Reasons for what occurred before: only pairs that are still kept count, and the first of equals stays."""
+    wanted = settings.dedup
+    copies = (
+        pl.len().over("pair_key", "reason").alias("copies")
+    )  # rows with another reason are counted among themselves
+    rows = rows.with_columns(copies)
+    if wanted.exact:
+        rows = _mark(rows, ~pl.col("pair_key").is_first_distinct(), Reason.DUPLICATE)
+    if wanted.near:
+        rows = _mark(rows, ~pl.col("near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
+    if wanted.targets_per_source is not None:
+        ranked = pl.struct(-pl.col("copies").cast(pl.Int64), pl.int_range(pl.len())).rank("ordinal").over("source")
+        rows = _mark(rows, ranked > wanted.targets_per_source, Reason.CONFLICT)
+    return rows
+
+
+def _mark(rows: pl.DataFrame, objection: pl.Expr, why: Reason) -> pl.DataFrame:
+    """The objection, evaluated among the kept rows alone, becomes their reason."""
+    kept = (rows["reason"] == Reason.KEPT).arg_true()
+    if kept.is_empty():
+        return rows
+    objected = rows[kept].select(objection).to_series()
+    return rows.with_columns(rows["reason"].scatter(kept.filter(objected), int(why)))
+
+
+def _held_out(rows: pl.DataFrame, settings: PrepareSettings, bucket: int, buckets: int) -> pl.DataFrame:
+    """Whole groups of equal source go to test and validation until this bucket's share is full.
+
+    Buckets are random subsets of the groups, and the groups are taken in a random order, so the sets are random samples of the groups.
+    """
+    wanted = settings.held_out
+    kept = rows.filter(pl.col("reason") == Reason.KEPT)
+    split = pl.lit("train")
+    totals = [
+        0 if wanted.test else wanted.test_pairs,
+        0 if wanted.valid else wanted.valid_pairs,
+    ]  # given sets are not split off again
+    if any(totals) and not kept.is_empty():
+        most = int(wanted.largest_share * kept.height)
+        shares = [min(most, total // buckets + (bucket < total % buckets)) for total in totals]
+        groups = kept.group_by("source_key").len()
+        order = _chance(groups["source_key"], settings.seed, HELD_OUT)
+        running = groups.with_columns(order).sort("order").with_columns(pl.col("len").cum_sum().alias("until"))
+        test = running.filter(pl.col("until") <= shares[0])["source_key"]
+        room = running.filter(pl.col("until") > shares[0]).with_columns(pl.col("len").cum_sum().alias("until"))
+        valid = room.filter(pl.col("until") <= shares[1])["source_key"]
+        key = pl.col("source_key")
+        split = (
+            pl.when(key.is_in(test.implode()))
+            .then(pl.lit("test"))
+            .when(key.is_in(valid.implode()))
+            .then(pl.lit("valid"))
+            .otherwise(split)
+        )
+    return rows.with_columns(split.alias("split"))
+
+
+def _shuffled(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Corpus by corpus, as shards are, and within it in an order that depends on the pair and the seed alone."""
+    return rows.with_columns(_chance(rows["pair_key"], seed, SHUFFLE)).sort("corpus", "order", *PLACE[1:4])
+
+
+def _chance(keys: pl.Series, seed: int, purpose: int) -> pl.Series:
+    """A random number for each key, the same wherever the key is met."""
+    return pl.Series("order", draws(key_of(seed, purpose), keys.to_numpy().view(np.int64)), dtype=pl.UInt64)
+
+
+def tally(rows: pl.DataFrame) -> dict[str, Any]:
+    """Counts by corpus that add up: read = kept over the splits + dropped over the reasons."""
+    kept = rows.filter(pl.col("reason") == Reason.KEPT)
+    dropped = rows.filter(pl.col("reason") != Reason.KEPT)
+    warned = [
+        {"corpus": corpus, "reason": why.label, "pairs": pairs}
+        for why in Reason
+        for corpus, pairs in kept.filter(pl.col("warnings") & (1 << why) != 0).group_by("corpus").len().iter_rows()
+    ]
+    return {
+        "read": _counts(rows, "corpus"),
+        "kept": _counts(kept, "corpus", "split"),
+        "dropped": [{**row, "reason": Reason(row["reason"]).label} for row in _counts(dropped, "corpus", "reason")],
+        "warned": warned,
+        "shown": _shown(dropped),
+        "lengths": {side: _histogram(kept[side].str.len_chars()) for side in ("source", "target")},
+        "words": {
+            side: int(kept[side].str.count_matches(" ", literal=True).sum()) + kept.height
+            for side in ("source", "target")
+        },
+        "characters": {side: int(kept[side].str.len_chars().sum()) for side in ("source", "target")},
+    }
+
+
+def _counts(rows: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
+    return rows.group_by(by).agg(pl.len().alias("pairs")).sort(by).to_dicts()
+
+
+def _histogram(lengths: pl.Series) -> list[int]:
+    counts, _ = np.histogram(lengths.to_numpy(), bins=[*LENGTHS, np.inf])
+    return [int(count) for count in counts]
+
+
+def _shown(dropped: pl.DataFrame) -> list[dict[str, Any]]:
+    """The first pairs of each corpus and reason, so that a person can look them up."""
+    first = dropped.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:4])
+    text = [pl.col(side).str.slice(0, SHOWN_CHARACTERS) for side in ("source", "target")]
+    shown = first.select("corpus", "reason", "file", "line", "segment", *text).to_dicts()
+    return [{**row, "reason": Reason(row["reason"]).label} for row in shown]
+
+
+def add(one: Any, other: Any) -> Any:
+    """Tallies added: numbers by sum, tables by row, and of the shown pairs the first ones."""
+    result: dict[str, Any] = {key: _sum_rows(one[key] + other[key]) for key in ("read", "kept", "dropped", "warned")}
+    result["shown"] = _first_shown(one["shown"] + other["shown"])
+    result["lengths"] = {
+        side: [a + b for a, b in zip(one["lengths"][side], other["lengths"][side], strict=True)]
+        for side in one["lengths"]
+    }
+    for key in ("words", "characters"):
+        result[key] = {side: one[key][side] + other[key][side] for side in one[key]}
+    return result
+
+
+def _sum_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    total: dict[tuple[Any, ...], int] = {}
+    names = [name for name in rows[0] if name != "pairs"] if rows else []
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        total[key] = total.get(key, 0) + row["pairs"]
+    return [{**dict(zip(names, key, strict=True)), "pairs": pairs} for key, pairs in sorted(total.items())]
+
+
+def _first_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    ordered = sorted(
+        rows, key=lambda row: (row["corpus"], row["reason"], row["file"], row["line"], row["segment"] or "")
+    )
+    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for row in ordered:
+        groups.setdefault((row["corpus"], row["reason"]), []).append(row)
+    return [row for group in groups.values() for row in group[:SHOWN]]

@@ -1,0 +1,41 @@
+"""What the checks need to know of a language: the scripts it is written in, and how dense its writing is."""
+
+from typing import Final
+
+# Scripts by their Unicode names; a language may have several. From CLDR's likely subtags, for the languages people translate.
+_WRITTEN_IN: Final = {
+    "Latin": "af ast az bs br ca ceb co crh cs cy da de en eo es et eu fi fil fo fr fy ga gd gl ha hr ht hu id ig is it jv kl la lb lt "
+    "lv mg mi ms mt nb nl nn no nso ny oc om pl pt qu rm ro rw sc se sk sl sm sn so sq ss st su sv sw tk tl tn to tr ts "
+    "uz ve vi wa wo xh yo za zu",
+    "Cyrillic": "ab ba be bg ce cv kk ky mk mn mhr os ru sah tg tt udm uk",
+    "Latin Cyrillic": "sr sh ku",
+    "Arabic": "ar arb arz ary fa pes ps ur sd ug ckb",
+    "Devanagari": "hi mr ne sa mai bho",
+    "Hebrew": "he yi",
+    "Greek": "el",
+    "Han": "zh cmn yue",
+    "Han Hiragana Katakana": "ja",
+    "Hangul Han": "ko",
+    "Thai": "th", "Lao": "lo", "Khmer": "km", "Myanmar": "my", "Tibetan": "bo dz", "Georgian": "ka", "Armenian": "hy", "Ethiopic": "am ti",
+    "Bengali": "bn as", "Gujarati": "gu", "Gurmukhi": "pa", "Kannada": "kn", "Malayalam": "ml", "Oriya": "or",
+    "Sinhala": "si", "Tamil": "ta", "Telugu": "te",
+}  # fmt: skip
+SCRIPTS: Final = {code: tuple(scripts.split()) for scripts, codes in _WRITTEN_IN.items() for code in codes.split()}
+
+# Characters that say what 100 characters of English say, where that is far from 100 (medians over FLORES-200).
+_DENSITY: Final = {"zh": 33, "cmn": 33, "yue": 33, "ja": 43, "ko": 50, "he": 77, "ar": 88}
+
+
+def base(code: str) -> str:
+    """base("pt-BR") -> "pt"; base("zho_Hans") stays "zho": three-letter codes are other names, not regions."""
+    return code.replace("_", "-").split("-")[0].lower()
+
+
+def scripts_of(code: str) -> tuple[str, ...]:
+    """Empty when the language is not in the table: then nothing is said about its script."""
+    return SCRIPTS.get(base(code), ())
+
+
+def density(code: str) -> float:
+    """Characters this language needs for one character of English, roughly."""
+    return _DENSITY.get(base(code), 100) / 100
