@@ -2,7 +2,6 @@
 
     python benchmarks/corpus.py make 1_000_000 FOLDER      real pairs, multiplied with small edits so that they are no duplicates
     python benchmarks/corpus.py run FOLDER [--engine ray] [--langid] [--pieces MODEL]
-    python benchmarks/corpus.py pieces FOLDER              learn the 16k model that `run` uses
 
 `make` reads l10n, Europarl, Tatoeba and Multi30k from LIMELIGHT_DATA. `run` prepares in a process of its
 own and prints one JSON object: pairs, seconds, pairs/s, peak memory of the whole tree of processes (proportional set size, sampled), and
@@ -19,6 +18,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from limelight.text.tokenizer import PieceSettings, learn
 
 PAIRS_PER_FILE = 250_000
 SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
@@ -63,6 +64,16 @@ def make(pairs: int, folder: Path) -> None:
             sides[1].append(prefix + target)
         for code, lines in zip(("en", "de"), sides, strict=True):
             (folder / f"part-{number:04d}.{code}").write_bytes(("\n".join(lines) + "\n").encode())
+
+
+def learnt(folder: Path, pairs: int = 200_000) -> bytes:
+    """A vocabulary of 16,000 pieces from the first files, so that runs can be compared without the time it takes."""
+    lines = [
+        line
+        for path in sorted(folder.glob("part-0000.*"))
+        for line in path.read_bytes().decode().split("\n")[: pairs // 2]
+    ]
+    return learn(lines, PieceSettings(size=16_000))
 
 
 def peak_memory(pid: int, stop: threading.Event, result: list[float]) -> None:

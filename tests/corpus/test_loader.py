@@ -43,10 +43,10 @@ def test_any_world_size_and_workers_give_the_same_global_batches(folder: Path) -
 
 
 def epoch_in_three_parts(prepared: Prepared) -> list[int]:
-    """70 batches at world size 2, on at 1, on at 2: all samples of epoch 0 in the order in which they came."""
+    """137 batches at world size 2, 20 at 1, the rest at 2: all samples of epoch 0 in the order in which they came."""
     state: dict[str, object] | None = None
     seen: list[int] = []
-    for world, batches in ((2, 70), (1, 40), (2, None)):
+    for world, batches in ((2, 137), (1, 20), (2, None)):
         ranks = [Loader(prepared, SETTINGS, rank=rank, world=world, state=state) for rank in range(world)]
         for shares in itertools.islice(zip(*(rank.epoch(0) for rank in ranks), strict=True), batches):
             seen += interleaved([share.samples for share in shares])
@@ -57,7 +57,7 @@ def epoch_in_three_parts(prepared: Prepared) -> list[int]:
 
 def test_resuming_at_other_world_sizes_repeats_and_loses_nothing(prepared: Prepared) -> None:
     straight = [int(sample) for batch in Loader(prepared, SETTINGS).epoch(0) for sample in batch.samples]
-    assert len(list(Loader(prepared, SETTINGS).epoch(0))) > 137
+    assert len(list(Loader(prepared, SETTINGS).epoch(0))) > 137 + 20
     assert epoch_in_three_parts(prepared) == straight
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli.prepare import prepare
+from limelight.cli.prepare import EXAMPLES, prepare
 from limelight.errors import LimelightError
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("prepare")(prepare)
+app.command("prepare", epilog=EXAMPLES)(prepare)
 
 
 @app.callback(invoke_without_command=True)
@@ -34,9 +34,10 @@ def main() -> None:
     except LimelightError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; run the same command again to go on", err=True)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:  # how Typer ends on Ctrl-C
+            typer.echo("interrupted; run the same command again to go on", err=True)
+        raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise

@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from limelight.corpus.engine import Progress
     from limelight.corpus.prepare import MakeEngine
 
-EXAMPLES = """
-Examples:
+EXAMPLES = """Examples:
 
-  limelight prepare corpus.en corpus.de -o prepared
+limelight prepare corpus.en corpus.de -o prepared
 
-  limelight prepare memory.tmx docs/ --from en --to de --valid dev.en --valid dev.de filters.copied=off
+limelight prepare memory.tmx docs/ --from en --to de --valid dev.en --valid dev.de filters.copied=off
 
-  limelight prepare corpus.en corpus.de --check-only
+limelight prepare corpus.en corpus.de --check-only
 """
 
 
@@ -36,12 +35,12 @@ class EngineName(StrEnum):
 
 def prepare(
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             help="Files, folders, globs or addresses (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; also .gz, .zst), "
             "or section.key=value."
         ),
-    ],
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("prepared"),
     source_language: Annotated[str | None, typer.Option("--from", help="Source language, such as en. Guessed from file names.")] = None,
     target_language: Annotated[str | None, typer.Option("--to", help="Target language, such as de.")] = None,
@@ -52,7 +51,7 @@ def prepare(
     config: Annotated[Path | None, typer.Option("--config", help="Settings as TOML; what is given here wins over it.")] = None,
     check_only: Annotated[bool, typer.Option("--check-only", help="Judge all, show the first offending lines, write nothing.")] = False,
     keep_dropped: Annotated[bool, typer.Option("--keep-dropped", help="Write dropped pairs with their reason to OUTPUT/dropped.")] = False,
-    engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight[cluster]'.")] = EngineName.local,
+    engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight\\[cluster]'.")] = EngineName.local,
     workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes beside this one; one for each core.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what OUTPUT holds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -72,7 +71,7 @@ def prepare(
         "vocab_size": vocab_size,
         "keep_dropped": keep_dropped,
     }
-    settings = settings_from(inputs, options, weight or [], config)
+    settings = settings_from(inputs or [], options, weight or [], config)
     make_engine = engine_maker(engine, workers)
     began = time.monotonic()
     with Screen(plain, quiet or as_json) as screen:

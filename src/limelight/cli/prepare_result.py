@@ -1,7 +1,6 @@
 """What `limelight prepare` says in the end: read, dropped and why, kept, pieces, lengths, and what to do next."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,17 +54,17 @@ def _counts(corpora: Sequence["CorpusEntry"]) -> list[str]:
 
 
 def _pieces(manifest: "Manifest") -> list[str]:
-    """Pieces per word and lengths of the training text."""
+    """Pieces per word, and lengths of the training text."""
+    from limelight.corpus.encode import at_most
+
     figures, words = manifest.statistics["pieces"]["train"], manifest.statistics["tally"]["words"]
-    kept = sum(sum(corpus.kept.values()) for corpus in manifest.corpora)
-    train = sum(shard.rows for shard in manifest.splits["train"])
     shared = "one vocabulary of " if len(manifest.pieces) == 1 else "vocabularies of "
     sizes = " and ".join(grouped(size) for size in dict.fromkeys(manifest.vocab_sizes))
     lines = [f"pieces    {shared}{sizes}"]
     for side in ("source", "target"):
         mine = figures[side]
-        per_word = mine["pieces"] / max(1, words[side] * train / max(1, kept))
-        middle, most = _quantile(mine["lengths"], 0.5), _quantile(mine["lengths"], 0.95)
+        per_word = sum(every[side]["pieces"] for every in manifest.statistics["pieces"].values()) / max(1, words[side])
+        middle, most = (at_most(mine["lengths"], part, mine["longest"]) for part in (0.5, 0.95))
         lines.append(
             f"          {side}: {per_word:.2f} per word; half of the pairs have up to {middle}, 95 % up to {most}, "
             f"the longest {mine['longest']}; {grouped(mine['unknown'])} unknown"
@@ -74,10 +73,13 @@ def _pieces(manifest: "Manifest") -> list[str]:
 
 
 def _warnings(corpora: Sequence["CorpusEntry"]) -> list[str]:
+    from limelight.corpus.reasons import Reason
+
     warned = _added(corpus.warned for corpus in corpora)
     kept = sum(sum(corpus.kept.values()) for corpus in corpora)
     return [
-        f"warning   {grouped(pairs):>12}  {_share(pairs, kept)}  {reason.replace('_', ' ')}; kept, to drop them: filters.{reason}=drop"
+        f"warning   {grouped(pairs):>12}  {_share(pairs, kept)}  {reason.replace('_', ' ')}; "
+        f"kept, to drop them: {Reason[reason.upper()].setting}=drop"
         for reason, pairs in warned.items()
     ]
 
@@ -97,13 +99,3 @@ def _added(tables: Any) -> dict[str, int]:
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / max(1, whole):5.1f} %"
-
-
-def _quantile(histogram: Sequence[int], share: float) -> int:
-    """The upper bound of the bin in which the quantile falls."""
-    from limelight.corpus.encode import PIECE_LENGTHS
-
-    running = list(accumulate(histogram))
-    place = next(i for i, count in enumerate(running) if count >= share * running[-1])
-    bounds: tuple[int, ...] = (*PIECE_LENGTHS[1:], PIECE_LENGTHS[-1])
-    return bounds[place]

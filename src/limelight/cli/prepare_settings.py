@@ -24,6 +24,10 @@ def settings_from(
     settings = [text for text in inputs if text not in paths]
     if paths:
         values["corpora"] = corpora_of(paths)
+    if not values.get("corpora"):
+        raise ConfigError(
+            "there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared"
+        )
     for name, key in (("valid", "valid"), ("test", "test")):
         if options[name]:
             values.setdefault("held_out", {})[key] = options[name]

@@ -87,12 +87,12 @@ class Cleaner:
         return {why: look_for(why) for why in Reason if met[why] or why in text_filters}
 
     def _keys(self, source: pl.Series, target: pl.Series) -> list[pl.Series]:
-        """source_key: equal for sources that differ in case, accents, digits and punctuation alone. pair_key: equal for equal pairs.
+        """source_key: equal for sources that differ in case, accents, digits and punctuation alone; near_key likewise for pairs.
 
         Text without letters is its own key. XXH3 is a published, stable function: the same keys on every machine and in every version.
         """
         loose_source = _or_itself(loose(source), source)
-        keys = [hashed("source_key", loose_source), hashed("pair_key", source + "\x00" + target)]
+        keys = [hashed("source_key", loose_source)]
         if self.settings.dedup.near:
             keys.append(hashed("near_key", loose_source + "\x00" + _or_itself(loose(target), target)))
         return keys

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,13 @@ def _figures(column: pa.ListArray, tokenizer: Tokenizer) -> dict[str, Any]:
         "unknown": int(pc.sum(pc.equal(column.values, tokenizer.unknown)).as_py() or 0),
         "lengths": [int(count) for count in counts],
     }
+
+
+def at_most(histogram: Sequence[int], part: float, longest: int) -> int:
+    """The greatest length in the bin where this part of the texts is reached."""
+    running = list(accumulate(histogram))
+    place = next(i for i, count in enumerate(running) if count >= part * running[-1])
+    return min(longest, PIECE_LENGTHS[place + 1] - 1) if place + 1 < len(PIECE_LENGTHS) else longest
 
 
 def add_figures(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

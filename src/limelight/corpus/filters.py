@@ -13,6 +13,7 @@ from limelight.corpus.config import FilterSettings
 from limelight.corpus.reasons import Reason
 from limelight.text import patterns
 from limelight.text.languages import density, scripts_of
+from limelight.text.normalize import where
 
 Languages = tuple[str, str]
 Filter = Callable[[pl.Series, pl.Series], pl.Series]
@@ -66,17 +67,22 @@ def lopsided(source: pl.Series, target: pl.Series, expected: float, largest: flo
 
 def loose(text: pl.Series) -> pl.Series:
     """Letters alone, without case and accents: the same for "Öffnen ..." and "offnen". Empty when there is no letter."""
-    return text.str.normalize("NFD").str.to_lowercase().str.replace_all(r"\P{L}+", "")
+    apart = where(text, text.str.len_bytes() != text.str.len_chars(), lambda some: some.str.normalize("NFD"))
+    return apart.str.to_lowercase().str.replace_all(r"\P{L}+", "")
 
 
 def copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
     """The same letters in the same order, in a text of at least `words` words with letters."""
     long = source.str.count_matches(" ", literal=True) >= words - 1
 
+    def same_head(s: pl.Series, t: pl.Series) -> pl.Series:  # a cheap look that most pairs do not pass
+        return loose(s.str.head(16)).str.head(3) == loose(t.str.head(16)).str.head(3)
+
     def same(s: pl.Series, t: pl.Series) -> pl.Series:
         return (s.str.count_matches(r"\p{L}+") >= words) & (loose(s) == loose(t))
 
-    return on_rows(long & _alike_in_length(source, target), source, target, same)
+    suspects = on_rows(long & _alike_in_length(source, target), source, target, same_head)
+    return on_rows(suspects, source, target, same)
 
 
 def _alike_in_length(source: pl.Series, target: pl.Series) -> pl.Series:
@@ -134,18 +140,28 @@ def _joined(found: pl.Series, shape: pl.Expr) -> pl.Series:
 
 def repetitive(text: pl.Series, share: float) -> pl.Series:
     """Repeats of one three-word phrase cover more than `share` of the words: what broken decoders and spam leave behind."""
-    words = text.str.split(" ")
-    lengths = words.list.len()
-    suspects = (lengths >= REPEATED_WORDS) & (words.list.n_unique() < (1 - share / 2) * lengths)
-    return on_rows(
-        suspects, text, text, lambda t, _: pl.Series([_repeats(one, share) for one in t.to_list()], dtype=pl.Boolean)
-    )
+    long = text.str.len_bytes() >= 2 * REPEATED_WORDS - 1
+
+    def look(some: pl.Series, _: pl.Series) -> pl.Series:
+        words = some.str.split(" ")
+        suspects = (words.list.len() >= REPEATED_WORDS) & (words.list.n_unique() < (1 - share / 2) * words.list.len())
+        return on_rows(
+            suspects,
+            some,
+            some,
+            lambda few, _: pl.Series([_repeats(one, share) for one in few.to_list()], dtype=pl.Boolean),
+        )
+
+    return on_rows(long, text, text, look)
 
 
 def _repeats(text: str, share: float) -> bool:
     words = text.lower().split(" ")
-    phrases = Counter(zip(words, words[1:], words[2:], strict=False))
-    most = phrases.most_common(1)[0][1]
+    phrases = zip(words, words[1:], words[2:], strict=False)
+    spoken = Counter(
+        phrase for phrase in phrases if any(word.isalpha() for word in phrase)
+    )  # "%s, %s, %s" is a list of placeholders
+    most = max(spoken.values(), default=0)
     return most >= REPEATED_TIMES and 3 * most > share * len(words)
 
 

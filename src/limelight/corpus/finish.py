@@ -121,7 +121,7 @@ def read_held_out(parts: list[Part], settings: PrepareSettings, split: Split) ->
     )
     rows = rows.with_columns(
         reason.cast(pl.UInt8).alias("reason"), pl.lit(split).alias("split"),
-        pl.lit(0, pl.UInt32).alias("warnings"), pl.lit(0, pl.UInt64).alias("pair_key"),
+        pl.lit(0, pl.UInt32).alias("warnings"),
     )  # fmt: skip
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     return text_columns(kept.to_arrow()), tally(rows)

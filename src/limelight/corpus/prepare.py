@@ -26,6 +26,8 @@ from limelight.corpus.finish import BucketFinish, held_out_shard, merged, read_h
 from limelight.corpus.inputs import Inputs, digest
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, Manifest, Shard, Split
+from limelight.corpus.report import NAME as REPORT
+from limelight.corpus.report import page
 from limelight.corpus.settle import add
 from limelight.errors import DataError, LimelightError
 from limelight.files import sha256_of, write_whole
@@ -77,6 +79,7 @@ def prepare(
     encoder = ShardEncoder(folder, (models[0], models[-1]))
     encoded = list(make_engine(run.work).each(shards, encoder, watch))
     manifest = _manifest(run, (address, text_address), tally, shards, models, encoded)
+    write_whole(folder / REPORT, page(manifest).encode())
     manifest.save(folder)
     _remove_leftovers(folder, manifest)
     return manifest, False

@@ -30,6 +30,18 @@ class Reason(IntEnum):
     def label(self) -> str:
         return self.name.lower()
 
+    @property
+    def setting(self) -> str:
+        """What decides about it: all but these have a filter of their name."""
+        return _DECIDED_ELSEWHERE.get(self, f"filters.{self.label}")
+
+
+_DECIDED_ELSEWHERE: Final = {
+    Reason.LEAK: "held_out.leaks",
+    Reason.DUPLICATE: "dedup.exact",
+    Reason.NEAR_DUPLICATE: "dedup.near",
+    Reason.CONFLICT: "dedup.targets_per_source",
+}
 
 EXPLAINED: Final = {
     Reason.MALFORMED: "no pair could be read: missing column, invalid JSON, a unit without one of the languages",

@@ -17,13 +17,8 @@ from limelight.corpus.manifest import Split
 from limelight.corpus.order import draws, key_of
 from limelight.corpus.reasons import Reason
 
-PLACE = (
-    "corpus",
-    "file",
-    "line",
-    "segment",
-    "pair_key",
-)  # the order in which pairs were read, whatever engine read them
+PLACE = ("corpus", "file", "line", "segment")  # the order in which pairs were read, whatever engine read them
+LINES_IN_A_FILE = 1 << 40  # more than any file has
 SHOWN = 3  # pairs shown for each corpus and reason
 SHOWN_CHARACTERS = 100
 HELD_OUT, SHUFFLE = 101, 102  # what chance is drawn for
@@ -40,7 +35,9 @@ class Settled:
 
 
 def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: int) -> Settled:
-    rows = pl.DataFrame(arrived).sort(PLACE)
+    rows = pl.DataFrame(arrived).sort(
+        PLACE, maintain_order=True
+    )  # pairs of one place come from one batch, and stay in its order
     rows = _without_repeats(rows, settings)
     rows = _held_out(rows, settings, bucket, buckets)
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
@@ -55,12 +52,10 @@ def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: i
 def _without_repeats(rows: pl.DataFrame, settings: PrepareSettings) -> pl.DataFrame:
     """Reasons for what occurred before: only pairs that are still kept count, and the first of equals stays."""
     wanted = settings.dedup
-    copies = (
-        pl.len().over("pair_key", "reason").alias("copies")
-    )  # rows with another reason are counted among themselves
+    copies = pl.len().over("source", "target", "reason").alias("copies")  # dropped rows are counted among themselves
     rows = rows.with_columns(copies)
     if wanted.exact:
-        rows = _mark(rows, ~pl.col("pair_key").is_first_distinct(), Reason.DUPLICATE)
+        rows = _mark(rows, ~pl.struct("source", "target").is_first_distinct(), Reason.DUPLICATE)
     if wanted.near:
         rows = _mark(rows, ~pl.col("near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
     if wanted.targets_per_source is not None:
@@ -111,8 +106,9 @@ def _held_out(rows: pl.DataFrame, settings: PrepareSettings, bucket: int, bucket
 
 
 def _shuffled(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Corpus by corpus, as shards are, and within it in an order that depends on the pair and the seed alone."""
-    return rows.with_columns(_chance(rows["pair_key"], seed, SHUFFLE)).sort("corpus", "order", *PLACE[1:4])
+    """Corpus by corpus, as shards are, and within it in an order that depends on the seed and the place of the pair alone."""
+    places = rows["file"].cast(pl.Int64) * LINES_IN_A_FILE + rows["line"]
+    return rows.with_columns(_chance(places, seed, SHUFFLE)).sort("corpus", "order", maintain_order=True)
 
 
 def _chance(keys: pl.Series, seed: int, purpose: int) -> pl.Series:
@@ -155,7 +151,7 @@ def _histogram(lengths: pl.Series) -> list[int]:
 
 def _shown(dropped: pl.DataFrame) -> list[dict[str, Any]]:
     """The first pairs of each corpus and reason, so that a person can look them up."""
-    first = dropped.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:4])
+    first = dropped.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:])
     text = [pl.col(side).str.slice(0, SHOWN_CHARACTERS) for side in ("source", "target")]
     shown = first.select("corpus", "reason", "file", "line", "segment", *text).to_dicts()
     return [{**row, "reason": Reason(row["reason"]).label} for row in shown]
