@@ -6,7 +6,7 @@ what was kept and dropped in one place, at the end.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 
 import polars as pl
@@ -19,12 +19,12 @@ from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.reading.raw import Fault
 from limelight.corpus.reasons import Reason
 from limelight.text.identify import Identifier
+from limelight.text.languages import base
 from limelight.text.normalize import normalize
 
 FAULTS = {
     Fault.MALFORMED: Reason.MALFORMED,
     Fault.FUZZY: Reason.FUZZY,
-    Fault.TOO_LONG: Reason.TOO_LONG,
     Fault.BROKEN_ENCODING: Reason.BROKEN_TEXT,
 }
 
@@ -53,7 +53,8 @@ class Cleaner:
 
     def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series) -> tuple[pl.Series, pl.Series]:
         """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not."""
-        reason = pl.zeros(len(source), dtype=pl.UInt8, eager=True).alias("reason")
+        # Of a line that is too long only the beginning was read: there is no choice but to drop it.
+        reason = (fault == Fault.TOO_LONG).cast(pl.UInt8).alias("reason") * int(Reason.TOO_LONG)
         warnings = pl.zeros(len(source), dtype=pl.UInt32, eager=True).alias("warnings")
         for why, look in self._looks(fault).items():
             mode = mode_of(self.settings, why)
@@ -115,6 +116,12 @@ def _or_itself(short: pl.Series, whole: pl.Series) -> pl.Series:
     return short.zip_with(short != "", whole)
 
 
+@cache
+def _identifier() -> Identifier:
+    """Its model takes a second to load: once in a process."""
+    return Identifier()
+
+
 def wrong_language(settings: PrepareSettings) -> Filter:
     """Text long enough to tell, surely in another language. A language that the identifier does not know is not judged.
 
@@ -122,8 +129,9 @@ def wrong_language(settings: PrepareSettings) -> Filter:
     """
     bounds = settings.filters
 
-    def unlike(text: pl.Series, code: str) -> pl.Series:
-        identifier = Identifier()
+    def unlike(text: pl.Series, asked: str) -> pl.Series:
+        identifier = _identifier()
+        code = asked if identifier.knows(asked) else base(asked)
         if not identifier.knows(code):
             return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
         rows = (text.str.count_matches(r"\p{L}") >= bounds.identified_letters).arg_true()

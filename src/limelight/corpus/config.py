@@ -76,7 +76,7 @@ class HeldOutSettings(Settings):
     test_pairs: int = Field(default=1000, ge=0)
     largest_share: float = Field(default=0.05, ge=0, lt=0.5, description="of the corpus, each")
     leaks: Mode = "drop"
-    near: float = Field(default=0.8, gt=0, le=1, description="pairs this similar to a held-out one are leaks too")
+    near: float = Field(default=0.75, gt=0, le=1, description="pairs this similar to a held-out one are leaks too")
 
 
 class PrepareSettings(Settings):

@@ -4,7 +4,6 @@ A filter is a pure function of the normalized source and target columns; it retu
 They are written for columns because that is twenty times faster than for strings; expensive looks are kept for the few rows that need them.
 """
 
-from collections import Counter
 from collections.abc import Callable
 
 import polars as pl
@@ -21,7 +20,8 @@ Filter = Callable[[pl.Series, pl.Series], pl.Series]
 RATIO_FLOOR = 15  # characters added to both lengths: "OK" may well be "In Ordnung"
 REPEATED_WORDS = 12  # shorter text repeats by chance
 REPEATED_TIMES = 4  # "%s, %s, %s and %s" is no fault
-PERCENTAGE = r"(?:^|[^%\d.,])\d[\d.,]*\s?%"  # "20 % der", "20%ige": no placeholder begins here
+PERCENTAGE = r"(?:^|[^%\d.,\p{L}])\d[\d.,]*(?:%| % )"  # "20 % der", "20%ige": no placeholder begins here
+NO_LETTERS = r"[^\p{L}\p{M}]+|[\x{300}-\x{36F}]+"
 LETTERS = r"\p{L}"
 
 
@@ -38,8 +38,8 @@ def filters(settings: FilterSettings, languages: Languages) -> dict[Reason, Filt
         Reason.LENGTH_RATIO: lambda source, target: lopsided(source, target, expected, settings.largest_ratio),
         Reason.COPIED: lambda source, target: copied(source, target, settings.copied_words),
         Reason.WRONG_SCRIPT: lambda source, target: (
-            foreign(source, from_scripts, settings.foreign_letters)
-            | foreign(target, to_scripts, settings.foreign_letters)
+            foreign(source, target, from_scripts, settings.foreign_letters)
+            | foreign(target, source, to_scripts, settings.foreign_letters)
             | (source.str.contains(LETTERS) != target.str.contains(LETTERS))
         ),
         Reason.PLACEHOLDERS: placeholders_differ,
@@ -66,9 +66,12 @@ def lopsided(source: pl.Series, target: pl.Series, expected: float, largest: flo
 
 
 def loose(text: pl.Series) -> pl.Series:
-    """Letters alone, without case and accents: the same for "Öffnen ..." and "offnen". Empty when there is no letter."""
+    """Letters alone, without case and accents: the same for "Öffnen ..." and "offnen". Empty when there is no letter.
+
+    Only the accents of European scripts go. The vowel signs of Hindi or Thai and the marks of Japanese kana make other words.
+    """
     apart = where(text, text.str.len_bytes() != text.str.len_chars(), lambda some: some.str.normalize("NFD"))
-    return apart.str.to_lowercase().str.replace_all(r"\P{L}+", "")
+    return apart.str.to_lowercase().str.replace_all(NO_LETTERS, "")
 
 
 def copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
@@ -90,19 +93,39 @@ def _alike_in_length(source: pl.Series, target: pl.Series) -> pl.Series:
     return (a - b).abs() <= 4 + a // 8
 
 
-def foreign(text: pl.Series, scripts: tuple[str, ...], share: float) -> pl.Series:
-    """More than `share` of the letters belong to none of the scripts. Common letters (ª, modifier letters) belong to all."""
+def foreign(text: pl.Series, other: pl.Series, scripts: tuple[str, ...], share: float) -> pl.Series:
+    """More than `share` of the letters belong to none of the scripts. Common letters (ª, modifier letters) belong to all.
+
+    Words that stand on the other side too are names, not foreign text: "Открыть Firefox".
+    """
     if not scripts:
         return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
     others = r"[\p{L}--[\p{Common}\p{Inherited}" + "".join(rf"\p{{{script}}}" for script in scripts) + "]]"
-    strange = text.str.count_matches(others)
-    return on_rows(strange > 0, text, strange, lambda t, n: n > share * t.str.count_matches(LETTERS))
+
+    def too_many(some: pl.Series) -> pl.Series:
+        return some.str.count_matches(others) > share * some.str.count_matches(LETTERS)
+
+    def without_names(some: pl.Series, beside: pl.Series) -> pl.Series:
+        pairs = zip(some.to_list(), beside.to_list(), strict=True)
+        return too_many(pl.Series([_without_words_of(one, of) for one, of in pairs], dtype=pl.String))
+
+    suspects = on_rows(text.str.contains(others), text, other, lambda some, _: too_many(some))
+    return on_rows(suspects, text, other, without_names)
+
+
+def _without_words_of(text: str, other: str) -> str:
+    """_without_words_of("Открыть Firefox", "Open Firefox") -> "Открыть"; a text that is the other again stays whole."""
+    there = set(other.split(" "))
+    words = text.split(" ")
+    left = [word for word in words if word not in there]
+    return " ".join(left or words)
 
 
 def placeholders_differ(source: pl.Series, target: pl.Series) -> pl.Series:
     """%s %1$s %(name)s {0} ${x} and the like, as multisets; numbering (%1$s) may come with a new order."""
     signs = either(source, target, lambda text: text.str.contains(patterns.ANY_PLACEHOLDER_SIGN))
-    return on_rows(signs, source, target, lambda s, t: _placeholders(s) != _placeholders(t))
+    messages = either(source, target, lambda text: text.str.contains(patterns.MESSAGE_FORMAT))
+    return on_rows(signs & ~messages, source, target, lambda s, t: _placeholders(s) != _placeholders(t))
 
 
 def _placeholders(text: pl.Series) -> pl.Series:
@@ -140,29 +163,27 @@ def _joined(found: pl.Series, shape: pl.Expr) -> pl.Series:
 
 def repetitive(text: pl.Series, share: float) -> pl.Series:
     """Repeats of one three-word phrase cover more than `share` of the words: what broken decoders and spam leave behind."""
-    long = text.str.len_bytes() >= 2 * REPEATED_WORDS - 1
+    long = text.str.count_matches(" ", literal=True) >= REPEATED_WORDS - 1
 
     def look(some: pl.Series, _: pl.Series) -> pl.Series:
-        words = some.str.split(" ")
-        suspects = (words.list.len() >= REPEATED_WORDS) & (words.list.n_unique() < (1 - share / 2) * words.list.len())
-        return on_rows(
-            suspects,
-            some,
-            some,
-            lambda few, _: pl.Series([_repeats(one, share) for one in few.to_list()], dtype=pl.Boolean),
-        )
+        words = some.str.to_lowercase().str.split(" ")
+        suspects = words.list.n_unique() <= (1 - share) * words.list.len() + 3  # the three words stay when their repeats go
+        found = words.gather(suspects.arg_true()).to_list()
+        none = pl.repeat(False, len(some), dtype=pl.Boolean, eager=True)
+        return none.scatter(suspects.arg_true(), pl.Series([_repeats(one, share) for one in found], dtype=pl.Boolean))
 
     return on_rows(long, text, text, look)
 
 
-def _repeats(text: str, share: float) -> bool:
-    words = text.lower().split(" ")
-    phrases = zip(words, words[1:], words[2:], strict=False)
-    spoken = Counter(
-        phrase for phrase in phrases if any(word.isalpha() for word in phrase)
-    )  # "%s, %s, %s" is a list of placeholders
-    most = max(spoken.values(), default=0)
-    return most >= REPEATED_TIMES and 3 * most > share * len(words)
+def _repeats(words: list[str], share: float) -> bool:
+    places: dict[tuple[str, ...], list[int]] = {}
+    for i in range(len(words) - 2):
+        phrase = tuple(words[i : i + 3])
+        if any(word.strip(".,;:!?").isalpha() for word in phrase):  # "%s, %s, %s" is a list of placeholders
+            places.setdefault(phrase, []).append(i)
+    most = max(places.values(), key=len, default=[])
+    covered = {i + k for i in most for k in range(3)}
+    return len(most) >= REPEATED_TIMES and len(covered) > share * len(words)
 
 
 def on_rows(wanted: pl.Series, a: pl.Series, b: pl.Series, look: Filter) -> pl.Series:

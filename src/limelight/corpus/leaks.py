@@ -1,4 +1,4 @@
-"""Leaks: nothing of the validation and test sets, exact or nearly so, stays in training.
+"""Leaks: nothing of given validation and test sets, exact or nearly so, stays in training. (Sets split off are apart by groups of source.)
 
 Exact means the same letters: case, accents, digits and punctuation aside. Near means a sentence with a word changed, a typing error, a
 clause less: candidates share phrases of three words with a held-out sentence, and are then compared by their letters.
@@ -19,8 +19,9 @@ import xxhash
 from limelight.corpus.filters import loose
 
 LEAST_WORDS = 5  # "The debate is closed." may be said again; a shorter target that recurs is no leak, a shorter edit is another sentence
+LONG_BYTES = 40  # also for scripts without spaces
 COMMONEST = 100  # a phrase in more held-out sentences than this points to none of them
-SHARED = 0.25  # of the phrases of the longer sentence: below this no comparison of letters comes out near
+SHARED = 0.2  # of the phrases of the longer sentence: below this no comparison of letters comes out near
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -41,9 +42,12 @@ class LeakIndex:
         """True where the pair is a leak: its source is held out, or its target is and is long enough to be no accident."""
         if not self._built:
             self._built.update(source=SideIndex(self.sources, self.near), target=SideIndex(self.targets, self.near))
-        long = target.str.count_matches(" ", literal=True) >= LEAST_WORDS - 1
-        same = self._built["source"].same(source) | (long & self._built["target"].same(target))
-        return same | self._built["source"].alike(source) | self._built["target"].alike(target)
+        long = (target.str.count_matches(" ", literal=True) >= LEAST_WORDS - 1) | (target.str.len_bytes() >= LONG_BYTES)
+        found = self._built["source"].same(source) | (long & self._built["target"].same(target))
+        for side, texts in (("source", source), ("target", target)):
+            rest = (~found).arg_true()
+            found = found.scatter(rest.filter(self._built[side].alike(texts.gather(rest))), True)
+        return found
 
 
 @dataclass(frozen=True)

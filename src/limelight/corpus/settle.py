@@ -19,6 +19,7 @@ from limelight.corpus.reasons import Reason
 
 PLACE = ("corpus", "file", "line", "segment")  # the order in which pairs were read, whatever engine read them
 LINES_IN_A_FILE = 1 << 40  # more than any file has
+LARGEST_GROUP = 10  # pairs; a set that is one source again and again would tell nothing
 SHOWN = 3  # pairs shown for each corpus and reason
 SHOWN_CHARACTERS = 100
 HELD_OUT, SHUFFLE = 101, 102  # what chance is drawn for
@@ -53,13 +54,14 @@ def _without_repeats(rows: pl.DataFrame, settings: PrepareSettings) -> pl.DataFr
     """Reasons for what occurred before: only pairs that are still kept count, and the first of equals stays."""
     wanted = settings.dedup
     copies = pl.len().over("source", "target", "reason").alias("copies")  # dropped rows are counted among themselves
-    rows = rows.with_columns(copies)
+    rows = rows.with_columns(copies).with_row_index("place")
     if wanted.exact:
         rows = _mark(rows, ~pl.struct("source", "target").is_first_distinct(), Reason.DUPLICATE)
     if wanted.near:
         rows = _mark(rows, ~pl.col("near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
     if wanted.targets_per_source is not None:
-        ranked = pl.struct(-pl.col("copies").cast(pl.Int64), pl.int_range(pl.len())).rank("ordinal").over("source")
+        first = pl.col("place").min().over("source", "target")  # of equal pairs, where they may stay, the first
+        ranked = pl.struct(-pl.col("copies").cast(pl.Int64), first).rank("dense").over("source")
         rows = _mark(rows, ranked > wanted.targets_per_source, Reason.CONFLICT)
     return rows
 
@@ -88,12 +90,15 @@ def _held_out(rows: pl.DataFrame, settings: PrepareSettings, bucket: int, bucket
     if any(totals) and not kept.is_empty():
         most = int(wanted.largest_share * kept.height)
         shares = [min(most, total // buckets + (bucket < total % buckets)) for total in totals]
-        groups = kept.group_by("source_key").len()
+        groups = kept.group_by("source_key").len().filter(pl.col("len") <= LARGEST_GROUP)
         order = _chance(groups["source_key"], settings.seed, HELD_OUT)
         running = groups.with_columns(order).sort("order").with_columns(pl.col("len").cum_sum().alias("until"))
-        test = running.filter(pl.col("until") <= shares[0])["source_key"]
-        room = running.filter(pl.col("until") > shares[0]).with_columns(pl.col("len").cum_sum().alias("until"))
-        valid = room.filter(pl.col("until") <= shares[1])["source_key"]
+        begun = pl.col("until") - pl.col(
+            "len"
+        )  # the last group may go beyond the share, else small groups would be favoured
+        test = running.filter(begun < shares[0])["source_key"]
+        room = running.filter(begun >= shares[0]).with_columns(pl.col("len").cum_sum().alias("until"))
+        valid = room.filter(begun < shares[1])["source_key"]
         key = pl.col("source_key")
         split = (
             pl.when(key.is_in(test.implode()))
@@ -123,7 +128,11 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
     warned = [
         {"corpus": corpus, "reason": why.label, "pairs": pairs}
         for why in Reason
-        for corpus, pairs in kept.filter(pl.col("warnings") & (1 << why) != 0).group_by("corpus").len().iter_rows()
+        for corpus, pairs in kept.filter(pl.col("warnings") & (1 << why) != 0)
+        .group_by("corpus")
+        .len()
+        .sort("corpus")
+        .iter_rows()
     ]
     return {
         "read": _counts(rows, "corpus"),

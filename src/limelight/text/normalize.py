@@ -1,8 +1,8 @@
 """Normalization as explicit, named steps on a column of text. A translator applies the steps that its training text went through.
 
-nfc        one code point sequence for what looks the same: e + combining acute -> é
 invisible  soft hyphens, zero-width spaces, byte order marks, bidirectional embeddings and overrides go; joiners (U+200C, U+200D) stay,
            since Persian, Hindi and emoji need them
+nfc        one code point sequence for what looks the same: e + combining acute -> é
 spaces     every run of white space, line breaks too, becomes one space; none at the ends
 quotes     typographic quotation marks and apostrophes become " and '; off by default, since good typography is worth learning
 """
@@ -24,10 +24,10 @@ QUOTES = {**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_SINGLE, "'")}
 
 def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     """normalize(["a  b"], ["spaces"]) -> ["a b"]. The steps run in the order given here above, whatever the order asked for."""
-    if "nfc" in steps:
-        texts = where(texts, texts.str.len_bytes() != texts.str.len_chars(), lambda some: some.str.normalize("NFC"))
     if "invisible" in steps:
         texts = where(texts, texts.str.contains(INVISIBLE), lambda some: some.str.replace_all(INVISIBLE, ""))
+    if "nfc" in steps:  # after what may stand between a letter and its accent
+        texts = where(texts, texts.str.len_bytes() != texts.str.len_chars(), lambda some: some.str.normalize("NFC"))
     if "spaces" in steps:
         texts = where(
             texts, texts.str.contains(UNTIDY_SPACES), lambda some: some.str.replace_all(r"\s+", " ").str.strip_chars()
@@ -40,4 +40,4 @@ def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
 def where(texts: pl.Series, touched: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """`change` applied to some rows only: most text is tidy, and looking is ten times cheaper than rewriting."""
     rows = touched.arg_true()
-    return texts if rows.is_empty() else texts.scatter(rows, change(texts.gather(rows)))
+    return texts if rows.is_empty() else texts.clone().scatter(rows, change(texts.gather(rows)))

@@ -1,20 +1,21 @@
 """What must survive a translation unchanged: numbers, placeholders, tags. Regular expressions of Rust's `regex`, which Polars runs."""
 
 # Integers and decimals with the separators of both styles: 1,000.5 and 1.000,5 and 1 000,5 (no-break spaces).
-NUMBER = r"\d[\d.,'\x{2019}\x{A0}\x{202F}]*"
+NUMBER = r"\d{1,3}(?: \d{3})+\b(?:[.,]\d+)?|\d[\d.,'\x{2019}\x{A0}\x{202F}]*"
 
 # What programs fill in, in the notations that catalogues hold.
 PLACEHOLDER = "|".join(
     (
-        # C, Python, gettext; a translation may add an ending to %s
-        r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd]|[iouxXeEfFgGaAcSpn@]\b)",
+        # C, Python, gettext, dates; a translation may add an ending to %s
+        r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
         r"%L?\d{1,2}\b",  # Qt
         r"%\w{2,}%",  # Windows and Mozilla
         r"\$?\{\{?[\w.:!$ -]*\}\}?",  # {0} {name} ${name} {{name}}
         r"\$\(\w+\)|\$[A-Za-z_]\w*",  # shell and make
-        r"@[A-Za-z_]\w*@|__\w+__",
+        r"@[A-Za-z_]\w*@|__[A-Za-z]\w*?__",
     )
 )
+MESSAGE_FORMAT = r"\{\s*\w+\s*,\s*(?:plural|select)"  # of ICU: its braces hold text to be translated
 ANY_PLACEHOLDER_SIGN = r"[%{$@_]"  # cheap to look for; without one of these there is no placeholder
 
 # Usage texts say <file>, keys are called <Ctrl>, and these are translated: a tag is known by its name, its closing form or its attributes.
@@ -25,5 +26,7 @@ TAG_NAME = r"^</?[A-Za-z][\w:.-]*"
 CONTROL = r"[\p{Cc}\x{FFFD}\p{Co}\p{Cn}]"  # controls, the sign of a failed decoding, private use, unassigned
 
 # UTF-8 that was once read as Latin-1 or Windows-1252: Ã¤ for ä, â€™ for ’.
-_AFTER_LEAD = r"\x{80}-\x{BF}\x{201E}\x{2013}\x{0153}\x{0178}\x{2122}\x{201C}\x{201D}\x{02DC}"
-MOJIBAKE = rf"Ã[{_AFTER_LEAD}]|â€[{_AFTER_LEAD}]|Â[\x{{A0}}-\x{{BF}}]|Ð[\x{{80}}-\x{{BF}}]Ñ"
+_SECOND = r"\x{80}-\x{BF}" + "".join(
+    f"\\x{{{ord(char):X}}}" for char in bytes(range(0x80, 0xA0)).decode("cp1252", "ignore")
+)
+MOJIBAKE = rf"Ã[{_SECOND}]|â[€\x{{201A}}][{_SECOND}]|Â[\x{{A0}}-\x{{BF}}]|Ð[{_SECOND}]Ñ"

@@ -1,0 +1,125 @@
+"""Normalization: each step does its one thing, the steps run in their own order, and twice is the same as once."""
+
+# ruff: noqa: RUF001 (letters that look like others are what is tested)
+
+import unicodedata
+from itertools import permutations
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from limelight.text.normalize import DEFAULT_STEPS, STEPS, Step, normalize
+
+# Every character that a step cares about, the neighbours it must not touch, and some letters.
+SPECIAL = (
+    "aé e\u0301\u0308\u00a0\u2003\u2028\t\n\r\x85\u3000"
+    "\u00ad\u200b\u200c\u200d\u2060\ufeff\u202a\u202e\u2066\u2069\u200e«»“”„‟‘’‚‛‹›\"'ſ𝄞\u2126"
+)
+texts = st.text(st.one_of(st.sampled_from(SPECIAL), st.characters(codec="utf-8")), max_size=12)
+
+
+def apply(text: str, *steps: Step) -> str:
+    """Between two tidy neighbours, which must stay as they are."""
+    before, result, after = normalize(pl.Series(["tidy", text, "also tidy"]), steps).to_list()
+    assert (before, after) == ("tidy", "also tidy")
+    return result
+
+
+@given(texts)
+def test_nfc_is_that_of_the_standard(text: str) -> None:
+    assert apply(text, "nfc") == unicodedata.normalize("NFC", text)
+
+
+def test_nfc_composes_letter_and_accent_and_keeps_compatibility_forms() -> None:
+    assert apply("cafe\u0301", "nfc") == "café"
+    assert apply("\u2126 ﬁ ² Ａ", "nfc") == "\u03a9 ﬁ ² Ａ"
+
+
+@pytest.mark.parametrize("sign", "\u00ad\u200b\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+def test_invisible_signs_go(sign: str) -> None:
+    assert apply(f"{sign}Wach{sign}stube{sign}", "invisible") == "Wachstube"
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d🚀", "a\u200eb", "a\u00a0b", "a - b", "\u2010"])
+def test_joiners_marks_and_spaces_are_not_invisible(text: str) -> None:
+    assert apply(text, "invisible") == text
+
+
+@given(texts)
+def test_spaces_leave_single_blanks_between_words_and_none_at_the_ends(text: str) -> None:
+    white = set(
+        "\t\n\x0b\x0c\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+    )
+    words = "".join(" " if letter in white else letter for letter in text).split(" ")
+    assert apply(text, "spaces") == " ".join(word for word in words if word)
+
+
+@pytest.mark.parametrize("text", [" a", "a ", "\u00a0", "a\u00a0b", "a  b", "a\n", "\ta\r\n\u2028b\u3000"])
+def test_every_kind_of_untidy_space_is_noticed(text: str) -> None:
+    assert apply(text, "spaces") == " ".join(text.split())
+
+
+def test_quotes_become_the_typewriter_ones() -> None:
+    assert apply("„So“, «so», “so” ‟so”, ‚so‘, ‹so›, it’s ‛n’ 5′ 6″", "quotes") == (
+        '"So", "so", "so" "so", \'so\', \'so\', it\'s \'n\' 5′ 6″'
+    )
+
+
+def test_quotes_are_kept_unless_asked_for() -> None:
+    assert "quotes" not in DEFAULT_STEPS
+    assert apply("„So“ it’s", *DEFAULT_STEPS) == "„So“ it’s"
+
+
+def test_no_steps_change_nothing() -> None:
+    assert apply(" e\u0301\u00ad «") == " e\u0301\u00ad «"
+
+
+@pytest.mark.parametrize("step", STEPS)
+@given(text=texts)
+def test_each_step_twice_is_the_step_once(step: Step, text: str) -> None:
+    once = apply(text, step)
+    assert apply(once, step) == once
+
+
+@given(texts)
+def test_all_steps_twice_are_all_steps_once_in_tidy_unicode(text: str) -> None:
+    composed = "".join(letter for letter in text if not unicodedata.combining(letter))
+    once = apply(composed, *STEPS)
+    assert apply(once, *STEPS) == once
+
+
+@given(texts)
+@example("e\u00ad\u0301")
+def test_all_steps_twice_are_all_steps_once(text: str) -> None:
+    once = apply(text, *DEFAULT_STEPS)
+    assert apply(once, *DEFAULT_STEPS) == once
+
+
+@given(texts)
+@settings(max_examples=30)
+def test_the_order_asked_for_does_not_matter(text: str) -> None:
+    assert len({apply(text, *steps) for steps in permutations(STEPS)}) == 1
+
+
+def test_what_an_invisible_sign_leaves_is_tidied_afterwards() -> None:
+    assert apply("a \u200b b \ufeff", *DEFAULT_STEPS) == "a b"
+    assert apply("\ufeff", *DEFAULT_STEPS) == ""
+
+
+@given(st.lists(texts, max_size=6), st.sampled_from(STEPS))
+def test_a_column_is_normalized_text_by_text(column: list[str], step: Step) -> None:
+    together = normalize(pl.Series(column, dtype=pl.String), [step]).to_list()
+    assert together == [normalize(pl.Series([text]), [step])[0] for text in column]
+
+
+def test_nothing_is_normalized_to_nothing() -> None:
+    assert normalize(pl.Series([], dtype=pl.String), STEPS).to_list() == []
+
+
+@pytest.mark.parametrize("step", ["nfc", "invisible", "spaces"])
+def test_the_column_that_is_normalized_stays_as_it_was(step: Step) -> None:
+    column = pl.Series(["e\u0301\u00ad  ", "tidy"])
+    normalize(column, [step])
+    assert column.to_list() == ["e\u0301\u00ad  ", "tidy"]
