@@ -12,6 +12,7 @@ import random
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -48,9 +49,9 @@ def settings_for(data: Path, name: str, paths: list[str], **values: object) -> P
 
 
 def checked(data: Path, name: str, paths: list[str], workers: int, **values: object) -> Findings:
-    with tempfile.TemporaryDirectory() as work:
+    with tempfile.TemporaryDirectory() as work, closing(LocalEngine(workers)) as engine:
         settings = settings_for(data, name, paths, **values)
-        return check(settings, Path(work), lambda folder: LocalEngine(folder, workers), lambda progress: None)
+        return check(settings, Path(work), engine, lambda progress: None)
 
 
 def cleaning(claims: Claims, data: Path, full: bool) -> None:
@@ -121,9 +122,9 @@ def feeding(claims: Claims, data: Path, full: bool) -> None:
     runtime.choose_threads()
     names = ("multi30k", "europarl") if full else ("multi30k",)
     for name in names:
-        with tempfile.TemporaryDirectory() as place:
+        with tempfile.TemporaryDirectory() as place, closing(LocalEngine(available_cores())) as engine:
             settings = settings_for(data, name, CORPORA[name], pieces={"size": 8000})
-            prepare(settings, Path(place), lambda folder: LocalEngine(folder, available_cores()), lambda progress: None)
+            prepare(settings, Path(place), engine, lambda progress: None)
             prepared = Prepared.open(Path(place))
             with Loader(prepared, BatchSettings(budget=4096)) as loader:
                 filled = cells = 0

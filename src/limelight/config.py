@@ -54,7 +54,8 @@ class Settings(BaseModel):
         except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
         except ConfigError as error:
-            raise ConfigError(f"{path}: {str(error).splitlines()[0]}", error.problems) from None
+            first, _, _ = str(error).partition("\n")
+            raise ConfigError(f"{path}: {first}", error.problems) from None
 
     def save(self, path: Path) -> None:
         write_whole(path, self.to_toml().encode("utf-8"))
@@ -85,6 +86,9 @@ def _sentences(cls: type[Settings], detail: ErrorDetails) -> list[str]:
         return [f"{where}: there is no such key; {hint}"]
     if detail["type"] == "missing":
         return [f"{where}: a value is needed"]
+    if detail["type"] == "model_type":
+        keys = ", ".join(sorted(_settings_at(cls, detail["loc"]).model_fields))
+        return [f"{where}: this is a section; set a key of it, as in {where}.KEY=VALUE; known keys: {keys}"]
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "value_error":
         return [f"{where}: {line}" if where else line for line in message.split("\n")]

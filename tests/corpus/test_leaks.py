@@ -34,7 +34,7 @@ def column(*texts: str) -> pl.Series:
 
 def leaks(source: str, target: str, near: float = NEAR) -> bool:
     """Asked with an unrelated pair before and after, which must pass."""
-    index = LeakIndex([s for s, _ in HELD_OUT], [t for _, t in HELD_OUT], near)
+    index = LeakIndex(tuple([s for s, _ in HELD_OUT]), tuple([t for _, t in HELD_OUT]), near)
     plain = "An unrelated sentence about quite other matters."
     found = index.find(column(plain, source, plain), column(OTHER, target, OTHER)).to_list()
     assert found[0] is found[2] is False
@@ -116,12 +116,15 @@ def test_a_phrase_in_very_many_sentences_points_to_none_but_equal_text_is_found(
 
 
 def test_an_empty_index_and_empty_columns_find_nothing() -> None:
-    assert LeakIndex([], [], NEAR).find(column("", "a b c d e f"), column("x", "")).to_list() == [False, False]
-    assert LeakIndex(["a b c d e f"], ["x"], NEAR).find(column(), column()).to_list() == []
+    assert LeakIndex((), (), NEAR).find(column("", "a b c d e f"), column("x", "")).to_list() == [
+        False,
+        False,
+    ]
+    assert LeakIndex(("a b c d e f",), ("x",), NEAR).find(column(), column()).to_list() == []
 
 
 def test_an_index_that_travelled_is_equal_and_finds_the_same() -> None:
-    index = LeakIndex([HELD_OUT[0][0]], [HELD_OUT[0][1]], NEAR)
+    index = LeakIndex((HELD_OUT[0][0],), (HELD_OUT[0][1],), NEAR)
     index.find(column("x"), column("x"))
     copy = pickle.loads(pickle.dumps(index))
     assert copy == index
@@ -188,7 +191,7 @@ def sentences_drawn(count: int, chance: random.Random) -> list[str]:
 def recall(sentences: list[str], edit: Edit, near: float = NEAR) -> float:
     chance = random.Random(3)
     edited = column(*(" ".join(edit(sentence.split(), chance)) for sentence in sentences))
-    index = LeakIndex(sentences, [], near)
+    index = LeakIndex(tuple(sentences), (), near)
     return float(index.find(edited, column(*[OTHER] * len(sentences))).mean())  # type: ignore[arg-type]
 
 

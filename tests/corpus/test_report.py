@@ -124,15 +124,6 @@ def test_inputs_and_places_name_the_files() -> None:
     assert places == ["0.en plain:3 (plain)", "1.en plain:4 (plain)"]
 
 
-def test_texts_that_were_not_stored_are_not_shown_as_empty() -> None:
-    made = manifest()
-    for row in made.statistics["tally"]["shown"]:
-        row["source"] = ""
-    assert page(made).count("not stored</span>") == 2 * len(made.statistics["tally"]["shown"])
-    kept = made.model_copy(update={"settings": made.settings | {"keep_dropped": True}})
-    assert "not stored" not in page(kept)
-
-
 def test_hostile_text_is_inert() -> None:
     html = page(manifest(hostile=HOSTILE))
     reader = Reader(html)

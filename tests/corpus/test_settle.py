@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reasons import Reason
-from limelight.corpus.settle import LENGTHS, SHOWN, SHOWN_CHARACTERS, Settled, add, settle
+from limelight.corpus.settle import LENGTHS, SHOWN_CHARACTERS, Settled, add, settle
+from limelight.corpus.thin import SHOWN
 
 SPLITS = ("train", "valid", "test")
 NOTHING_HELD_OUT = {"valid_pairs": 0, "test_pairs": 0}
@@ -58,11 +59,14 @@ def cleaned(rows: Sequence[Row]) -> pl.DataFrame:
             "warnings": [row.warnings for row in rows],
             "source_key": [key(row.source) for row in rows],
             "near_key": [key(row.source + "\0" + row.target) for row in rows],
+            "pairs": [1] * len(rows),
+            "copies": [1] * len(rows),
             "bucket": [0] * len(rows),
         },
         schema={
             "source": pl.String, "target": pl.String, "corpus": pl.Int16, "file": pl.Int32, "line": pl.Int64, "segment": pl.String,
-            "reason": pl.UInt8, "warnings": pl.UInt32, "source_key": pl.UInt64, "near_key": pl.UInt64, "bucket": pl.Int32,
+            "reason": pl.UInt8, "warnings": pl.UInt32, "source_key": pl.UInt64, "near_key": pl.UInt64, "pairs": pl.Int64,
+            "copies": pl.Int64, "bucket": pl.Int32,
         },
     )  # fmt: skip
 

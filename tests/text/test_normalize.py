@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from limelight.text.normalize import DEFAULT_STEPS, STEPS, Step, normalize
+from limelight.text.normalize import DEFAULT_STEPS, MAY_COMPOSE, STEPS, Step, normalize
 
 # Every character that a step cares about, the neighbours it must not touch, and some letters.
 SPECIAL = (
@@ -123,3 +123,13 @@ def test_the_column_that_is_normalized_stays_as_it_was(step: Step) -> None:
     column = pl.Series(["e\u0301\u00ad  ", "tidy"])
     normalize(column, [step])
     assert column.to_list() == ["e\u0301\u00ad  ", "tidy"]
+
+
+def test_text_that_is_not_looked_at_twice_is_composed_already() -> None:
+    """Over all of Unicode: what NFC changes, and what it joins to the character before."""
+    every = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    changed = [char for char in every if unicodedata.normalize("NFC", char) != char]
+    parts = [unicodedata.normalize("NFD", char) for char in every if unicodedata.normalize("NFC", char) == char]
+    joined = {part for text in parts for part in text[1:]}
+    assert pl.Series([*changed, *joined]).str.contains(MAY_COMPOSE).all()
+    assert not pl.Series(["Straße Öl naïve русский 漢字 한국어"]).str.contains(MAY_COMPOSE).any()

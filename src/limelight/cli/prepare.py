@@ -4,6 +4,7 @@ import json
 import sys
 import tempfile
 import time
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +16,7 @@ from limelight.cli.screen import Screen, grouped
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
-    from limelight.corpus.engine import Progress
-    from limelight.corpus.prepare import MakeEngine
+    from limelight.corpus.engine import Engine, Progress
 
 EXAMPLES = """Examples:
 
@@ -59,39 +59,35 @@ def prepare(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:  # fmt: skip
     """Clean, deduplicate, split, learn pieces, encode and report: parallel text becomes training data."""
-    from limelight.cli.prepare_settings import settings_from
-    from limelight.corpus.prepare import check
-    from limelight.corpus.prepare import prepare as run
+    with closing(started(engine, workers)) as running:
+        from limelight.cli.prepare_settings import settings_from  # while the workers start
+        from limelight.corpus.prepare import check
+        from limelight.corpus.prepare import prepare as run
 
-    options = {
-        "from": source_language,
-        "to": target_language,
-        "valid": valid,
-        "test": test,
-        "vocab_size": vocab_size,
-        "keep_dropped": keep_dropped,
-    }
-    settings = settings_from(inputs or [], options, weight or [], config)
-    make_engine = engine_maker(engine, workers)
-    began = time.monotonic()
-    with Screen(plain, quiet or as_json) as screen:
+        options = {
+            "from": source_language, "to": target_language, "valid": valid, "test": test, "vocab_size": vocab_size,
+            "keep_dropped": keep_dropped,
+        }  # fmt: skip
+        settings = settings_from(inputs or [], options, weight or [], config)
+        began = time.monotonic()
+        with Screen(plain, quiet or as_json) as screen:
 
-        def watch(progress: "Progress") -> None:
-            note = f"{grouped(progress.pairs)} pairs" if progress.pairs else ""
-            screen.step(progress.step, progress.done, progress.total, note)
+            def watch(progress: "Progress") -> None:
+                note = f"{grouped(progress.pairs)} pairs" if progress.pairs else ""
+                screen.step(progress.step, progress.done, progress.total, note)
 
-        if check_only:
-            with tempfile.TemporaryDirectory(prefix="limelight-") as work:
-                findings = check(settings, Path(work), make_engine, watch)
-            result, lines = findings.model_dump(mode="json"), describe_findings(findings)
-        else:
-            manifest, before = run(settings, output, make_engine, watch, force)
-            result = manifest.model_dump(mode="json")
-            lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
+            if check_only:
+                with tempfile.TemporaryDirectory(prefix="limelight-") as work:
+                    findings = check(settings, Path(work), running, watch)
+                result, lines = findings.model_dump(mode="json"), describe_findings(findings)
+            else:
+                manifest, before = run(settings, output, running, watch, force)
+                result = manifest.model_dump(mode="json")
+                lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
     sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
 
 
-def engine_maker(name: EngineName, workers: int | None) -> "MakeEngine":
+def started(name: EngineName, workers: int | None) -> "Engine":
     """`workers` asked for, or a process for each core."""
     if name == EngineName.ray:
         try:
@@ -100,7 +96,11 @@ def engine_maker(name: EngineName, workers: int | None) -> "MakeEngine":
             raise ConfigError(
                 "--engine ray needs Ray Data, which is not installed; pip install 'limelight[cluster]'"
             ) from None
-        return lambda folder: RayEngine(folder)
+        return RayEngine()
+    from limelight.corpus.clean import Cleaner
     from limelight.corpus.engine_local import LocalEngine, available_cores
+    from limelight.corpus.finish import BucketFinish
 
-    return lambda folder: LocalEngine(folder, available_cores() if workers is None else workers)
+    engine = LocalEngine(available_cores() if workers is None else workers)
+    engine.start(Cleaner, BucketFinish)
+    return engine

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.reading.finding import LINES, format_of
+from limelight.corpus.reading.finding import LINES, find, format_of
 from limelight.corpus.reading.language_tags import guess_languages
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
@@ -122,5 +122,8 @@ def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, st
     guessed = next((guess for guess in guesses if guess), (None, None))
     source, target = options["from"] or written[0] or guessed[0], options["to"] or written[1] or guessed[1]
     if not source or not target:
+        paths = [path for corpus in values["corpora"] for path in corpus.get("paths", [])]
+        if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
+            find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
         raise ConfigError("the languages cannot be told from the file names; say them: --from en --to de")
     return source, target

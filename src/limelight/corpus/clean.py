@@ -1,7 +1,7 @@
 """The stage that every batch goes through: normalize, ask the filters, compute the keys. A pure function from table to table.
 
-Rows are never lost: a pair that a filter objects to goes on with its reason and without its text, so that what was read is counted against
-what was kept and dropped in one place, at the end.
+Rows are never lost: what a filter objects to goes on as a count, so that what was read is compared with what was kept and dropped in one
+place, at the end.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from limelight.corpus.filters import Filter, filters, loose
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.reading.raw import Fault
 from limelight.corpus.reasons import Reason
+from limelight.corpus.thin import thin
 from limelight.text.identify import Identifier
 from limelight.text.languages import base
 from limelight.text.normalize import normalize
@@ -38,18 +39,17 @@ class Cleaner:
     leaks: LeakIndex | None = None
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
-        """RAW in, one row for each row out: text, provenance, reason, warnings (a bit for each reason), keys, bucket."""
+        """RAW in; out what must go on: kept pairs, and counts of the others."""
+        return thin(self.judged(batch), self.settings.dedup.exact, self.settings.keep_dropped).to_arrow()
+
+    def judged(self, batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
+        """One row for each row, whatever stands beside it: normalized text, provenance, reason, warnings (a bit each), keys, bucket."""
         rows = pl.DataFrame(batch)
         for side in ("source", "target"):
             rows = rows.with_columns(normalize(rows[side], self.settings.normalize).alias(side))
         reason, warnings = self._judge(rows["source"], rows["target"], rows["fault"])
         rows = rows.with_columns(reason, warnings, *self._keys(rows["source"], rows["target"])).drop("fault")
-        if not self.settings.keep_dropped:
-            kept = pl.col("reason") == Reason.KEPT
-            rows = rows.with_columns(
-                pl.when(kept).then(pl.col(side)).otherwise(pl.lit("")).alias(side) for side in ("source", "target")
-            )
-        return rows.with_columns((pl.col("source_key") % self.buckets).cast(pl.Int32).alias("bucket")).to_arrow()
+        return rows.with_columns((pl.col("source_key") % self.buckets).cast(pl.Int32).alias("bucket"))
 
     def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series) -> tuple[pl.Series, pl.Series]:
         """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not."""

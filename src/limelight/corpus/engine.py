@@ -5,6 +5,7 @@ An engine knows nothing of languages or filters. It reads parts, maps batches, b
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -38,11 +39,18 @@ class Engine(Protocol):
     """Equal inputs give equal results on every engine and with any number of workers."""
 
     def exchange(
-        self, parts: Sequence[Part], stage: Stage, buckets: int, finish: Finish, watch: Watch
+        self, parts: Sequence[Part], stage: Stage, buckets: int, finish: Finish, folder: Path, watch: Watch
     ) -> Iterator[dict[str, Any]]:
-        """Read every part, map each batch, gather rows by `bucket`, finish each bucket. Results in the order of the buckets."""
+        """Read every part, map each batch, gather rows by `bucket`, finish each bucket. Results in the order of the buckets.
+
+        `folder` is for intermediate files, by which an interrupted exchange may go on.
+        """
         ...
 
     def each(self, jobs: Sequence[Job], work: Work[Job], watch: Watch) -> Iterator[dict[str, Any]]:
         """Independent jobs, as many at once as there are workers. Results in the order of the jobs."""
+        ...
+
+    def close(self) -> None:
+        """Ends its processes."""
         ...

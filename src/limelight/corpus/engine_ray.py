@@ -28,8 +28,7 @@ ROWS = 65_536
 class RayEngine:
     """Joins the cluster that RAY_ADDRESS or an earlier `ray.init` names, else starts one on this machine."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         if not ray.is_initialized():
             ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         context = ray.data.DataContext.get_current()
@@ -37,7 +36,7 @@ class RayEngine:
         logging.getLogger("ray.data").setLevel(logging.WARNING)
 
     def exchange(
-        self, parts: Sequence[Part], stage: Stage, buckets: int, finish: Finish, watch: Watch
+        self, parts: Sequence[Part], stage: Stage, buckets: int, finish: Finish, folder: Path, watch: Watch
     ) -> Iterator[dict[str, Any]]:
         def read_and_map(items: pa.Table) -> Iterator[pa.Table]:
             for item in items.column("part").to_pylist():
@@ -75,6 +74,9 @@ class RayEngine:
                 result: dict[str, Any] = ray.get(reference)
             watch(Progress("encode", done, len(jobs)))
             yield result
+
+    def close(self) -> None:
+        """The cluster stays: it may be somebody else's, and one that was started here ends with this process."""
 
 
 @contextmanager

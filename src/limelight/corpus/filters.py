@@ -4,6 +4,7 @@ A filter is a pure function of the normalized source and target columns; it retu
 They are written for columns because that is twenty times faster than for strings; expensive looks are kept for the few rows that need them.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 import polars as pl
@@ -124,8 +125,12 @@ def _without_words_of(text: str, other: str) -> str:
 def placeholders_differ(source: pl.Series, target: pl.Series) -> pl.Series:
     """%s %1$s %(name)s {0} ${x} and the like, as multisets; numbering (%1$s) may come with a new order."""
     signs = either(source, target, lambda text: text.str.contains(patterns.ANY_PLACEHOLDER_SIGN))
-    messages = either(source, target, lambda text: text.str.contains(patterns.MESSAGE_FORMAT))
-    return on_rows(signs & ~messages, source, target, lambda s, t: _placeholders(s) != _placeholders(t))
+
+    def differ(s: pl.Series, t: pl.Series) -> pl.Series:
+        messages = either(s, t, lambda text: text.str.contains(patterns.MESSAGE_FORMAT))
+        return (_placeholders(s) != _placeholders(t)) & ~messages
+
+    return on_rows(signs, source, target, differ)
 
 
 def _placeholders(text: pl.Series) -> pl.Series:
@@ -167,7 +172,9 @@ def repetitive(text: pl.Series, share: float) -> pl.Series:
 
     def look(some: pl.Series, _: pl.Series) -> pl.Series:
         words = some.str.to_lowercase().str.split(" ")
-        suspects = words.list.n_unique() <= (1 - share) * words.list.len() + 3  # the three words stay when their repeats go
+        distinct, length = words.list.n_unique(), words.list.len()
+        # The three words stay when their repeats go, and four times "na na na" is at least "na na na na na na".
+        suspects = (distinct <= (1 - share) * length + 3) & (distinct + 5 <= length)
         found = words.gather(suspects.arg_true()).to_list()
         none = pl.repeat(False, len(some), dtype=pl.Boolean, eager=True)
         return none.scatter(suspects.arg_true(), pl.Series([_repeats(one, share) for one in found], dtype=pl.Boolean))
@@ -176,6 +183,9 @@ def repetitive(text: pl.Series, share: float) -> pl.Series:
 
 
 def _repeats(words: list[str], share: float) -> bool:
+    often = sum(count for count in Counter(words).values() if count >= REPEATED_TIMES)
+    if often <= share * len(words):  # a cheap look that most texts do not pass
+        return False
     places: dict[tuple[str, ...], list[int]] = {}
     for i in range(len(words) - 2):
         phrase = tuple(words[i : i + 3])

@@ -17,7 +17,7 @@ from limelight.corpus.reasons import Reason
 from limelight.corpus.settle import Settled, settle, tally
 from limelight.corpus.shards import TEXT_SCHEMA, write_table
 from limelight.errors import DataError
-from limelight.files import whole_file
+from limelight.files import write_whole
 from limelight.text.normalize import normalize
 
 LARGEST_HELD_OUT = 200_000  # pairs; they are held in memory and in every worker's index of leaks
@@ -67,8 +67,8 @@ class BucketFinish:
             pl.col("file").replace_strict(dict(enumerate(self.files)), return_dtype=pl.String),
             "line", "segment", "source", "target",
         )  # fmt: skip
-        with whole_file(self.folder / "dropped" / f"{bucket:05d}.jsonl") as beside:
-            rows.write_ndjson(beside)
+        # Through memory: Polars' own error on a full disk has no number by which it could be told from others.
+        write_whole(self.folder / "dropped" / f"{bucket:05d}.jsonl", rows.write_ndjson().encode())
 
 
 def text_columns(table: pa.Table) -> pa.Table:
@@ -121,7 +121,7 @@ def read_held_out(parts: list[Part], settings: PrepareSettings, split: Split) ->
     )
     rows = rows.with_columns(
         reason.cast(pl.UInt8).alias("reason"), pl.lit(split).alias("split"),
-        pl.lit(0, pl.UInt32).alias("warnings"),
+        pl.lit(0, pl.UInt32).alias("warnings"), pl.lit(1, pl.Int64).alias("pairs"),
     )  # fmt: skip
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     return text_columns(kept.to_arrow()), tally(rows)

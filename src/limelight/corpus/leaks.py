@@ -5,9 +5,9 @@ clause less: candidates share phrases of three words with a held-out sentence, a
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -28,31 +28,32 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class LeakIndex:
-    """The held-out sentences of both sides, as normalized text. Small: it travels to every worker."""
+    """The held-out sentences of both sides, as normalized text. Small: it travels to the workers with every batch."""
 
-    sources: list[str]
-    targets: list[str]
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
     near: float
-    _built: dict[str, "SideIndex"] = field(default_factory=dict, compare=False, repr=False)
-
-    def __reduce__(self) -> tuple[type["LeakIndex"], tuple[list[str], list[str], float]]:
-        return LeakIndex, (self.sources, self.targets, self.near)
 
     def find(self, source: pl.Series, target: pl.Series) -> pl.Series:
         """True where the pair is a leak: its source is held out, or its target is and is long enough to be no accident."""
-        if not self._built:
-            self._built.update(source=SideIndex(self.sources, self.near), target=SideIndex(self.targets, self.near))
+        sides = {"source": side_index(self.sources, self.near), "target": side_index(self.targets, self.near)}
         long = (target.str.count_matches(" ", literal=True) >= LEAST_WORDS - 1) | (target.str.len_bytes() >= LONG_BYTES)
-        found = self._built["source"].same(source) | (long & self._built["target"].same(target))
+        found = sides["source"].same(source) | (long & sides["target"].same(target))
         for side, texts in (("source", source), ("target", target)):
             rest = (~found).arg_true()
-            found = found.scatter(rest.filter(self._built[side].alike(texts.gather(rest))), True)
+            found = found.scatter(rest.filter(sides[side].alike(texts.gather(rest))), True)
         return found
+
+
+@lru_cache(maxsize=4)
+def side_index(sentences: tuple[str, ...], near: float) -> "SideIndex":
+    """Built once in a process, whatever number of equal indexes arrive."""
+    return SideIndex(sentences, near)
 
 
 @dataclass(frozen=True)
 class SideIndex:
-    sentences: list[str]
+    sentences: Sequence[str]
     near: float
 
     @cached_property

@@ -10,8 +10,6 @@ The folder is addressed by its content: equal inputs and settings are not prepar
 run goes on.
 """
 
-import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -26,15 +24,13 @@ from limelight.corpus.finish import BucketFinish, held_out_shard, merged, read_h
 from limelight.corpus.inputs import Inputs, digest
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, Manifest, Shard, Split
-from limelight.corpus.report import NAME as REPORT
+from limelight.corpus.reading.streams import content_hash
 from limelight.corpus.report import page
 from limelight.corpus.settle import add
+from limelight.corpus.workplace import REPORT, Workplace, prepared_before
 from limelight.errors import DataError, LimelightError
 from limelight.files import sha256_of, write_whole
 from limelight.text.tokenizer import Tokenizer, learn, suggest_size
-
-MakeEngine = Callable[[Path], Engine]
-"""Given a folder for intermediate files, an engine."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Preparation:
     inputs: Inputs
     folder: Path | None
     work: Path
-    make_engine: MakeEngine
+    engine: Engine
     watch: Watch
 
     @property
@@ -55,12 +51,12 @@ class Preparation:
 
 
 def prepare(
-    settings: PrepareSettings, folder: Path, make_engine: MakeEngine, watch: Watch, force: bool = False
+    settings: PrepareSettings, folder: Path, engine: Engine, watch: Watch, force: bool = False
 ) -> tuple[Manifest, bool]:
     """The manifest, and whether it was there already."""
+    before = prepared_before(folder)
     inputs = Inputs.find(settings)
     address, text_address = addresses(settings, inputs)
-    before = Manifest.load(folder) if (folder / NAME).exists() else None
     if before is not None and before.address == address:
         return before, True
     if before is not None and not force:
@@ -68,21 +64,33 @@ def prepare(
             f"{folder} holds a corpus prepared from other inputs or with other settings; give another folder with -o, or --force "
             "to replace it"
         )
-    run = Preparation(settings, inputs, folder, folder / ".work" / text_address[:16], make_engine, watch)
-    if before is not None and before.text_address == text_address:
-        tally, shards = before.statistics["tally"], _text_shards(before)
-        (folder / NAME).unlink()
-    else:
-        _make_room(run)
-        tally, shards = _exchange(run)
-    models = _learn(run, tally, shards)
-    encoder = ShardEncoder(folder, (models[0], models[-1]))
-    encoded = list(make_engine(run.work).each(shards, encoder, watch))
-    manifest = _manifest(run, (address, text_address), tally, shards, models, encoded)
-    write_whole(folder / REPORT, page(manifest).encode())
-    manifest.save(folder)
-    _remove_leftovers(folder, manifest)
+    place = Workplace(folder, text_address)
+    manifest = Manifest.load(place.build) if (place.build / NAME).exists() else None
+    if manifest is None or manifest.address != address:
+        place.begin()
+        run = Preparation(settings, inputs, place.build, place.root, engine, watch)
+        manifest = _build(run, place, before, (address, text_address))
+    place.publish(manifest)
     return manifest, False
+
+
+def _build(run: Preparation, place: Workplace, before: Manifest | None, addresses: tuple[str, str]) -> Manifest:
+    if before is not None and before.text_address == addresses[1]:
+        place.take_text(before)
+        tally, shards = before.statistics["tally"], _text_shards(before)
+    else:
+        try:
+            tally, shards = _exchange(run)
+        except DataError:
+            place.discard()
+            raise
+    models = _learn(run, tally, shards)
+    encoder = ShardEncoder(place.build, (models[0], models[-1]))
+    encoded = list(run.engine.each(shards, encoder, run.watch))
+    manifest = _manifest(run, addresses, tally, shards, models, encoded)
+    write_whole(place.build / REPORT, page(manifest).encode())
+    manifest.save(place.build)
+    return manifest
 
 
 class Findings(Settings):
@@ -94,9 +102,9 @@ class Findings(Settings):
     tally: dict[str, Any]
 
 
-def check(settings: PrepareSettings, work: Path, make_engine: MakeEngine, watch: Watch) -> Findings:
+def check(settings: PrepareSettings, work: Path, engine: Engine, watch: Watch) -> Findings:
     """What `prepare` would find, by the same code, without learning pieces or keeping anything."""
-    run = Preparation(settings.changed(keep_dropped=True), Inputs.find(settings), None, work, make_engine, watch)
+    run = Preparation(settings, Inputs.find(settings), None, work, engine, watch)
     tally, _ = _exchange(run)
     return Findings(languages=settings.languages, corpora=_corpora(run, tally), inputs=run.inputs.entries, tally=tally)
 
@@ -105,21 +113,10 @@ def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
     """Of the whole, and of the shards of text alone: other pieces or weights reuse those. Content counts, names of files do not."""
     value = settings.model_dump(mode="json")
     corpora = value.pop("corpora")
-    pieces, given = value.pop("pieces"), [sha256_of(Path(path)) for path in value.pop("given_pieces")]
+    pieces, given = value.pop("pieces"), [content_hash(path) for path in value.pop("given_pieces")]
     held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test")}
     text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out)
     return digest(text, [corpus["weight"] for corpus in corpora], pieces, given), text
-
-
-def _make_room(run: Preparation) -> None:
-    """An unfinished run with the same address is continued; leftovers of any other go, and a manifest that will no longer be true."""
-    assert run.folder is not None
-    (run.folder / NAME).unlink(missing_ok=True)
-    for leftover in (run.folder / ".work").glob("*"):
-        if leftover != run.work:
-            shutil.rmtree(leftover)
-    for made in (run.folder / "shards", run.folder / "dropped", run.work / "valid", run.work / "test"):
-        made.mkdir(parents=True, exist_ok=True)
 
 
 def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
@@ -127,14 +124,14 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
     held_out = {split: read_held_out(parts, run.settings, split) for split, parts in run.inputs.held_out.items()}
     tables = [table for table, _ in held_out.values()]
     sources, targets = (
-        [text for table in tables for text in table.column(side).to_pylist()] for side in ("source", "target")
+        tuple(text for table in tables for text in table.column(side).to_pylist()) for side in ("source", "target")
     )
     leaks = LeakIndex(sources, targets, run.settings.held_out.near) if tables else None
     buckets = run.inputs.buckets
     files = tuple(entry.paths[0] for entry in run.inputs.entries)
     finish = BucketFinish(run.settings, buckets, run.corpora, files, run.folder, run.work)
     cleaner = Cleaner(run.settings, buckets, leaks)
-    outcomes = list(run.make_engine(run.work).exchange(run.inputs.train, cleaner, buckets, finish, run.watch))
+    outcomes = list(run.engine.exchange(run.inputs.train, cleaner, buckets, finish, run.work, run.watch))
     tally = reduce(add, [*(outcome["tally"] for outcome in outcomes), *(counts for _, counts in held_out.values())])
     if run.folder is None:
         return tally, []
@@ -249,15 +246,3 @@ def _text_shards(manifest: Manifest) -> list[TextShard]:
         for split, shards in manifest.splits.items()
         for shard in shards
     ]
-
-
-def _remove_leftovers(folder: Path, manifest: Manifest) -> None:
-    """What an earlier corpus or an interrupted run left, so that the folder holds what the manifest names."""
-    shutil.rmtree(folder / ".work", ignore_errors=True)
-    shards = [shard for split in manifest.splits.values() for shard in split]
-    named = {folder / entry.path for shard in shards for entry in (shard.text, shard.ids)}
-    for path in (folder / "shards").iterdir():
-        if path not in named:
-            path.unlink()
-    if not manifest.settings["keep_dropped"]:
-        shutil.rmtree(folder / "dropped", ignore_errors=True)

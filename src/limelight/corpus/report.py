@@ -29,9 +29,9 @@ from limelight.corpus.markup import (
 )
 from limelight.corpus.reasons import EXPLAINED, Reason
 from limelight.corpus.report_lengths import SIDES, SPLITS, lengths
-from limelight.corpus.settle import SHOWN, SHOWN_CHARACTERS
+from limelight.corpus.settle import SHOWN_CHARACTERS
+from limelight.corpus.thin import SHOWN
 
-NAME: Final = "report.html"
 REASONS: Final = {why.label: why for why in Reason}
 NO_PICTURES: Final = "The pictures are missing because matplotlib is not installed: <code>pip install 'limelight[report]'</code> brings it."
 
@@ -186,14 +186,11 @@ def _shown(manifest: Manifest) -> str:
         groups.append(folded(f"{name(reason)}: {len(rows)} of {figure(pairs)}", found))
     told = f"Up to {SHOWN} for each corpus and reason, and up to {SHOWN_CHARACTERS} characters of each text."
     if not manifest.settings.get("keep_dropped"):
-        told += " Texts that a filter dropped are not stored; <code>--keep-dropped</code> stores and shows them."
+        told += " <code>--keep-dropped</code> writes all of them to <code>dropped/</code>."
     return "\n".join(["<h2>Dropped pairs to look at</h2>", paragraph(told), *groups])
 
 
 def _texts(manifest: Manifest, row: dict[str, Any]) -> list[str]:
-    """A text that was not stored looks like an empty one; two empty ones are taken for not stored unless all were."""
-    if not (row["source"] or row["target"] or manifest.settings.get("keep_dropped")):
-        return [Html('<span class="muted">not stored</span>')] * 2
     return [
         Html(f'<div class="text" lang="{text(language)}" dir="auto">{text(row[side] or "")}</div>')
         for side, language in zip(SIDES, manifest.languages, strict=True)
@@ -216,7 +213,8 @@ def _inputs(manifest: Manifest) -> str:
 
 
 def _settings(manifest: Manifest) -> str:
-    written = text(json.dumps(manifest.settings, indent=2, ensure_ascii=False, sort_keys=True))
+    lines = json.dumps(manifest.settings, indent=2, ensure_ascii=False, sort_keys=True).split("\n")
+    written = "\n".join(map(text, lines))
     return "<h2>Settings</h2>\n" + folded("All settings", Html(f"<pre>{written}</pre>"))
 
 

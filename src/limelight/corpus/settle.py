@@ -16,11 +16,11 @@ from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import Split
 from limelight.corpus.order import draws, key_of
 from limelight.corpus.reasons import Reason
+from limelight.corpus.thin import SHOWN
 
 PLACE = ("corpus", "file", "line", "segment")  # the order in which pairs were read, whatever engine read them
 LINES_IN_A_FILE = 1 << 40  # more than any file has
 LARGEST_GROUP = 10  # pairs; a set that is one source again and again would tell nothing
-SHOWN = 3  # pairs shown for each corpus and reason
 SHOWN_CHARACTERS = 100
 HELD_OUT, SHUFFLE = 101, 102  # what chance is drawn for
 LENGTHS = (0, *(round(10 * 1.25**k) for k in range(28)))  # bounds of the histogram, in characters
@@ -53,17 +53,24 @@ def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: i
 def _without_repeats(rows: pl.DataFrame, settings: PrepareSettings) -> pl.DataFrame:
     """Reasons for what occurred before: only pairs that are still kept count, and the first of equals stays."""
     wanted = settings.dedup
-    copies = pl.len().over("source", "target", "reason").alias("copies")  # dropped rows are counted among themselves
-    rows = rows.with_columns(copies).with_row_index("place")
+    rows = rows.with_columns(pl.col("copies").sum().over("source", "target", "reason")).with_row_index("place")
     if wanted.exact:
         rows = _mark(rows, ~pl.struct("source", "target").is_first_distinct(), Reason.DUPLICATE)
     if wanted.near:
         rows = _mark(rows, ~pl.col("near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
     if wanted.targets_per_source is not None:
-        first = pl.col("place").min().over("source", "target")  # of equal pairs, where they may stay, the first
-        ranked = pl.struct(-pl.col("copies").cast(pl.Int64), first).rank("dense").over("source")
-        rows = _mark(rows, ranked > wanted.targets_per_source, Reason.CONFLICT)
+        rows = _capped(rows, wanted.targets_per_source)
     return rows
+
+
+def _capped(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """The most frequent targets of a source stay; of equally frequent ones those that came first."""
+    kept = rows.filter(pl.col("reason") == Reason.KEPT)
+    crowded = kept.filter(pl.len().over("source") > most)  # few, and ranking is slow
+    first = pl.col("place").min().over("source", "target")
+    rank = pl.struct(-pl.col("copies"), first).rank("dense").over("source")
+    conflicts = crowded.filter(rank > most)["place"]
+    return rows.with_columns(rows["reason"].scatter(conflicts, int(Reason.CONFLICT)))
 
 
 def _mark(rows: pl.DataFrame, objection: pl.Expr, why: Reason) -> pl.DataFrame:
@@ -150,7 +157,7 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def _counts(rows: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
-    return rows.group_by(by).agg(pl.len().alias("pairs")).sort(by).to_dicts()
+    return rows.group_by(by).agg(pl.col("pairs").sum()).sort(by).to_dicts()
 
 
 def _histogram(lengths: pl.Series) -> list[int]:
@@ -160,7 +167,8 @@ def _histogram(lengths: pl.Series) -> list[int]:
 
 def _shown(dropped: pl.DataFrame) -> list[dict[str, Any]]:
     """The first pairs of each corpus and reason, so that a person can look them up."""
-    first = dropped.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:])
+    single = dropped.filter(pl.col("pairs") == 1)
+    first = single.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:])
     text = [pl.col(side).str.slice(0, SHOWN_CHARACTERS) for side in ("source", "target")]
     shown = first.select("corpus", "reason", "file", "line", "segment", *text).to_dicts()
     return [{**row, "reason": Reason(row["reason"]).label} for row in shown]

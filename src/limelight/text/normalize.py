@@ -17,6 +17,12 @@ STEPS: tuple[Step, ...] = get_args(Step)
 DEFAULT_STEPS: tuple[Step, ...] = ("nfc", "invisible", "spaces")
 
 INVISIBLE = r"[\x{AD}\x{200B}\x{2060}\x{FEFF}\x{202A}-\x{202E}\x{2066}-\x{2069}]"
+# Every character that NFC changes or joins to the one before it, and some more: text without them is NFC already (Unicode's quick check).
+MAY_COMPOSE = (
+    r"[\p{M}\x{340}-\x{37E}\x{387}\x{1100}-\x{11FF}\x{1F71}-\x{1FFD}\x{2000}\x{2001}\x{2126}\x{212A}\x{212B}\x{2329}\x{232A}\x{2ADC}"
+    r"\x{958}-\x{95F}\x{9DC}-\x{9DF}\x{A33}-\x{A5E}\x{B5C}\x{B5D}\x{F43}-\x{FB9}\x{F900}-\x{FAFF}\x{FB1D}-\x{FB4E}"
+    r"\x{1D15E}-\x{1D1C0}\x{2F800}-\x{2FA1D}]"
+)
 UNTIDY_SPACES = r"[^\S ]|  |^ | $"
 _DOUBLE, _SINGLE = "\u00ab\u00bb\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b\u2039\u203a"
 QUOTES = {**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_SINGLE, "'")}
@@ -27,7 +33,7 @@ def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     if "invisible" in steps:
         texts = where(texts, texts.str.contains(INVISIBLE), lambda some: some.str.replace_all(INVISIBLE, ""))
     if "nfc" in steps:  # after what may stand between a letter and its accent
-        texts = where(texts, texts.str.len_bytes() != texts.str.len_chars(), lambda some: some.str.normalize("NFC"))
+        texts = where(texts, texts.str.contains(MAY_COMPOSE), lambda some: some.str.normalize("NFC"))
     if "spaces" in steps:
         texts = where(
             texts, texts.str.contains(UNTIDY_SPACES), lambda some: some.str.replace_all(r"\s+", " ").str.strip_chars()
