@@ -14,7 +14,7 @@ import pyarrow as pa
 import xxhash
 
 from limelight.corpus.config import Mode, PrepareSettings
-from limelight.corpus.filters import Filter, filters, loose
+from limelight.corpus.filters import Filter, filters, loose, on_rows
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.reading.raw import Fault
 from limelight.corpus.reasons import Reason
@@ -60,9 +60,7 @@ class Cleaner:
             mode = mode_of(self.settings, why)
             if mode == "off":
                 continue
-            open_rows = (reason == Reason.KEPT).arg_true()  # what is dropped already need not be looked at
-            objected = look(source.gather(open_rows), target.gather(open_rows), open_rows)
-            found = open_rows.filter(objected)
+            found = (look(source, target, reason == Reason.KEPT) & (reason == Reason.KEPT)).arg_true()
             if mode == "drop":
                 reason = reason.scatter(found, int(why))
             else:
@@ -71,21 +69,22 @@ class Cleaner:
 
     def _looks(self, fault: pl.Series) -> dict[Reason, Callable[[pl.Series, pl.Series, pl.Series], pl.Series]]:
         """In the order of the reasons. Faults that the reader found are objections of the same standing as ours."""
-        text_filters = dict(filters(self.settings.filters, self.settings.languages))
-        text_filters[Reason.WRONG_LANGUAGE] = wrong_language(self.settings)
+        quick = filters(self.settings.filters, self.settings.languages)
+        slow: dict[Reason, Filter] = {Reason.WRONG_LANGUAGE: wrong_language(self.settings)}
         if self.leaks is not None:
-            text_filters[Reason.LEAK] = self.leaks.find
+            slow[Reason.LEAK] = self.leaks.find
         met = {why: [int(f) for f, reason in FAULTS.items() if reason == why] for why in Reason}
 
         def look_for(why: Reason) -> Callable[[pl.Series, pl.Series, pl.Series], pl.Series]:
-            def look(source: pl.Series, target: pl.Series, open_rows: pl.Series) -> pl.Series:
-                objections = [fault.gather(open_rows).is_in(met[why])] if met[why] else []
-                objections += [text_filters[why](source, target)] if why in text_filters else []
+            def look(source: pl.Series, target: pl.Series, still_open: pl.Series) -> pl.Series:
+                objections = [fault.is_in(met[why])] if met[why] else []
+                objections += [quick[why](source, target)] if why in quick else []
+                objections += [on_rows(still_open, source, target, slow[why])] if why in slow else []
                 return reduce(or_, objections)
 
             return look
 
-        return {why: look_for(why) for why in Reason if met[why] or why in text_filters}
+        return {why: look_for(why) for why in Reason if met[why] or why in quick or why in slow}
 
     def _keys(self, source: pl.Series, target: pl.Series) -> list[pl.Series]:
         """source_key: equal for sources that differ in case, accents, digits and punctuation alone; near_key likewise for pairs.

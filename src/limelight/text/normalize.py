@@ -24,22 +24,26 @@ MAY_COMPOSE = (
     r"\x{1D15E}-\x{1D1C0}\x{2F800}-\x{2FA1D}]"
 )
 UNTIDY_SPACES = r"[^\S ]|  |^ | $"
+UNUSUAL = "|".join((INVISIBLE, MAY_COMPOSE, UNTIDY_SPACES))  # no step but `quotes` changes a text without any of these
 _DOUBLE, _SINGLE = "\u00ab\u00bb\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b\u2039\u203a"
 QUOTES = {**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_SINGLE, "'")}
 
 
 def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     """normalize(["a  b"], ["spaces"]) -> ["a b"]. The steps run in the order given here above, whatever the order asked for."""
-    if "invisible" in steps:
-        texts = where(texts, texts.str.contains(INVISIBLE), lambda some: some.str.replace_all(INVISIBLE, ""))
-    if "nfc" in steps:  # after what may stand between a letter and its accent
-        texts = where(texts, texts.str.contains(MAY_COMPOSE), lambda some: some.str.normalize("NFC"))
-    if "spaces" in steps:
-        texts = where(
-            texts, texts.str.contains(UNTIDY_SPACES), lambda some: some.str.replace_all(r"\s+", " ").str.strip_chars()
-        )
+    texts = where(texts, texts.str.contains(UNUSUAL), lambda some: _tidied(some, steps))
     if "quotes" in steps:
         texts = texts.str.replace_many(list(QUOTES), list(QUOTES.values()))
+    return texts
+
+
+def _tidied(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
+    if "invisible" in steps:
+        texts = texts.str.replace_all(INVISIBLE, "")
+    if "nfc" in steps:  # after what may stand between a letter and its accent
+        texts = texts.str.normalize("NFC")
+    if "spaces" in steps:
+        texts = texts.str.replace_all(r"\s+", " ").str.strip_chars()
     return texts
 
 
