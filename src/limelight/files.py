@@ -9,8 +9,10 @@ from pathlib import Path
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
     """A path to write to; the target appears only if the block ends well.
+
+    `durable=False` for intermediate files, which may be lost with the power: forcing them to disk costs more than making them again.
 
     with whole_file(Path("a.json")) as beside:
         beside.write_bytes(b"{}")
@@ -18,16 +20,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # not mkstemp: others may read what we write
     try:
         yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
+        if durable:
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
         beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    with whole_file(path) as beside:
+def write_whole(path: Path, content: bytes, durable: bool = True) -> None:
+    with whole_file(path, durable) as beside:
         beside.write_bytes(content)
 
 

@@ -57,7 +57,8 @@ class LocalEngine:
         batches = ((stage, path, content) for path, content in self._batches(parts, chunks, watch))
         for finished in self._run(_store_chunk, batches):
             if finished:  # results come in order: all chunks of this part are on disk
-                write_whole(*finished)
+                mark, content = finished
+                write_whole(mark, content, durable=False)
         missing = [bucket for bucket in range(buckets) if not _outcome(outcomes, bucket).exists()]
         done = buckets - len(missing)
         watch(Progress("settle", done, buckets))
@@ -167,7 +168,7 @@ def _store_chunk(stage: Stage, path: Path, content: bytes) -> tuple[Path, bytes]
     buckets = dict(ordered.group_by("bucket").len().iter_rows())
     table, at = ordered.to_arrow().combine_chunks(), 0
     with (
-        whole_file(path) as beside,
+        whole_file(path, durable=False) as beside,
         pa.ipc.new_file(beside, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer,
     ):
         for bucket in range(max(buckets, default=-1) + 1):
@@ -194,7 +195,7 @@ def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outc
                 f"{path}, left by an interrupted run, is damaged ({error}); delete it and run the same command again"
             ) from None
     rows = pa.concat_tables(batches)
-    write_whole(_outcome(outcomes, bucket), json.dumps(finish(bucket, rows)).encode())
+    write_whole(_outcome(outcomes, bucket), json.dumps(finish(bucket, rows)).encode(), durable=False)
 
 
 def _outcome(folder: Path, bucket: int) -> Path:

@@ -31,8 +31,8 @@ from limelight.text.words import Integers, as_column, gather, split_texts
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 SPACE = "\u2581"  # SentencePiece writes a space as this block; a block in a text comes back as a space
-SLICE = 1 << 18  # texts split at once: temporaries stay below about 200 MB for sentences
-REMEMBERED = 500_000  # distinct words kept between calls, about 100 MB
+SLICE = 1 << 16  # texts split at once: temporaries stay below about 30 MB for sentences
+REMEMBERED = 200_000  # distinct words kept between calls, about 40 MB
 
 logger = logging.getLogger(__name__)
 
@@ -180,10 +180,19 @@ class Tokenizer:
         self._ids: Integers = np.empty(0, np.int32)
         self._ends: Integers = np.zeros(1, np.int64)  # word r has ids _ends[r] to _ends[r + 1]
 
+    def _forget_but(self, words: list[str]) -> None:
+        """What occurs now will occur again; the others are mostly rare."""
+        known = [word for word in words if word in self._row_of_word]
+        rows = np.array([self._row_of_word[word] for word in known], np.int64)
+        lengths = self._ends[rows + 1] - self._ends[rows]
+        kept = gather(self._ids, self._ends, rows, np.arange(len(rows) + 1))
+        self._row_of_word = {word: row for row, word in enumerate(known)}
+        self._ids, self._ends = kept.values.to_numpy(), np.concatenate([[0], lengths.cumsum()])
+
     def _encode_slice(self, texts: pa.StringArray) -> pa.ListArray:
         split = split_texts(texts, at_spaces=self.by_words)
         if len(self._row_of_word) > REMEMBERED:
-            self._forget()
+            self._forget_but(split.words)
         rows = self._rows(split.words)[split.rows]
         return gather(self._ids, self._ends, rows, split.starts)
 
