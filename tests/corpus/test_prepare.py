@@ -1,6 +1,7 @@
 """`prepare` as a whole: the same bytes from every engine, nothing done twice, and any interruption healed by running it again."""
 
 import gzip
+import io
 import json
 import os
 import random
@@ -26,6 +27,7 @@ from prepare_command import (
     write_lines,
     write_pairs,
 )
+from sentencepiece import SentencePieceTrainer
 
 from limelight.corpus import engine_local, inputs
 from limelight.corpus import prepare as whole
@@ -496,6 +498,24 @@ def test_separate_given_pieces_serve_their_side(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "source.model").read_bytes() == pieces_model().read_bytes()
     assert (tmp_path / "out" / "target.model").read_bytes() == other.read_bytes()
     assert outcome.report["vocab_sizes"] == [Tokenizer.load(pieces_model()).size, Tokenizer.load(other).size]
+
+
+def test_given_pieces_with_other_special_ids_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+    """As SentencePiece numbers them by itself: unknown 0, start 1, end 2, no pad."""
+    model = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c d e f"] * 9),
+        model_writer=model,
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (tmp_path / "other.model").write_bytes(model.getvalue())
+    paths = write_pairs(sentences(20), tmp_path)
+    outcome = here("prepare", *paths, *FAST, f'given_pieces=["{tmp_path / "other.model"}"]', "-o", tmp_path / "out")
+    assert outcome.code == 65
+    assert "(-1, 0, 1, 2)" in outcome.err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("several_buckets")

@@ -98,4 +98,7 @@ def _added(tables: Any) -> dict[str, int]:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{100 * part / max(1, whole):5.1f} %"
+    percent = 100 * part / max(1, whole)
+    if 0 < percent < 0.05:
+        return " <0.1 %"
+    return ">99.9 %" if 99.95 <= percent < 100 else f"{percent:5.1f} %"

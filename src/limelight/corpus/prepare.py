@@ -30,7 +30,7 @@ from limelight.corpus.settle import add
 from limelight.corpus.workplace import REPORT, Workplace, prepared_before
 from limelight.errors import DataError, LimelightError
 from limelight.files import sha256_of, write_whole
-from limelight.text.tokenizer import Tokenizer, learn, suggest_size
+from limelight.text.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, learn, suggest_size
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,8 @@ def prepare(
 ) -> tuple[Manifest, bool]:
     """The manifest, and whether it was there already."""
     before = prepared_before(folder)
+    for path in settings.given_pieces:
+        _given(Path(path))  # refused before hours of reading, not after
     inputs = Inputs.find(settings)
     address, text_address = addresses(settings, inputs)
     if before is not None and before.address == address:
@@ -162,7 +164,7 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> 
         run.watch(Progress("pieces", number, len(names)))
         sides = ("source", "target") if len(names) == 1 else (("source", "target")[number],)
         if run.settings.given_pieces:
-            model = Tokenizer.load(Path(run.settings.given_pieces[number])).model
+            model = _given(Path(run.settings.given_pieces[number]))
         else:
             words = sum(tally["words"][side] for side in sides)
             model = learn(
@@ -173,6 +175,18 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> 
         entries.append(FileEntry(path=name, bytes=len(model), sha256=sha256_of(run.folder / name)))
     run.watch(Progress("pieces", len(names), len(names)))
     return entries
+
+
+def _given(path: Path) -> bytes:
+    """Batches pad, start and end with fixed ids; a model that numbers them otherwise would train on the wrong ones, silently."""
+    tokenizer = Tokenizer.load(path)
+    found = (tokenizer.pad, tokenizer.unknown, tokenizer.start, tokenizer.end)
+    if found != (PAD, UNKNOWN, START, END):
+        raise DataError(
+            f"{path} numbers its special pieces (pad, unknown, start, end) {found}, and batches need {(PAD, UNKNOWN, START, END)}; "
+            "leave out given_pieces to have pieces learnt here"
+        )
+    return tokenizer.model
 
 
 def _weights(run: Preparation) -> list[float]:
