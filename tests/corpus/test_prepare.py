@@ -136,7 +136,7 @@ def test_a_cluster_leaves_the_same_bytes(tmp_path: Path) -> None:
 
     settings = with_learnt_pieces(three_corpora(tmp_path))
     prepare(settings, tmp_path / "alone", local(0), silent)
-    prepare(settings, tmp_path / "cluster", RayEngine, silent)
+    prepare(settings, tmp_path / "cluster", RayEngine(), silent)
     import ray
 
     ray.shutdown()
