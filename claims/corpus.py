@@ -1,6 +1,7 @@
 """What the docs state about corpora: nothing shifted or lost, filters that find, batches that resume, speed, memory.
 
-make claim-corpus            under a minute on 2 cores: a sample of the evidence, and the local engine at a million pairs
+make claim-corpus            about a minute on 2 cores: a sample of the evidence, and the local engine at a million pairs, once: on a shared
+                             machine that moves by a tenth, it may come out a little below its bar
 make claim-corpus FULL=1     all of it, about 45 minutes and 30 GB of disk
 
 Reads Multi30k, Europarl, Tatoeba and l10n from the folder that LIMELIGHT_DATA names.
@@ -72,7 +73,7 @@ def cleaning(claims: Claims, data: Path, full: bool) -> None:
 
 
 def faithful(claims: Claims, full: bool) -> None:
-    corpora = 10_000 if full else 200
+    corpora = 10_000 if full else 20
     claims.at_most(f"line parallelism: shifts in {corpora:,} corpora", line_parallelism.shifts(corpora, seed=1), 0)
     if full:
         outcomes = corpus_battery.battery()
@@ -84,7 +85,7 @@ def order(claims: Claims, full: bool) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = prepared_corpora.make(Path(place) / "prepared")
         settings = BatchSettings(budget=512, window=1000)
-        worlds, workers, batches = ((1, 2, 4), (0, 1, 2), 500) if full else ((1, 2), (0, 1), 50)
+        worlds, workers, batches = ((1, 2, 4), (0, 1, 2), 500) if full else ((1, 2), (0, 1), 20)
         digests = [
             prepared_corpora.digest_of(prepared_corpora.global_batches(folder, settings, world, worker, batches))
             for world, worker in itertools.product(worlds, workers)
@@ -93,7 +94,7 @@ def order(claims: Claims, full: bool) -> None:
             f"orders of {batches} batches over {len(digests)} world sizes and workers: distinct", len(set(digests)), 1
         )
         sampled = BatchSettings(budget=512, window=1000, sampling=SamplingSettings())
-        stops = random.Random(4).choices(range(1, 300), k=200 if full else 5)
+        stops = random.Random(4).choices(range(1, 300), k=200 if full else 2)
         differing = prepared_corpora.stops_that_differ(folder, sampled, stops, last=310, per_process=20)
         claims.at_most(f"resumed runs that differ, of {len(stops)}: sampling, buckets, 3 corpora", len(differing), 0)
         claims.at_least("a changed byte in a shard is refused by name", refused(folder), 1)
@@ -135,7 +136,7 @@ def feeding(claims: Claims, data: Path, full: bool) -> None:
             if name == "multi30k":
                 step = LimelightStep(ModelConfig.preset("small", prepared.manifest.vocab_sizes[0]))
                 ratios = [
-                    loading(prepared, turn) / training(step, prepared, turn, torch) for turn in range(4 if full else 2)
+                    loading(prepared, turn) / training(step, prepared, turn, torch) for turn in range(4 if full else 1)
                 ]
                 claims.note("loader against training `small`, one process, least of the turns", min(ratios))
                 claims.at_least("loader against training `small`, times, median", sorted(ratios)[len(ratios) // 2], 20)
@@ -153,8 +154,8 @@ def loading(prepared: Prepared, turn: int) -> float:
 def training(step: object, prepared: Prepared, turn: int, torch: object) -> float:
     with Loader(prepared, BatchSettings(budget=8192, seed=turn)) as loader:
         pieces, began = 0, 0.0
-        for number, batch in enumerate(itertools.islice(loader, 12)):
-            if number == 4:  # the first steps compile kernels
+        for number, batch in enumerate(itertools.islice(loader, 8)):
+            if number == 3:  # the first steps compile kernels
                 began, pieces = time.perf_counter(), 0
             step(*(torch.from_numpy(array) for array in (batch.source, batch.target_in, batch.target_out)))
             pieces += int((batch.source != 0).sum() + (batch.target != 0).sum())
@@ -167,8 +168,9 @@ def speed(claims: Claims, full: bool) -> None:
         folder, corpus = Path(place), Path(place, "1M")
         scale.make(MILLION, corpus)
         pieces = folder / "pieces.model"
-        pieces.write_bytes(scale.learnt(corpus))
-        local = scale.run(corpus, folder / "local", pieces=pieces)
+        pieces.write_bytes(scale.learnt(corpus, 200_000 if full else 60_000))
+        runs = [scale.run(corpus, folder / f"local-{number}", pieces=pieces) for number in range(3 if full else 1)]
+        local = sorted(runs, key=lambda each: each["pairs_per_second"])[len(runs) // 2]
         claims.at_least("local engine, 1 M pairs: pairs/s", local["pairs_per_second"], 60_000)
         if not full:
             return
@@ -181,18 +183,21 @@ def speed(claims: Claims, full: bool) -> None:
         scale.make(20 * MILLION, large)
         grown = scale.run(large, folder / "large", pieces=pieces)
         claims.at_least("local engine, 20 M pairs: pairs/s", grown["pairs_per_second"], 60_000)
-        claims.at_most("peak memory, 20 M against 1 M pairs", grown["peak_megabytes"] / local["peak_megabytes"], 1.2)
+        small, grown = (
+            scale.run(each, folder / f"memory-{each.name}", pieces=pieces, memory=True) for each in (corpus, large)
+        )
+        claims.at_most("peak memory, 20 M against 1 M pairs", grown["peak_megabytes"] / small["peak_megabytes"], 1.2)
 
 
 def measure(claims: Claims, full: bool) -> None:
     data = Path(os.environ.get("LIMELIGHT_DATA", ""))
     if not (data / "multi30k").is_dir():
         sys.exit("LIMELIGHT_DATA must name the folder with multi30k, europarl, tatoeba and l10n")
+    speed(claims, full)  # first: torch, which `feeding` loads, would keep threads of its own
     cleaning(claims, data, full)
     faithful(claims, full)
     order(claims, full)
     feeding(claims, data, full)
-    speed(claims, full)
 
 
 if __name__ == "__main__":
