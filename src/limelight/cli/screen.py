@@ -53,10 +53,6 @@ class Screen:
         elif not self.quiet:
             self._plain_step(name, done, total, note)
 
-    def say(self, line: str) -> None:
-        if not self.quiet:
-            self.console.print(line, markup=False, soft_wrap=True)
-
     def _plain_step(self, name: str, done: float, total: float, note: str) -> None:
         """A line when a step ends, and every few seconds while it lasts."""
         now = time.monotonic()

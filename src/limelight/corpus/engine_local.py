@@ -7,14 +7,12 @@ of them. A chunk or bucket that is on disk is done, so a run that was interrupte
 import json
 import multiprocessing
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import accumulate
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from limelight.corpus.engine import Finish, Job, Progress, Stage, Watch, Work
+from limelight.corpus.processes import end_with_parent
 from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import RAW, Part
 from limelight.corpus.reading.streams import position, size_of
@@ -38,7 +37,9 @@ class LocalEngine:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool = (
-            ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_begin) if workers else None
+            ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
+            if workers
+            else None
         )
 
     def start(self, *used: type) -> None:
@@ -140,18 +141,6 @@ def _one_polars_thread() -> Iterator[None]:
 
 def _load(used: tuple[type, ...]) -> None:
     """Receiving the classes has loaded their modules."""
-
-
-def _begin() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: BaseProcess) -> None:
-    """A pool waits for its parent for ever, also for one that was killed."""
-    parent.join()
-    os._exit(1)
 
 
 def available_cores() -> int:

@@ -1,6 +1,5 @@
 """The end of the exchange: a settled bucket becomes a shard of text, its share of the held-out sets, and counts."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,3 @@ def read_held_out(parts: list[Part], settings: PrepareSettings, split: Split) ->
 
 def text_shard(outcome: dict[str, Any]) -> TextShard:
     return TextShard(outcome["name"], "train", outcome["rows_by_corpus"], FileEntry(**outcome["text"]))
-
-
-def dump(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True).encode()

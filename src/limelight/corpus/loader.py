@@ -11,9 +11,7 @@ full, about two batches ahead, and ends when the other end is gone, however its 
 
 import logging
 import multiprocessing
-import os
 import signal
-import threading
 import traceback
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
@@ -28,6 +26,7 @@ from typing import Any, Final, Self
 from limelight.corpus.batches import Batcher, BatchSettings, PairBatch, Share
 from limelight.corpus.manifest import Split
 from limelight.corpus.place import Position, identity_of, position_in
+from limelight.corpus.processes import end_with_parent
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError, LimelightError
 
@@ -242,7 +241,7 @@ def work(writer: Connection, job: Job, position: Position, offset: int, every: i
     # A signal to the whole group is for the parent, which may want some more batches before it saves.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()  # a closed pipe is noticed at the next batch only, which may be seconds away
     try:
         batcher = Batcher(Prepared.open(job.folder, verify=False).split(job.split), job.settings)
         for event in events(batcher, job, position, offset, every):
@@ -253,11 +252,3 @@ def work(writer: Connection, job: Job, position: Position, offset: int, every: i
         writer.send(error)
     except Exception:
         writer.send(LimelightError(f"loader worker {offset} failed:\n{traceback.format_exc()}"))
-
-
-def _end_with_parent() -> None:
-    """A closed pipe is noticed at the next batch only, which may be seconds away when a window is being segmented."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(0)

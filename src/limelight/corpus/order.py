@@ -20,13 +20,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
+from limelight.text.chance import STEP, Words, mixed
 
-# SplitMix64 (Steele, Lea and Flood 2014): the golden ratio as a step, and two multipliers that mix 64 bits. They must never change.
-STEP = 0x9E3779B97F4A7C15
-FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9
-SECOND_MULTIPLIER = 0x94D049BB133111EB
+Integers = npt.NDArray[np.int64]
+
 WORD = 0xFFFFFFFFFFFFFFFF
 
 # Two positions that share one half keep their distance while the other half does not part them: with sides of about sqrt(count) that
@@ -44,13 +41,6 @@ class Purpose(IntEnum):
     BATCHES = 3
     SOURCE_PIECES = 4
     TARGET_PIECES = 5
-
-
-def mixed(words: Words) -> Words:
-    """64 bits in, 64 bits out, one to one: each input bit turns about half of the output bits."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(FIRST_MULTIPLIER)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(SECOND_MULTIPLIER)
-    return words ^ (words >> np.uint64(31))
 
 
 def key_of(*numbers: int) -> int:

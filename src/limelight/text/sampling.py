@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.errors import ConfigError, DataError
+from limelight.text.chance import STEP, mixed
 from limelight.text.tokenizer import SLICE, Tokenizer
 from limelight.text.words import Integers, as_column, gather, split_texts
 
@@ -176,17 +177,11 @@ class Merges:
 
 
 def uniform(draws: npt.NDArray[np.uint64], places: Integers) -> npt.NDArray[np.float64]:
-    """Numbers in [0, 1) with 32 bits, a function of draw and place alone (SplitMix64, Steele et al. 2014)."""
-    golden = np.uint64(0x9E3779B97F4A7C15)
+    """Numbers in [0, 1) with 32 bits, a function of draw and place alone."""
+    golden = np.uint64(STEP)
     # Mixed twice: draws that differ by a multiple of golden would otherwise share a shifted sequence.
-    bits = _mix(_mix(draws + golden) + places.astype(np.uint64) * golden) >> np.uint64(32)
+    bits = mixed(mixed(draws + golden) + places.astype(np.uint64) * golden) >> np.uint64(32)
     return bits.astype(np.float64) * 2.0**-32
-
-
-def _mix(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def _count(ids: Sequence[int], wanted: set[int]) -> int:

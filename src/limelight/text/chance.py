@@ -1,0 +1,23 @@
+"""Random numbers as a function: SplitMix64 (Steele, Lea and Flood 2014), the same on every machine and in every version.
+
+The generators of Python and NumPy may change their streams between versions, and a run must resume after an upgrade. These constants must
+never change.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.uint64]
+
+STEP: Final = 0x9E3779B97F4A7C15  # the golden ratio, which takes one state to the next
+FIRST_MULTIPLIER: Final = 0xBF58476D1CE4E5B9
+SECOND_MULTIPLIER: Final = 0x94D049BB133111EB
+
+
+def mixed(words: Words) -> Words:
+    """64 bits in, 64 bits out, one to one: each input bit turns about half of the output bits."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(FIRST_MULTIPLIER)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(SECOND_MULTIPLIER)
+    return words ^ (words >> np.uint64(31))
