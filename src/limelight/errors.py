@@ -34,6 +34,18 @@ class LengthError(DataError):
     """A sequence longer than the model has positions for."""
 
 
+class ModelFileError(LimelightError):
+    """A file of a finished translator that is damaged, incomplete, of another format, or not what its manifest says."""
+
+    exit_code = 66
+
+
+class ScoreError(LimelightError):
+    """A model gave scores that are not numbers. There is no translation, and none is made up."""
+
+    exit_code = 70
+
+
 class RuntimeChoiceError(LimelightError):
     """A device or number format was asked for that this machine does not have."""
 

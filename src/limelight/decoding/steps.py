@@ -1,0 +1,82 @@
+"""What a search sees of a model, what it is asked, and what it gives.
+
+A model is two methods. So a search can be tested on a table of probabilities, and the same search runs one model or several.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from torch import Tensor
+
+Finish = Literal["eos", "length"]
+
+
+class State(Protocol):
+    """What a model remembers of a batch between steps: B sentences with W rows each, sentence by sentence."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row i goes on from what row rows[i] was; both belong to the same sentence. (B * W,)"""
+
+    def select(self, sentences: Tensor) -> None:
+        """Only these sentences stay, in this order, each with its W rows."""
+
+
+class Steppable(Protocol):
+    """Row by row: the log-probabilities of the next piece."""
+
+    def start(self, source: Tensor, width: int = 1) -> Any:
+        """Source ids (B, S), padded at the end -> the state of B sentences with `width` rows each."""
+
+    def step(self, token: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """The newest piece of each row (B * W,) -> log-probabilities of the next (B * W, V), and the state one piece on."""
+
+
+class Attentive(Steppable, Protocol):
+    """A model that also tells where it looked, for the coverage penalty."""
+
+    def attention(self, state: Any) -> Tensor:
+        """Where the newest step of each row looked: (B * W, S). Each row sums to 1, padding has 0."""
+
+
+@dataclass(frozen=True)
+class Specials:
+    """The ids that mean something to a search."""
+
+    pad: int = 0
+    unknown: int | None = 1
+    start: int = 2
+    end: int = 3
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sentence to translate. All ids without start and end: the search adds what it needs."""
+
+    source: Sequence[int]
+    prefix: Sequence[int] = ()  # the translation begins with these
+    phrases: Sequence[Sequence[int]] = ()  # each of these occurs in it
+    key: int = (
+        0  # with the seed, decides what is drawn: the same sentence with the same key draws the same in any batch
+    )
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation as ids, without start and end. `log_probs` has one for each id, and one more for the end if it came to it."""
+
+    ids: list[int]
+    score: float  # the sum of log_probs over the length normalization, with the coverage penalty
+    log_probs: list[float]
+    finish: Finish
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The hypotheses of one sentence, best first and distinct. None at all when the model's scores were not numbers."""
+
+    hypotheses: list[Hypothesis]
+
+    @property
+    def invalid_scores(self) -> bool:
+        return not self.hypotheses
