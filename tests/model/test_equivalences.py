@@ -38,20 +38,30 @@ def test_cached_decoding_equals_recomputing_everything(case: Case):
 @few
 @given(cases(), st.data())
 def test_reordered_rows_continue_as_if_decoded_from_scratch(case: Case, data: st.DataObject):
-    """As in a beam search: W hypotheses of each sentence, and survivors take over the rows of the others."""
+    """As in a beam search: W hypotheses of each sentence, survivors take over the rows of the others, and sentences leave."""
     W, B = 3, len(case.batch.source)
-    source = case.batch.source.repeat_interleave(W, dim=0)
-    before, after = random_ids(B * W, 2), random_ids(B * W, 3, seed=1)
-    parents = torch.tensor(data.draw(st.lists(st.integers(0, W - 1), min_size=B * W, max_size=B * W)))
-    rows = torch.arange(B).repeat_interleave(W) * W + parents
 
-    state = case.model.start(source)
-    step_through(case.model, state, before)
-    state.reorder(rows)
-    continued_BTV = step_through(case.model, state, after)
+    def draw_rows(sentences: int) -> Tensor:
+        parents = data.draw(st.lists(st.integers(0, W - 1), min_size=sentences * W, max_size=sentences * W))
+        return torch.arange(sentences).repeat_interleave(W) * W + torch.tensor(parents)
 
-    scratch_BTV = recompute(case.model, source, torch.cat([before[rows], after], dim=1))
-    torch.testing.assert_close(continued_BTV, scratch_BTV[:, 2:], **EXACT)
+    state = case.model.start(case.batch.source, width=W)
+    past = random_ids(B * W, 2)
+    step_through(case.model, state, past)
+    for seed in (1, 2):
+        rows, newer = draw_rows(B), random_ids(B * W, 2, seed=seed)
+        state.reorder(rows)
+        step_through(case.model, state, newer)
+        past = torch.cat([past[rows], newer], dim=1)
+    kept = torch.tensor(data.draw(st.lists(st.integers(0, B - 1), min_size=1, max_size=4)))
+    state.select(kept)
+    last = random_ids(len(kept) * W, 3, seed=3)
+    continued_BTV = step_through(case.model, state, last)
+
+    assert state.length == 9
+    whole = torch.cat([past.view(B, W, -1)[kept].flatten(0, 1), last], dim=1)
+    scratch_BTV = recompute(case.model, case.batch.source[kept].repeat_interleave(W, dim=0), whole)
+    torch.testing.assert_close(continued_BTV, scratch_BTV[:, 6:], **EXACT)
 
 
 @few

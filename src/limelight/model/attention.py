@@ -20,8 +20,9 @@ Look = Callable[[str, Tensor], Tensor]
 class Visible:
     """What a query may look at: the keys that are pieces and not padding, and with `causal` only those up to its own place.
 
-    `keys` is boolean (B, S), or None where every key is a piece. Kept apart from `causal` until it is needed, because the
-    fused kernel hides later positions by itself and a full (T, S) mask of a long sequence would cost more memory than the model.
+    `keys` is boolean (B, S), or (B, T, S) where queries differ, or None where every key is a piece. Kept apart from `causal` until it
+    is needed, because the fused kernel hides later positions by itself and a full (T, S) mask of a long sequence would cost more
+    memory than the model.
     """
 
     keys: Tensor | None = None
@@ -34,9 +35,24 @@ class Visible:
         keys[:, 0] = True
         return cls(keys=keys)
 
+    @classmethod
+    def newborn(cls, sentences: int, width: int, device: torch.device) -> "Visible":
+        """Each of `width` rows of a sentence sees the cell it has just written, and not those of the others."""
+        return cls(keys=torch.eye(width, dtype=torch.bool, device=device).expand(sentences, width, width))
+
+    def joined(self, later: "Visible") -> "Visible":
+        """These keys and then those: (B, T, S) and (B, T, R) -> (B, T, S + R)."""
+        assert self.keys is not None and later.keys is not None
+        return Visible(keys=torch.cat([self.keys, later.keys], dim=-1))
+
+    def select(self, rows: Tensor) -> "Visible":
+        return self if self.keys is None else Visible(keys=self.keys.index_select(0, rows), causal=self.causal)
+
     def mask(self, queries: int, keys: int, device: torch.device) -> Tensor | None:
         """Boolean, broadcastable to (B, H, T, S), or None where all is visible. The last query stands at the last key."""
-        mask = None if self.keys is None else self.keys[:, None, None, :]
+        mask = None
+        if self.keys is not None:
+            mask = self.keys[:, None, None, :] if self.keys.dim() == 2 else self.keys[:, None]
         if not self.causal or queries == 1:
             return mask
         look_ahead = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

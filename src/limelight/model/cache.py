@@ -1,6 +1,6 @@
 """What a decoder remembers between steps, so that each step computes one position only.
 
-The decoder writes it; a search only reorders and selects its rows.
+The decoder writes it; a search only says which row goes on from which, and which sentences stay.
 """
 
 from dataclasses import dataclass
@@ -49,14 +49,14 @@ class SelfCache:
             return KeyValues(nothing, nothing)
         return KeyValues(self.room.k[:, :, : self.length], self.room.v[:, :, : self.length])
 
-    def select(self, rows: Tensor) -> None:
-        """Rows move, leave or multiply. Only the filled part is copied."""
+    def select(self, sentences: Tensor) -> None:
+        """Sentences move, leave or multiply. Only the filled part is copied."""
         if self.room is None:
             return
         moved = []
         for old in self.room:
-            new = old.new_empty(len(rows), *old.shape[1:])
-            new[:, :, : self.length] = old[:, :, : self.length].index_select(0, rows)
+            new = old.new_empty(len(sentences), *old.shape[1:])
+            new[:, :, : self.length] = old[:, :, : self.length].index_select(0, sentences)
             moved.append(new)
         self.room = KeyValues(*moved)
 
@@ -71,25 +71,42 @@ class SelfCache:
 
 @dataclass
 class DecoderState:
-    """Everything one batch of unfinished translations needs: a cache and a projected memory per block, and the source's mask."""
+    """Everything one batch of unfinished translations needs: a cache and a projected memory per block, and the source's mask.
+
+    Each sentence has `width` rows, which share its memory. They also share its cache, which is only ever written at the end: a
+    step adds one cell for each row, and `lineage` says which cells are a row's own past, (B, W, cells). So a search that lets one
+    row go on from another changes booleans and copies no keys and values.
+    """
 
     caches: list[SelfCache]
     memories: list[KeyValues]
     visible: Visible
+    width: int = 1
+    lineage: Visible | None = None  # None with one row each, or before the first step
 
     @property
     def length(self) -> int:
         """Target positions decoded so far."""
-        return self.caches[0].length
+        return self.caches[0].length // self.width
+
+    def grow(self, sentences: int, device: torch.device) -> Visible:
+        """Every row gets a cell for its newest position. Returns what each may look at, itself included."""
+        if self.width == 1:
+            return Visible()
+        newest = Visible.newborn(sentences, self.width, device)
+        self.lineage = newest if self.lineage is None else self.lineage.joined(newest)
+        return self.lineage
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i continues what row rows[i] began. Both must translate the same sentence: the memory stays where it is."""
-        for cache in self.caches:
-            cache.select(rows)
+        """Row i goes on from what row rows[i] was; both belong to the same sentence. (B * W,)"""
+        if self.lineage is not None and self.lineage.keys is not None:
+            keys_BWC = self.lineage.keys
+            self.lineage = Visible(keys=keys_BWC.flatten(0, 1).index_select(0, rows).view_as(keys_BWC))
 
-    def select(self, rows: Tensor) -> None:
-        """Rows leave (finished sentences) or multiply (a beam opens): the memory moves with them."""
-        self.reorder(rows)
-        self.memories = [memory.select(rows) for memory in self.memories]
-        if self.visible.keys is not None:
-            self.visible = Visible(keys=torch.index_select(self.visible.keys, 0, rows))
+    def select(self, sentences: Tensor) -> None:
+        """Only these sentences stay (those that are finished leave), in this order, each with its rows."""
+        for cache in self.caches:
+            cache.select(sentences)
+        self.memories = [memory.select(sentences) for memory in self.memories]
+        self.visible = self.visible.select(sentences)
+        self.lineage = None if self.lineage is None else self.lineage.select(sentences)

@@ -36,17 +36,18 @@ class Decoder(nn.Module):
             x = checkpoint(run, block, x, use_reentrant=False) if self.recompute and self.training else run(block, x)
         return self.finish(x)
 
-    def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid) -> DecoderState:
+    def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid, width: int = 1) -> DecoderState:
         memories = [project(block, memory, source_grid) for block in self.blocks]
-        return DecoderState(caches=[SelfCache() for _ in self.blocks], memories=memories, visible=source_visible)
+        return DecoderState([SelfCache() for _ in self.blocks], memories, source_visible, width)
 
-    def step(self, x_BTD: Tensor, state: DecoderState) -> Tensor:
-        """The newest positions (B, T, D), with T = 1 while searching; the state remembers the others."""
-        grid = Grid.padded(x_BTD[..., 0])
-        rotation = self.rotary(grid.width, start=state.length)
+    def step(self, x_BWD: Tensor, state: DecoderState) -> Tensor:
+        """The newest position of each of the W rows of a sentence (B, W, D); the state remembers those before."""
+        grid = Grid.padded(x_BWD[..., 0])
+        rotation = self.rotary(1, start=state.length)
+        own_past = state.grow(len(x_BWD), x_BWD.device)
         for block, cache, memory in zip(self.blocks, state.caches, state.memories, strict=True):
-            x_BTD = block(x_BTD, LOOK_AHEAD, grid, memory, state.visible, rotation, cache)
-        return self.finish(x_BTD)
+            x_BWD = block(x_BWD, own_past, grid, memory, state.visible, rotation, cache)
+        return self.finish(x_BWD)
 
     def finish(self, x: Tensor) -> Tensor:
         normalized: Tensor = self.norm(x)

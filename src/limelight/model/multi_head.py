@@ -37,7 +37,8 @@ class MultiHeadAttention(nn.Module):
         self.layout, self.drop = config.position_layout, config.attention_dropout
         self.out = nn.Linear(self.num_heads * self.d_head, config.d_model, bias=config.bias)
         self.looks: list[Spy] = []
-        # (H,), or (B, H) for the rows as they stand, from 0 (dark) to 1 (as trained). A search that moves rows moves the second form too.
+        # (H,), or (B, H) for the sentences as they stand, from 0 (dark) to 1 (as trained). A search that lets sentences leave moves
+        # the second form too.
         self.gate: Tensor | None = None
 
     def light(self, q_BHTK: Tensor, memory: KeyValues, visible: Visible, grid: Grid) -> Tensor:

@@ -123,18 +123,19 @@ class Transformer(nn.Module):
             x.flatten(0, -2), self.output_weight, self.output_bias, target.flatten(), counted.flatten(), smoothing
         )
 
-    def start(self, source: Tensor) -> DecoderState:
-        """Encode the source ids (B, S), once for a whole translation."""
+    def start(self, source: Tensor, width: int = 1) -> DecoderState:
+        """Encode the source ids (B, S), once for a whole translation. Each sentence gets `width` rows to be decoded side by side."""
         grid = Grid.padded(source)
-        return self.decoder.start(self.encode(source), self._visible(source), grid)
+        return self.decoder.start(self.encode(source), self._visible(source), grid, width)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """One target id per row (B,) -> log-probabilities of the next (B, V). The state grows by one position, in place."""
+        """One target id per row (B * W,) -> log-probabilities of the next (B * W, V). The state grows by one position, in place."""
         check_length(state.length + 1, self.config)
-        x_B1D = self.target_embedding(token[:, None], self.target_positions, torch.zeros_like(token[:1]), state.length)
-        logits_BV = self.logits(self.decoder.step(x_B1D, state)[:, -1])
-        exact = torch.promote_types(logits_BV.dtype, torch.float32)
-        return torch.log_softmax(logits_BV, dim=-1, dtype=exact), state
+        token_BW, first = token.view(-1, state.width), torch.zeros_like(token[:1])
+        x_BWD = self.target_embedding(token_BW, self.target_positions, first, state.length)
+        logits_RV = self.logits(self.decoder.step(x_BWD, state).flatten(0, 1))
+        exact = torch.promote_types(logits_RV.dtype, torch.float32)
+        return torch.log_softmax(logits_RV, dim=-1, dtype=exact), state
 
     def spotlights(self) -> list[Spotlight]:
         encoder = [Spotlight("encoder", i, block.attention) for i, block in enumerate(self.encoder.blocks)]  # type: ignore[arg-type]
