@@ -29,6 +29,7 @@ FLOORS = {
     "runtime": 1,
     "errors": 0,
     "files": 0,
+    "chance": 0,
 }
 
 

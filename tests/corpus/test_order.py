@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.corpus.order import EpochOrder, Purpose, draws, key_of, shuffled
+from limelight.chance import draws, key_of
+from limelight.corpus.order import EpochOrder, Purpose, shuffled
 
 
 def epoch(counts: tuple[int, ...], weights: tuple[float, ...], seed: int, number: int) -> list[tuple[int, int]]:

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from limelight.chance import draws, key_of
 from limelight.config import Settings
-from limelight.corpus.order import EpochOrder, Purpose, draws, key_of, shuffled
+from limelight.corpus.order import EpochOrder, Purpose, shuffled
 from limelight.corpus.shards import Integers, Pairs, Pieces
 from limelight.text.sampling import Sampler
 from limelight.text.tokenizer import END, PAD, START, Tokenizer

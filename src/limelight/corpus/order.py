@@ -20,11 +20,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from limelight.text.chance import STEP, Words, mixed
+from limelight.chance import STEP, WORD, Words, draws, key_of, mixed
 
 Integers = npt.NDArray[np.int64]
-
-WORD = 0xFFFFFFFFFFFFFFFF
 
 # Two positions that share one half keep their distance while the other half does not part them: with sides of about sqrt(count) that
 # lasts through all rounds with a chance of sqrt(count) ** (-ROUNDS / 2). Small domains, such as the batches of a window, need more.
@@ -41,20 +39,6 @@ class Purpose(IntEnum):
     BATCHES = 3
     SOURCE_PIECES = 4
     TARGET_PIECES = 5
-
-
-def key_of(*numbers: int) -> int:
-    """key_of(seed, Purpose.EPOCH, 3): a 64-bit key; other numbers, or the same in another order, give an unrelated key."""
-    key = 0
-    for number in numbers:
-        word = np.array([(key + STEP + number) & WORD], np.uint64)
-        key = int(mixed(word)[0])
-    return key
-
-
-def draws(key: int, numbers: Integers) -> Words:
-    """One 64-bit random number per number: number i has the same draw whatever stands beside it."""
-    return mixed(numbers.astype(np.uint64) * np.uint64(STEP) + np.uint64(key))
 
 
 def shuffled(positions: Integers, count: int, keys: int | Words) -> Integers:

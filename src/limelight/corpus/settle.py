@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from limelight.chance import draws, key_of
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import Split
-from limelight.corpus.order import draws, key_of
 from limelight.corpus.reasons import Reason
 from limelight.corpus.thin import SHOWN
 

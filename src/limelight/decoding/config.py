@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from limelight.config import Settings
 
@@ -44,7 +44,9 @@ class SearchSettings(Settings):
     no_repeat_ngram: int | None = Field(
         default=None, ge=1, le=100, description="No sequence of so many pieces occurs twice."
     )
-    suppress: tuple[int, ...] = Field(default=(), max_length=100_000, description="Pieces, by id, that never occur.")
+    suppress: tuple[NonNegativeInt, ...] = Field(
+        default=(), max_length=100_000, description="Pieces, by id, that never occur."
+    )
     allow_unknown: bool = Field(default=False, description="May the unknown piece be an answer?")
 
     groups: int = Field(default=1, ge=1, le=256, description="Diverse beam search: groups that avoid each other.")

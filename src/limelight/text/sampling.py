@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.errors import ConfigError, DataError
-from limelight.text.chance import STEP, mixed
+from limelight.chance import STEP, mixed
 from limelight.text.tokenizer import SLICE, Tokenizer
 from limelight.text.words import Integers, as_column, gather, split_texts
 

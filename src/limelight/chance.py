@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 Words = npt.NDArray[np.uint64]
 
+WORD: Final = 0xFFFFFFFFFFFFFFFF
 STEP: Final = 0x9E3779B97F4A7C15  # the golden ratio, which takes one state to the next
 FIRST_MULTIPLIER: Final = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER: Final = 0x94D049BB133111EB
@@ -21,3 +22,17 @@ def mixed(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(FIRST_MULTIPLIER)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(SECOND_MULTIPLIER)
     return words ^ (words >> np.uint64(31))
+
+
+def key_of(*numbers: int) -> int:
+    """key_of(seed, Purpose.EPOCH, 3): a 64-bit key; other numbers, or the same in another order, give an unrelated key."""
+    key = 0
+    for number in numbers:
+        word = np.array([(key + STEP + number) & WORD], np.uint64)
+        key = int(mixed(word)[0])
+    return key
+
+
+def draws(key: int, numbers: npt.NDArray[np.int64]) -> Words:
+    """One 64-bit random number per number: number i has the same draw whatever stands beside it."""
+    return mixed(numbers.astype(np.uint64) * np.uint64(STEP) + np.uint64(key))

@@ -1,0 +1,143 @@
+"""Beam search (section 6.1): the W most probable beginnings of each sentence go on side by side.
+
+The beam is the classical one (Sutskever et al. 2014): a hypothesis that ends keeps its place among the W, and the rest go on with
+the places left. So a beam of one is greedy search, and a full beam is exhaustive.
+
+How the next W are chosen is a `Choice`: the best (here), the best of groups that avoid each other (`groups`), or so that required
+phrases come about (`constraints`).
+"""
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.coverage import Coverage
+from limelight.decoding.finished import Finished
+from limelight.decoding.paths import Grown, Paths
+from limelight.decoding.rules import Rules
+from limelight.decoding.select import best, staying
+from limelight.decoding.steps import Outcome, Specials, Steppable
+from limelight.decoding.task import Task
+
+
+class Choice(Protocol):
+    """Which W continuations go on. `free` (B, G) is the places that ended hypotheses leave in each of G groups."""
+
+    groups: int
+
+    def wanted(self) -> Tensor | None:
+        """Pieces (B, W, F) that no rule may forbid, NOTHING where there are fewer; None if there are none at all."""
+
+    def permit(self, forbidden_BWF: Tensor) -> None:
+        """Which of these the rules had forbidden."""
+
+    def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown: ...
+
+    def follow(self, grown: Grown) -> None:
+        """The hypotheses have moved."""
+
+    def select(self, sentences: Tensor) -> None: ...
+
+
+class Best:
+    """The W most probable of all continuations."""
+
+    groups = 1
+
+    def wanted(self) -> Tensor | None:
+        return None
+
+    def permit(self, forbidden_BWF: Tensor) -> None: ...
+
+    def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
+        return most_probable(sums_BW, *best(log_probs_BWV, sums_BW.shape[1]), free_BG)
+
+    def follow(self, grown: Grown) -> None: ...
+
+    def select(self, sentences: Tensor) -> None: ...
+
+
+def most_probable(sums_BW: Tensor, values_BWk: Tensor, ids_BWk: Tensor, free_B1: Tensor) -> Grown:
+    """The best continuations among the k best of each row: as many as there are places free, and no more."""
+    width, k = values_BWk.shape[1:]
+    total_BWk = sums_BW[..., None] + values_BWk
+    top = total_BWk.flatten(1).topk(min(width, width * k), dim=1)
+    room = torch.arange(top.values.shape[1], device=sums_BW.device) < free_B1
+    return Grown(
+        sums=top.values.masked_fill(~room, -torch.inf),
+        parents=top.indices // k,
+        tokens=ids_BWk.flatten(1).gather(1, top.indices),
+        log_probs=values_BWk.flatten(1).gather(1, top.indices),
+    )
+
+
+def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Specials, choice: Choice) -> list[Outcome]:
+    """The n best translations of each sentence that the beam comes to."""
+    width, device = settings.beam, task.source.device
+    rules, state = Rules(settings, specials, device), model.start(task.source, width)
+    paths, finished = Paths(len(task), width, device), Finished(len(task), choice.groups, settings, device)
+    coverage = Coverage(model, task, settings, specials) if settings.coverage_penalty else None
+    token_BW = torch.full((len(task), width), specials.start, device=device)
+    sums_BW = opened(len(task), width, choice.groups, device)
+    history_BWT = token_BW[..., None][..., :0] if rules.need_history else None
+    for step in range(task.longest):
+        log_probs_RV, state = model.step(token_BW.flatten(), state)
+        log_probs_BWV = log_probs_RV.view(-1, width, log_probs_RV.shape[1])
+        allow(log_probs_BWV, rules, choice, task, step, history_BWT)
+        grown = choice.choose(sums_BW, log_probs_BWV, finished.free(task.number), task, step)
+        penalty_BW = None if coverage is None else coverage.penalty(state, grown.parents)
+        sums_BW = finished.take(task, grown, specials.end, step, penalty_BW)
+        token_BW = grown.tokens
+        paths.record(task.number, token_BW, grown.parents, grown.log_probs)
+        choice.follow(grown)
+        history_BWT = None if history_BWT is None else lengthened(history_BWT, grown)
+        waiting, stay = staying(finished.settled(task, sums_BW), device)
+        if not waiting:
+            break
+        move(state, grown.parents)
+        if stay is not None:
+            task, token_BW, sums_BW = task.select(stay), token_BW.index_select(0, stay), sums_BW.index_select(0, stay)
+            history_BWT = None if history_BWT is None else history_BWT.index_select(0, stay)
+            for part in (state, choice, *([coverage] if coverage else [])):
+                part.select(stay)
+    return finished.outcomes(paths)
+
+
+def opened(sentences: int, width: int, groups: int, device: torch.device) -> Tensor:
+    """(B, W): one empty hypothesis for each group of rows, since equal beginnings would go on equally."""
+    sums = torch.full((sentences, groups, width // groups), -torch.inf, device=device)
+    sums[:, :, 0] = 0.0
+    return sums.flatten(1)
+
+
+def allow(
+    log_probs_BWV: Tensor, rules: Rules, choice: Choice, task: Task, step: int, history_BWT: Tensor | None
+) -> None:
+    """The rules, and after them what is wanted again as the model scored it. A prefix leaves no choice."""
+    wanted_BWF = choice.wanted()
+    if wanted_BWF is None:
+        rules.apply(log_probs_BWV, task, step, history_BWT)
+        return
+    ids_BWF = wanted_BWF.clamp(min=0)
+    scored_BWF = log_probs_BWV.gather(2, ids_BWF)
+    rules.apply(log_probs_BWV, task, step, history_BWT)
+    if step < task.prefix.shape[1]:
+        wanted_BWF = wanted_BWF.masked_fill((task.prefix[:, step] >= 0)[:, None, None], -1)
+    ruled_BWF = log_probs_BWV.gather(2, ids_BWF)
+    choice.permit((wanted_BWF >= 0) & (ruled_BWF == -torch.inf))
+    after_BWF = torch.where(wanted_BWF >= 0, scored_BWF, ruled_BWF)
+    log_probs_BWV.scatter_reduce_(2, ids_BWF, after_BWF, reduce="amax")
+
+
+def move(state: Any, parents_BW: Tensor) -> None:
+    """Each row goes on from its parent."""
+    sentences, width = parents_BW.shape
+    first_B1 = torch.arange(sentences, device=parents_BW.device)[:, None] * width
+    state.reorder((parents_BW + first_B1).flatten())
+
+
+def lengthened(history_BWT: Tensor, grown: Grown) -> Tensor:
+    own_past = history_BWT.gather(1, grown.parents[..., None].expand(-1, -1, history_BWT.shape[2]))
+    return torch.cat([own_past, grown.tokens[..., None]], dim=-1)

@@ -1,0 +1,175 @@
+"""Phrases that must occur: beam search with dynamic beam allocation (Post and Vilar 2018), on tensors.
+
+How much of a phrase stands at the end of a text is read off its last pieces, so phrases may overlap, share beginnings or contain each
+other. The beam is shared among the banks of hypotheses that have come equally far with their phrases, so those that go for a
+phrase are not crowded out by those that put it off. And they cannot put it off for ever: when the room left is what the phrases
+need, only phrases may follow. So every phrase occurs, whatever the model thinks of it.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from limelight.decoding.paths import Grown
+from limelight.decoding.select import best
+from limelight.decoding.steps import Request
+from limelight.decoding.task import NOTHING, Task
+
+NO_PIECE = -2  # what stands before the beginning of a text; no phrase has it
+
+
+class Phrases:
+    """The phrases of B sentences, at most F of at most L pieces each, and how to read progress off the last L pieces of a text."""
+
+    def __init__(self, requests: Sequence[Request], device: torch.device) -> None:
+        distinct = [list(dict.fromkeys(tuple(phrase) for phrase in request.phrases)) for request in requests]
+        most, longest = max(map(len, distinct)), max((len(p) for phrases in distinct for p in phrases), default=1)
+        rows = [[list(p) for p in phrases] + [[]] * (most - len(phrases)) for phrases in distinct]
+        flat = [[*p, *[NOTHING] * (longest - len(p))] for phrases in rows for p in phrases]
+        self.ids_BFL = torch.tensor(flat, device=device).view(len(requests), most, longest)
+        self.length_BF = (self.ids_BFL != NOTHING).sum(dim=2)
+        self.begun_BFKL = self._beginnings()
+
+    def _beginnings(self) -> Tensor:
+        """The first k pieces of each phrase, k = 1 ... L, as they must stand at the end of a text: right-aligned, NOTHING before."""
+        longest = self.ids_BFL.shape[2]
+        shifted = [torch.roll(self.ids_BFL, longest - k, dims=2) for k in range(1, longest + 1)]
+        aligned_BFKL = torch.stack(shifted, dim=2)
+        place_L, k_K1 = torch.arange(longest), torch.arange(1, longest + 1)[:, None]
+        inside_KL = (place_L >= longest - k_K1).to(aligned_BFKL.device)
+        return aligned_BFKL.masked_fill(~inside_KL, NOTHING)
+
+    def progress(self, tails_BML: Tensor) -> Tensor:
+        """Pieces of each phrase that end each of M texts, given by their last L pieces: (B, M, F)."""
+        begun_B1FKL = self.begun_BFKL[:, None]
+        same = (begun_B1FKL == tails_BML[:, :, None, None, :]) | (begun_B1FKL == NOTHING)
+        k_K = torch.arange(1, self.ids_BFL.shape[2] + 1, device=tails_BML.device)
+        fits_B1FK = k_K <= self.length_BF[:, None, :, None]
+        return (same.all(dim=-1) & fits_B1FK).long().mul(k_K).amax(dim=-1)
+
+    def next_pieces(self, progress_BMF: Tensor, met_BMF: Tensor) -> Tensor:
+        """What takes each phrase one piece on (B, M, F); NOTHING where it has occurred."""
+        ids_BMFL = self.ids_BFL[:, None].expand(-1, progress_BMF.shape[1], -1, -1)
+        place = progress_BMF.clamp(max=ids_BMFL.shape[3] - 1)[..., None]
+        return ids_BMFL.gather(3, place).squeeze(-1).masked_fill(met_BMF, NOTHING)
+
+    def missing(self, progress_BMF: Tensor, met_BMF: Tensor) -> tuple[Tensor, Tensor]:
+        """Pieces that all phrases still need (B, M): if the one that is furthest goes on, and if it is broken off."""
+        broken_off = self.length_BF[:, None].masked_fill(met_BMF, 0).sum(dim=2)
+        return broken_off - progress_BMF.masked_fill(met_BMF, 0).amax(dim=2), broken_off
+
+    def select(self, sentences: Tensor) -> None:
+        for name in ("ids_BFL", "length_BF", "begun_BFKL"):
+            setattr(self, name, getattr(self, name).index_select(0, sentences))
+
+
+class Constrained:
+    """Chooses so that all phrases occur. For each row it knows the last pieces and the phrases that have occurred."""
+
+    groups = 1
+
+    def __init__(self, requests: Sequence[Request], width: int, end: int, device: torch.device) -> None:
+        self.phrases, self.end = Phrases(requests, device), end
+        sentences, most, longest = self.phrases.ids_BFL.shape
+        self.tail_BWL = torch.full((sentences, width, longest), NO_PIECE, device=device)
+        self.met_BWF = (self.phrases.length_BF == 0)[:, None].expand(-1, width, -1)
+        self.progress_BWF = torch.zeros((sentences, width, most), dtype=torch.long, device=device)
+        self.forbidden_BWF = torch.zeros_like(self.met_BWF)
+        self.bound_BW = torch.zeros((sentences, width), dtype=torch.bool, device=device)
+
+    def wanted(self) -> Tensor:
+        return self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
+
+    def permit(self, forbidden_BWF: Tensor) -> None:
+        """A row that takes one of these has to go on to the end of the phrase, or it would have broken the rule for nothing."""
+        self.forbidden_BWF = forbidden_BWF
+
+    def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
+        wanted_BWF = self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
+        self._leave_room(log_probs_BWV, wanted_BWF, task, step)
+        ids_BWC, fresh_BWC = self._candidates(best(log_probs_BWV, sums_BW.shape[1])[1], wanted_BWF)
+        values_BWC = log_probs_BWV.gather(2, ids_BWC)
+        total_BWC = (sums_BW[..., None] + values_BWC).masked_fill(~fresh_BWC, -torch.inf)
+        order_BW = self._allocate(total_BWC, ids_BWC, sums_BW.shape[1])
+        sums = total_BWC.flatten(1).gather(1, order_BW)
+        room = torch.arange(order_BW.shape[1], device=sums.device) < free_BG
+        return Grown(
+            sums=sums.masked_fill(~room & ~sums.isnan(), -torch.inf),
+            parents=order_BW // ids_BWC.shape[2],
+            tokens=ids_BWC.flatten(1).gather(1, order_BW),
+            log_probs=values_BWC.flatten(1).gather(1, order_BW),
+        )
+
+    def _leave_room(self, log_probs_BWV: Tensor, wanted_BWF: Tensor, task: Task, step: int) -> None:
+        """No end while a phrase is missing; and nothing but the phrase that is furthest when there is only just room for all."""
+        missing_BW, broken_off_BW = self.phrases.missing(self.progress_BWF, self.met_BWF)
+        log_probs_BWV[:, :, self.end].masked_fill_(missing_BW > 0, -torch.inf)
+        left_B1 = (task.limit - step)[:, None]  # pieces that may still come, this one included
+        urgent_BW = ((broken_off_BW > left_B1 - 2) & (missing_BW > 0)) | self.bound_BW
+        if step < task.prefix.shape[1]:
+            urgent_BW = urgent_BW & (task.prefix[:, step] == NOTHING)[:, None]
+        furthest_BWF = self.progress_BWF.masked_fill(self.met_BWF, -1)
+        go_on_BWF = (furthest_BWF == furthest_BWF.amax(dim=2, keepdim=True)) & ~self.met_BWF
+        ids_BWF = wanted_BWF.clamp(min=0)
+        scored_BWF = log_probs_BWV.gather(2, ids_BWF)
+        kept_BWF = torch.where(go_on_BWF | ~urgent_BW[..., None], scored_BWF, -torch.inf)
+        log_probs_BWV.masked_fill_(urgent_BW[..., None], -torch.inf)
+        log_probs_BWV.scatter_reduce_(2, ids_BWF, kept_BWF, reduce="amax")
+
+    def _candidates(self, ids_BWk: Tensor, wanted_BWF: Tensor) -> tuple[Tensor, Tensor]:
+        """The best pieces of each row and those that its phrases want (B, W, C), and which are not there twice."""
+        known = (wanted_BWF[..., None] == ids_BWk[:, :, None]).any(dim=-1) | (wanted_BWF == NOTHING)
+        earlier = torch.ones(2 * [wanted_BWF.shape[2]], dtype=torch.bool, device=ids_BWk.device).tril(-1)
+        twice = ((wanted_BWF[..., None] == wanted_BWF[:, :, None]) & earlier).any(dim=-1)
+        ids_BWC = torch.cat([ids_BWk, wanted_BWF.clamp(min=0)], dim=2)
+        return ids_BWC, torch.cat([torch.ones_like(ids_BWk, dtype=torch.bool), ~(known | twice)], dim=2)
+
+    def _allocate(self, total_BWC: Tensor, ids_BWC: Tensor, width: int) -> Tensor:
+        """The places of the beam among the banks: the best of each bank first, the fullest bank first, then the second best of each
+        ..., (B, W) as positions in the flattened candidates. Banks with few candidates so leave their places to others."""
+        total_BM = total_BWC.flatten(1)
+        tails_BML = torch.cat([self._rows_of(self.tail_BWL, ids_BWC)[..., 1:], ids_BWC.flatten(1)[..., None]], dim=2)
+        progress_BMF = self.phrases.progress(tails_BML)
+        met_BMF = self._rows_of(self.met_BWF, ids_BWC) | (progress_BMF == self.phrases.length_BF[:, None])
+        needs_BM, _ = self.phrases.missing(progress_BMF, met_BMF)
+        by_score_BM = total_BM.argsort(dim=1, descending=True, stable=True)
+        needs_BM, alive_BM = needs_BM.gather(1, by_score_BM), total_BM.gather(1, by_score_BM) != -torch.inf
+        rank_BM = rank_among_equals(needs_BM)
+        most = int(self.phrases.ids_BFL.shape[1] * self.phrases.ids_BFL.shape[2]) + 1
+        key_BM = (rank_BM * most + needs_BM).masked_fill(~alive_BM, torch.iinfo(torch.long).max)
+        return by_score_BM.gather(1, key_BM.argsort(dim=1, stable=True)[:, :width])
+
+    def _rows_of(self, known_BWX: Tensor, ids_BWC: Tensor) -> Tensor:
+        """What is known of the row of each candidate (B, M, X)."""
+        return known_BWX[:, :, None].expand(-1, -1, ids_BWC.shape[2], -1).flatten(1, 2)
+
+    def follow(self, grown: Grown) -> None:
+        parents = grown.parents[..., None]
+        took_BW = self._took_forbidden(grown)
+        tail = self.tail_BWL.gather(1, parents.expand(-1, -1, self.tail_BWL.shape[2]))
+        self.tail_BWL = torch.cat([tail[..., 1:], grown.tokens[..., None]], dim=2)
+        self.progress_BWF = self.phrases.progress(self.tail_BWL)
+        met = self.met_BWF.gather(1, parents.expand(-1, -1, self.met_BWF.shape[2]))
+        self.met_BWF = met | (self.progress_BWF == self.phrases.length_BF[:, None])
+        inside_BW = (self.progress_BWF > 0).logical_and(~self.met_BWF).any(dim=2) & (self.met_BWF == met).all(dim=2)
+        self.bound_BW = (self.bound_BW.gather(1, grown.parents) | took_BW) & inside_BW
+
+    def _took_forbidden(self, grown: Grown) -> Tensor:
+        rows = grown.parents[..., None].expand(-1, -1, self.met_BWF.shape[2])
+        wanted_BWF = self.wanted().gather(1, rows)
+        return ((wanted_BWF == grown.tokens[..., None]) & self.forbidden_BWF.gather(1, rows)).any(dim=2)
+
+    def select(self, sentences: Tensor) -> None:
+        self.phrases.select(sentences)
+        for name in ("tail_BWL", "met_BWF", "progress_BWF", "forbidden_BWF", "bound_BW"):
+            setattr(self, name, getattr(self, name).index_select(0, sentences))
+
+
+def rank_among_equals(x_BM: Tensor) -> Tensor:
+    """rank_among_equals([[7, 5, 7, 7]]) -> [[0, 0, 1, 2]]"""
+    order_BM = x_BM.argsort(dim=1, stable=True)
+    sorted_BM = x_BM.gather(1, order_BM)
+    first_BM = torch.searchsorted(sorted_BM, sorted_BM)
+    places = torch.arange(x_BM.shape[1], device=x_BM.device)
+    return torch.empty_like(x_BM).scatter_(1, order_BM, places - first_BM)

@@ -1,0 +1,22 @@
+"""Length normalization: without it a search prefers short translations, since every piece more makes a text less probable."""
+
+from typing import TypeVar
+
+from torch import Tensor
+
+from limelight.decoding.config import SearchSettings
+
+Number = TypeVar("Number", int, float, Tensor)
+
+
+def length_penalty(pieces: Number, settings: SearchSettings) -> Number:
+    """What the sum of log-probabilities of so many pieces, the end counted, is divided by.
+
+        lp(n) = ((5 + n) / 6)^alpha      gnmt (Wu et al. 2016, equation 14), alpha = 0.6 in the paper
+        lp(n) = n^alpha                  power
+
+    It grows with n, so a sum that can only fall has its best score, from here on, at the greatest length: the bound of `beam`.
+    """
+    base = (5 + pieces) / 6 if settings.length_norm == "gnmt" else pieces
+    result: Number = base**settings.length_penalty
+    return result

@@ -1,0 +1,84 @@
+"""What a search did, step by step: the pieces it took, from which row, how probable. Translations are read back from it at the end.
+
+Nothing is copied when hypotheses branch. The record is also the tree of the search, with the branches that died.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limelight.decoding.steps import Finish, Hypothesis
+
+UNKNOWN_END = float("nan")  # the log-probability of an end that was never taken
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where a path ends: it has `length` pieces, the last of them in row `row`. `end` is the log-probability of the end piece."""
+
+    sentence: int
+    length: int
+    row: int
+    score: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The hypotheses after a step, (B, W) each: sum of log-probabilities (-inf: no hypothesis here), the row each came from, the piece
+    it took, and that piece's log-probability."""
+
+    sums: Tensor
+    parents: Tensor
+    tokens: Tensor
+    log_probs: Tensor
+
+
+class Paths:
+    """Room for N sentences with W rows, grown as the search gets longer. Sentences are counted as in the request."""
+
+    FIRST_ROOM = 32
+
+    def __init__(self, sentences: int, width: int, device: torch.device) -> None:
+        shape = (self.FIRST_ROOM, sentences, width)
+        self.tokens = torch.zeros(shape, dtype=torch.int32, device=device)
+        self.parents = torch.zeros(shape, dtype=torch.int32, device=device)
+        self.log_probs = torch.zeros(shape, device=device)
+        self.length = 0
+
+    def record(self, number_B: Tensor, tokens_BW: Tensor, parents_BW: Tensor, log_probs_BW: Tensor) -> None:
+        """One step more, of the sentences that are still there."""
+        if self.length == len(self.tokens):
+            for name in ("tokens", "parents", "log_probs"):
+                room = getattr(self, name)
+                setattr(self, name, torch.cat([room, torch.zeros_like(room)]))
+        for room, newest in ((self.tokens, tokens_BW), (self.parents, parents_BW), (self.log_probs, log_probs_BW)):
+            room[self.length].index_copy_(0, number_B, newest.to(room.dtype))
+        self.length += 1
+
+    def read(self, endings: Sequence[Ending]) -> list[Hypothesis]:
+        """Walk back from each ending, all of them at once."""
+        tokens, parents, log_probs = (
+            room[: self.length].cpu().numpy() for room in (self.tokens, self.parents, self.log_probs)
+        )
+        sentence = np.array([ending.sentence for ending in endings], dtype=np.int64)
+        length = np.array([ending.length for ending in endings], dtype=np.int64)
+        row = np.array([ending.row for ending in endings], dtype=np.int64)
+        longest = int(length.max(initial=0))
+        ids, scores = np.zeros((len(endings), longest), np.int64), np.zeros((len(endings), longest))
+        for step in reversed(range(longest)):
+            here = np.flatnonzero(length > step)
+            place = (step, sentence[here], row[here])
+            ids[here, step], scores[here, step] = tokens[place], log_probs[place]
+            row[here] = parents[place]
+        return [_hypothesis(ending, ids[i], scores[i]) for i, ending in enumerate(endings)]
+
+
+def _hypothesis(ending: Ending, ids: np.ndarray, scores: np.ndarray) -> Hypothesis:
+    ended = not np.isnan(ending.end)
+    finish: Finish = "eos" if ended else "length"
+    log_probs = [*scores[: ending.length].tolist(), *([ending.end] if ended else [])]
+    return Hypothesis(ids=ids[: ending.length].tolist(), score=ending.score, log_probs=log_probs, finish=finish)

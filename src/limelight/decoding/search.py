@@ -1,0 +1,47 @@
+"""The door of the room: a batch of requests in, hypotheses out, by whichever search the settings ask for."""
+
+from collections.abc import Sequence
+
+import torch
+
+from limelight.decoding.beam import Best, Choice, beam
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.constraints import Constrained
+from limelight.decoding.greedy import greedy
+from limelight.decoding.groups import Diverse
+from limelight.decoding.sampling import sample
+from limelight.decoding.steps import Outcome, Request, Specials, Steppable
+from limelight.decoding.task import make_task
+from limelight.errors import ConfigError
+
+USUAL = Specials()
+
+
+@torch.inference_mode()
+def search(
+    model: Steppable,
+    requests: Sequence[Request],
+    settings: SearchSettings,
+    specials: Specials = USUAL,
+    device: torch.device | str = "cpu",
+    lengths: Sequence[int] | None = None,
+) -> list[Outcome]:
+    """One batch, translated as one. `lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
+    if not requests:
+        return []
+    constrained = any(request.phrases for request in requests)
+    if constrained and (settings.sampling is not None or settings.groups > 1):
+        raise ConfigError(
+            "phrases that must occur need a plain beam; leave out sampling and groups, or leave out the phrases"
+        )
+    task = make_task(requests, settings, specials, torch.device(device), lengths)
+    if settings.sampling is not None:
+        return sample(model, task, requests, settings, specials)
+    if settings.beam == 1 and not constrained and not settings.coverage_penalty:
+        return greedy(model, task, settings, specials)
+    choice: Choice = Best()
+    if constrained:
+        choice = Constrained(requests, settings.beam, specials.end, task.source.device)
+    elif settings.groups > 1:
+        choice = Diverse(settings.groups, settings.diversity)
+    return beam(model, task, settings, specials, choice)

@@ -1,0 +1,122 @@
+"""The torch engine: a Transformer of ours, on any device that torch has. It can do everything, and can be looked into."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.search import search
+from limelight.decoding.steps import Outcome, Request, Specials
+from limelight.engines.engine import Matrix
+from limelight.model.cache import DecoderState
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Batch, Transformer
+
+Heads = Sequence[tuple[int, int]]  # (layer, head) of the cross-attention
+LOGITS_AT_ONCE = 2**26  # numbers: 256 MB in float32
+
+
+class TorchEngine:
+    """`alignment`: the heads whose attention says which source piece a target piece comes from; by default a layer's average."""
+
+    name = "torch"
+
+    def __init__(
+        self, model: Transformer, specials: Specials | None = None, alignment: Heads | None = None, workers: int = 1
+    ) -> None:
+        self.model, self.workers = model.eval(), workers
+        self.specials = specials or specials_of(model.config)
+        self.alignment = alignment or usual_heads(model.config)
+        self.device = next(model.parameters()).device
+
+    @property
+    def longest_source(self) -> int:
+        return self.model.config.max_length - 1
+
+    def lacks(self, settings: SearchSettings, requests: Sequence[Request]) -> list[str]:
+        return []
+
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
+        most = min(settings.max_length, self.model.config.max_length)
+        model = Watched(self.model, self.alignment) if settings.coverage_penalty else self.model
+        return search(model, requests, settings.changed(max_length=most), self.specials, self.device)
+
+    @torch.inference_mode()
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        source, target_in, target_out = self._forced(sources, targets)
+        rows = max(1, LOGITS_AT_ONCE // (target_in.shape[1] * self.model.config.vocab_size))
+        found: list[list[float]] = []
+        for at in range(0, len(source), rows):
+            logits_BTV = self.model(source[at : at + rows], target_in[at : at + rows])
+            log_probs_BTV = torch.log_softmax(logits_BTV, dim=-1, dtype=torch.float32)
+            found += log_probs_BTV.gather(2, target_out[at : at + rows, :, None]).squeeze(-1).tolist()
+        return [row[: len(target) + 1] for row, target in zip(found, targets, strict=True)]
+
+    @torch.inference_mode()
+    def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrix]:
+        source, target_in, _ = self._forced(sources, targets)
+        watched = Watched(self.model, self.alignment)
+        watched.model.decode(Batch.padded(source, target_in, target_in), watched.model.encode(source))
+        weights_BTS = watched.weights().float().cpu().numpy()
+        sizes = [(len(target) + 1, len(given) + 1) for given, target in zip(sources, targets, strict=True)]
+        return [weights[:rows, :columns] for weights, (rows, columns) in zip(weights_BTS, sizes, strict=True)]
+
+    def close(self) -> None:
+        """Nothing is held that must be given back."""
+
+    def _forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
+        """Source, and the target before and after each piece, padded (B, S) and (B, T)."""
+        start, end = self.specials.start, self.specials.end
+        sides = ([[*s, end] for s in sources], [[start, *t] for t in targets], [[*t, end] for t in targets])
+        return tuple(
+            pad_sequence([torch.tensor(row) for row in side], batch_first=True, padding_value=self.specials.pad).to(
+                self.device
+            )
+            for side in sides
+        )
+
+
+class Watched:
+    """The same weights in modules of their own, so that looking into them neither slows nor sees another search."""
+
+    def __init__(self, model: Transformer, heads: Heads) -> None:
+        kept = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+        self.model: Transformer = copy.deepcopy(model, memo=kept)
+        self.heads = heads
+        self.seen: dict[int, Tensor] = {}
+        for light in self.model.spotlights():
+            if light.kind == "cross" and light.layer in {layer for layer, _ in heads}:
+                light.attention.looks.append(self._look_at(light.layer))
+
+    def _look_at(self, layer: int):  # type: ignore[no-untyped-def]
+        def look(stage: str, value: Tensor) -> None:
+            if stage == "weights":
+                self.seen[layer] = value
+
+        return look
+
+    def weights(self) -> Tensor:
+        """What the chosen heads saw last, on average: (B, T, S)."""
+        return torch.stack([self.seen[layer][:, head] for layer, head in self.heads]).mean(dim=0)
+
+    def start(self, source: Tensor, width: int = 1) -> DecoderState:
+        return self.model.start(source, width)
+
+    def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        return self.model.step(token, state)
+
+    def attention(self, state: DecoderState) -> Tensor:
+        return self.weights().flatten(0, 1).float()
+
+
+def specials_of(config: ModelConfig) -> Specials:
+    return Specials(pad=config.pad_token, start=config.start_token, end=config.end_token)
+
+
+def usual_heads(config: ModelConfig) -> Heads:
+    """All heads of the last layer but one, which align best in most models (Garg et al. 2019)."""
+    layer = max(0, config.decoder_layers - 2)
+    return [(layer, head) for head in range(config.num_heads)]
