@@ -93,7 +93,7 @@ def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Speci
         paths.record(task.number, token_BW, grown.parents, grown.log_probs)
         choice.follow(grown)
         history_BWT = None if history_BWT is None else lengthened(history_BWT, grown)
-        waiting, stay = staying(finished.settled(task, sums_BW), device)
+        waiting, stay = staying(finished.settled(task, sums_BW))
         if not waiting:
             break
         move(state, grown.parents)

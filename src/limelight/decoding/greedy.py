@@ -45,7 +45,7 @@ def walk(
         paths.record(task.number, token_BW, own_row.expand_as(token_BW), taken_BW)
         walks.go_on(task, token_BW == end, taken_BW, step)
         history_BWT = None if history_BWT is None else torch.cat([history_BWT, token_BW[..., None]], dim=-1)
-        waiting, stay = staying(walks.done(task.number), device)
+        waiting, stay = staying(walks.done(task.number))
         if not waiting:
             break
         if stay is not None:

@@ -134,8 +134,10 @@ class Transformer(nn.Module):
         token_BW, first = token.view(-1, state.width), torch.zeros_like(token[:1])
         x_BWD = self.target_embedding(token_BW, self.target_positions, first, state.length)
         logits_RV = self.logits(self.decoder.step(x_BWD, state).flatten(0, 1))
-        exact = torch.promote_types(logits_RV.dtype, torch.float32)
-        return torch.log_softmax(logits_RV, dim=-1, dtype=exact), state
+        exact_RV = logits_RV.to(torch.promote_types(logits_RV.dtype, torch.float32))
+        # In the memory of the logits where no gradient needs them: taking as much anew would cost more than the softmax.
+        place = None if exact_RV.requires_grad else exact_RV
+        return torch.log_softmax(exact_RV, dim=-1, out=place), state
 
     def spotlights(self) -> list[Spotlight]:
         encoder = [Spotlight("encoder", i, block.attention) for i, block in enumerate(self.encoder.blocks)]  # type: ignore[arg-type]
