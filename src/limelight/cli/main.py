@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli.prepare import EXAMPLES, prepare
+from limelight.cli import evaluate, prepare, translate
 from limelight.errors import LimelightError
 
 app = typer.Typer(
@@ -17,7 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("prepare", epilog=EXAMPLES)(prepare)
+app.command("prepare", epilog=prepare.EXAMPLES)(prepare.prepare)
+app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 
 
 @app.callback(invoke_without_command=True)

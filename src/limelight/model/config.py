@@ -47,7 +47,7 @@ class ModelConfig(Settings):
         description="Where sine and cosine stand: in turns (the paper), in two halves (Marian), "
         "or in halves with the frequencies of tensor2tensor (fairseq, M2M100).",
     )
-    position_offset: int = Field(default=0, ge=0, description="Position of the first piece (M2M100: 2).")
+    position_offset: int = Field(default=0, ge=0, le=10_000_000, description="Position of the first piece (M2M100: 2).")
     max_length: int = Field(default=1024, gt=0, le=10_000_000, description="Longest sequence, in pieces.")
 
     tie: Literal["all", "decoder", "none"] = Field(

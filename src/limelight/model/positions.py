@@ -52,7 +52,7 @@ class Positions(nn.Module):
 
     def reset_parameters(self) -> None:
         c = self.config
-        if c.positions == "learned":
+        if c.positions == "learned" and not self.weight.is_meta:
             nn.init.normal_(self.weight, std=0.5**0.5 if c.scale_embeddings else c.d_model**-0.5)
         elif c.positions == "sinusoidal" and not self.table.is_meta:
             self.table.copy_(sinusoids(c.max_length + c.position_offset, c.d_model, c.position_layout))

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from limelight.errors import ConfigError, DataError
 from limelight.chance import STEP, mixed
+from limelight.errors import ConfigError, DataError
 from limelight.text.tokenizer import SLICE, Tokenizer
 from limelight.text.words import Integers, as_column, gather, split_texts
 

@@ -96,10 +96,10 @@ class Tokenizer:
         try:
             self.processor.LoadFromSerializedProto(model)
             self.facts = read_facts(model)
-        except (RuntimeError, IndexError) as error:
+            self.size: int = self.processor.get_piece_size()
+            self.vocabulary: list[str] = [self.processor.id_to_piece(i) for i in range(self.size)]
+        except (RuntimeError, IndexError, UnicodeDecodeError) as error:
             raise DataError(f"this is not a SentencePiece model, or it is damaged ({error}); learn it again") from None
-        self.size: int = self.processor.get_piece_size()
-        self.vocabulary: list[str] = [self.processor.id_to_piece(i) for i in range(self.size)]
         self.pad: int = self.processor.pad_id()
         self.unknown: int = self.processor.unk_id()
         self.start: int = self.processor.bos_id()

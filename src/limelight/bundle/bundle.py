@@ -1,0 +1,198 @@
+"""Read and write a bundle: find it, verify it, then parse it; written beside, read back, renamed as a whole."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from limelight.bundle.card import card
+from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, SHARED, SOURCE, TARGET, WEIGHTS, refusal
+from limelight.bundle.manifest import relist, verify
+from limelight.bundle.settings import BundleSettings
+from limelight.bundle.strict_json import check_format, read_json
+from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
+from limelight.errors import ConfigError, DataError, ModelFileError
+from limelight.model.transformer import Transformer
+from limelight.text.tokenizer import Tokenizer
+
+Stamp = tuple[int, int, int, int] | None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """All that is needed to translate. The weights are loaded when asked for."""
+
+    folder: Path
+    settings: BundleSettings
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer  # the same object when both sides share their pieces
+    verified: Stamp  # which file of weights was verified: another one may take its place
+
+    def weights(self) -> dict[str, Tensor]:
+        """Every weight by name, checked against the model: none missing, none more, in its shape, finite."""
+        if _stamp(self.folder / WEIGHTS) != self.verified:
+            raise refusal(self.folder, [f"{WEIGHTS}: was changed after it was verified; read the bundle again"])
+        return load_weights(self.folder, self.settings.model)
+
+    def load_model(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Transformer:
+        """Ready to translate: in eval mode, without the time that random weights would take."""
+        model = empty_model(self.settings.model)
+        model.load_state_dict(self.weights(), assign=True)
+        for module in model.modules():
+            tables = dict(module.named_buffers(recurse=False))  # of positions: computed, not stored
+            for name, table in tables.items():
+                module.register_buffer(name, torch.empty(table.shape, dtype=table.dtype), persistent=False)
+            if tables:
+                module.reset_parameters()  # type: ignore[operator]
+        return model.to(device, dtype).eval()
+
+
+def read(folder: Path) -> Bundle:
+    """A bundle, or the one of a run. Else a ModelFileError that lists every file that is not as it was written."""
+    try:
+        folder = _find(folder)
+        stamp = _stamp(folder / WEIGHTS)
+        listed = verify(folder)
+        settings = _read_settings(folder)
+        names = (SHARED, SHARED) if SHARED in listed else (SOURCE, TARGET)
+        tokenizers = {name: _read_tokenizer(folder, name) for name in names}
+        if problems := _token_problems(settings, names, tokenizers):
+            raise refusal(folder, problems)
+        return Bundle(folder, settings, tokenizers[names[0]], tokenizers[names[1]], stamp)
+    except OSError as error:
+        raise ModelFileError(f"{folder} cannot be read: {error.strerror} ({error.filename})") from None
+
+
+def write(
+    folder: Path,
+    settings: BundleSettings,
+    weights: Mapping[str, Tensor],
+    pieces: bytes | tuple[bytes, bytes],
+    license: str | None = None,
+    force: bool = False,
+) -> None:
+    """The folder appears as a whole, and only if it can be read. `force` replaces a bundle, and nothing else."""
+    folder = folder.resolve()
+    if folder.exists() and not force:
+        raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace a bundle")
+    if folder.exists() and not ((folder / MANIFEST).is_file() and (folder / WEIGHTS).is_file()):
+        raise ModelFileError(f"{folder} is no bundle and will not be replaced; give another name")
+    if problems := weight_problems(weights, settings.model):
+        raise refusal(folder, problems, "was not written", "a bundle holds what its settings say, and finite weights")
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    beside.mkdir(parents=True)
+    try:
+        for name, content in _contents(settings, weights, pieces, license).items():
+            (beside / name).write_bytes(content)
+        save_weights(beside, weights)
+        relist(beside)
+        read(beside)
+        for path in (*beside.iterdir(), beside):
+            _force_to_disk(path)
+        _put(beside, folder)
+    except ModelFileError as error:
+        found = str(error).removesuffix(f"\n{AGAIN}")
+        raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _find(folder: Path) -> Path:
+    wanted = "give the folder of a bundle or of a run, or make one with `limelight train`"
+    if not folder.is_dir():
+        raise ModelFileError(f"{folder} {'is a file' if folder.exists() else 'does not exist'}; {wanted}")
+    for place in (folder, folder / "bundle"):
+        lies_there = {path.name for path in place.iterdir()} if place.is_dir() else set()
+        if "shards" in lies_there:
+            raise ModelFileError(f"{folder} is a prepared corpus; {wanted}")
+        if lies_there & {MANIFEST, CONFIG, WEIGHTS}:
+            return place
+    raise ModelFileError(f"{folder} is no bundle: neither it nor {folder / 'bundle'} has a {MANIFEST}; {wanted}")
+
+
+def _read_settings(folder: Path) -> BundleSettings:
+    _, value = read_json(folder, CONFIG)
+    check_format(folder, CONFIG, value)
+    try:
+        return BundleSettings(**value)
+    except ConfigError as error:
+        raise refusal(folder, [f"{CONFIG}: {problem[:300]}" for problem in error.problems]) from None
+    except (RecursionError, TypeError) as error:  # a value nested deeply, a key such as "self"
+        raise refusal(folder, [f"{CONFIG}: cannot be understood ({str(error)[:300]})"]) from None
+
+
+def _read_tokenizer(folder: Path, name: str) -> Tokenizer:
+    try:
+        return Tokenizer((folder / name).read_bytes())
+    except (DataError, ValueError, LookupError) as error:  # SentencePiece puts damaged bytes into its messages
+        raise refusal(folder, [f"{name}: {error}"]) from None
+
+
+def _token_problems(settings: BundleSettings, names: tuple[str, str], tokenizers: Mapping[str, Tokenizer]) -> list[str]:
+    """Where pieces and model do not mean the same: a model would read other words than were written."""
+    c, target = settings.model, tokenizers[names[1]]
+    problems = []
+    if names[0] != names[1] and c.tie == "all":
+        problems.append(f"{CONFIG}: has tie=all, but {names[0]} and {names[1]} differ; one matrix cannot serve both")
+    for name, size in zip(names, (c.source_vocab, c.vocab_size), strict=True):
+        tokenizer = tokenizers[name]
+        if tokenizer.size != size:
+            problems.append(f"{name}: has {tokenizer.size:,} pieces, but the model of {CONFIG} has {size:,}")
+        if tokenizer.pad != c.pad_token:
+            problems.append(f"{name}: pads with id {tokenizer.pad}, but {CONFIG} has pad_token={c.pad_token}")
+        if tokenizer.end != c.end_token:
+            problems.append(f"{name}: ends with id {tokenizer.end}, but {CONFIG} has end_token={c.end_token}")
+    # Marian starts with the padding, M2M100 with the end.
+    if c.start_token not in (target.start, target.pad, target.end):
+        problems.append(f"{names[1]}: starts with id {target.start}, but {CONFIG} has start_token={c.start_token}")
+    return list(dict.fromkeys(problems))
+
+
+def _contents(
+    settings: BundleSettings,
+    weights: Mapping[str, Tensor],
+    pieces: bytes | tuple[bytes, bytes],
+    license: str | None,
+) -> dict[str, bytes]:
+    source, target = pieces if isinstance(pieces, tuple) else (pieces, pieces)
+    config = json.dumps(settings.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    models = {SHARED: target} if source == target else {SOURCE: source, TARGET: target}
+    return {CONFIG: config.encode(), CARD: card(settings, weights, license).encode(), **models}
+
+
+def _put(beside: Path, folder: Path) -> None:
+    """A folder cannot be renamed over another: for a moment there is none."""
+    old = beside.with_suffix(".old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        beside.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+    _force_to_disk(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _force_to_disk(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _stamp(path: Path) -> Stamp:
+    """Which file stands there, without reading it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

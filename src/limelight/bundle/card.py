@@ -1,0 +1,52 @@
+"""README.md of a bundle: a model card with the metadata that the Hugging Face hub reads."""
+
+import json
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from limelight.bundle.settings import BundleSettings
+
+
+def card(settings: BundleSettings, weights: Mapping[str, Tensor], license: str | None) -> str:
+    """Says nothing of where or when it was written: the same translator has the same card."""
+    source, target = settings.languages
+    parts = [
+        ["---", *_metadata(settings, license), "---", ""],
+        [f"# {source} to {target}", ""],
+        [f"A Transformer that translates from `{source}` to `{target}`, made by {settings.made_by}.", ""],
+        ['    limelight translate FOLDER "..."', ""],
+        [f"- {fact}" for fact in _facts(settings, weights)],
+        *([["", "## Scores", "", *_scores(settings)]] if settings.scores else []),
+    ]
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _metadata(settings: BundleSettings, license: str | None) -> list[str]:
+    """Quoted, for the language `no` would be false in YAML."""
+    languages = [f"- {json.dumps(language)}" for language in dict.fromkeys(settings.languages)]
+    licensed = [] if license is None else [f"license: {json.dumps(license)}"]
+    fixed = ["library_name: limelight", "pipeline_tag: translation", "tags:", "- translation"]
+    return ["language:", *languages, *licensed, *fixed]
+
+
+def _facts(settings: BundleSettings, weights: Mapping[str, Tensor]) -> list[str]:
+    c = settings.model
+    parameters, size = sum(w.numel() for w in weights.values()), sum(w.nbytes for w in weights.values())
+    dtypes = sorted({str(w.dtype).removeprefix("torch.") for w in weights.values()})
+    pieces = f"{c.vocab_size:,}" if c.source_vocab_size is None else f"{c.source_vocab:,} and {c.vocab_size:,}"
+    return [
+        f"layers: {c.encoder_layers} in the encoder, {c.decoder_layers} in the decoder",
+        f"width: d_model {c.d_model}, d_ff {c.d_ff}, {c.num_heads} heads",
+        f"pieces: {pieces}; at most {c.max_length:,} in a text",
+        f"parameters: {parameters:,} in {', '.join(dtypes)}, {size / 1e6:,.1f} MB",
+        f"normalization: {', '.join(settings.normalization) or 'none'}",
+        *(f"{key}: {value}" for key, value in (settings.trained_on or {}).items()),
+    ]
+
+
+def _scores(settings: BundleSettings) -> list[str]:
+    return [
+        f"- {s.metric} {s.value:.2f} on {s.test_set} ({s.lines:,} lines), signature `{s.signature}`"
+        for s in settings.scores
+    ]

@@ -1,0 +1,128 @@
+"""manifest.json: every file with its size and sha256, checked before any of them is parsed."""
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from limelight.bundle.layout import (
+    AGAIN,
+    CONFIG,
+    FORMAT,
+    MANIFEST,
+    SHARED,
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    is_ours,
+    paths,
+    refusal,
+)
+from limelight.bundle.strict_json import check_format, read_json
+from limelight.config import Settings
+from limelight.errors import ConfigError
+from limelight.files import sha256_of, write_whole
+
+INSIDE = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)  # a path that cannot leave the folder
+
+logger = logging.getLogger(__name__)
+
+
+class Entry(Settings):
+    """A file as it must be found."""
+
+    path: str
+    bytes: int = Field(ge=0)
+    sha256: str
+
+
+class Manifest(Settings):
+    format: int
+    files: tuple[Entry, ...]
+    checksum: str
+
+
+def verify(folder: Path) -> set[str]:
+    """The paths that the manifest lists, once each was found as it was written. Else one error with every problem."""
+    entries = read_manifest(folder).files
+    listed = Counter(entry.path for entry in entries)
+    problems = [f"{MANIFEST}: lists {path[:99]!r} {times} times" for path, times in listed.items() if times > 1]
+    problems += [f"{MANIFEST}: does not list {name}" for name in (CONFIG, WEIGHTS) if name not in listed]
+    if {SHARED, SOURCE, TARGET} & set(listed) not in ({SHARED}, {SOURCE, TARGET}):
+        problems.append(f"{MANIFEST}: must list either {SHARED}, or {SOURCE} and {TARGET}")
+    different = [problem for entry in entries if (problem := _difference(folder, entry))]
+    if len(different) > len(entries) / 2:
+        problems.append(f"{MANIFEST}: most files are not what it lists; it may belong to another bundle")
+    problems += different
+    strays = [path for path in paths(folder) if path != MANIFEST and path not in listed]
+    problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if is_ours(path)]
+    if problems:
+        raise refusal(folder, problems, advice=f"{AGAIN}; after a change that was meant, call limelight.bundle.relist")
+    if strays:
+        logger.info("%s: neither listed nor read: %s", folder, ", ".join(strays))
+    return set(listed)
+
+
+def relist(folder: Path) -> None:
+    """Write the manifest of what stands in the folder, after a change that was meant. What is no part of a bundle is left out."""
+    ours = [path for path in paths(folder) if is_ours(path)]
+    files = [{"path": p, "bytes": (folder / p).stat().st_size, "sha256": sha256_of(folder / p)} for p in ours]
+    write_whole(folder / MANIFEST, sealed({"format": FORMAT, "files": files}))
+
+
+def sealed(body: dict[str, Any]) -> bytes:
+    """The manifest as it is written, with a checksum of its own content."""
+    checksum = hashlib.sha256(json.dumps(body, ensure_ascii=False).encode()).hexdigest()
+    return json.dumps({**body, "checksum": checksum}, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    if problem := _absence(folder, MANIFEST):
+        raise refusal(folder, [problem])
+    content, value = read_json(folder, MANIFEST)
+    # Byte for byte what we would write: a flipped bit anywhere, in a space or in the checksum too, is this file's own damage.
+    if sealed({key: part for key, part in value.items() if key != "checksum"}) != content:
+        raise refusal(folder, [f"{MANIFEST}: is damaged, its checksum does not fit"])
+    check_format(folder, MANIFEST, value)
+    try:
+        return Manifest(**value)
+    except ConfigError as error:
+        raise refusal(folder, [f"{MANIFEST}: {problem[:300]}" for problem in error.problems]) from None
+    except (RecursionError, TypeError) as error:  # a value nested deeply, a key such as "self"
+        raise refusal(folder, [f"{MANIFEST}: cannot be understood ({str(error)[:300]})"]) from None
+
+
+def _difference(folder: Path, entry: Entry) -> str | None:
+    """How a file differs from what is listed, if it does."""
+    name = entry.path
+    if not INSIDE.fullmatch(name):
+        return f"{MANIFEST}: lists {name[:99]!r}, which is no name of a file in a bundle"
+    try:
+        if problem := _absence(folder, name):
+            return problem
+        size = (folder / name).stat().st_size
+        if size != entry.bytes:
+            return f"{name}: has {size:,} bytes, but was written with {entry.bytes:,}"
+        if sha256_of(folder / name) != entry.sha256:
+            return f"{name}: is damaged, its content is not what was written"
+    except OSError as error:
+        return f"{name}: cannot be read ({error.strerror})"
+    return None
+
+
+def _absence(folder: Path, name: str) -> str | None:
+    """Why there is no regular file of this name in the folder, if there is none."""
+    path = folder / name
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{name}: is missing"
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+        return f"{name}: is a link that leads out of the folder; put the file itself there, as cp -L does"
+    return None if path.is_file() else f"{name}: is not a regular file"

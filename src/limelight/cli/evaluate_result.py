@@ -1,0 +1,194 @@
+"""What `limelight evaluate` says in the end: for people as lines, for programs as one object."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limelight.cli.screen import grouped
+
+if TYPE_CHECKING:
+    from limelight.evaluation.buckets import Bucket
+    from limelight.evaluation.compare import Difference
+    from limelight.evaluation.config import EvaluateSettings
+    from limelight.evaluation.evaluate import Evaluation
+    from limelight.evaluation.inputs import Inputs
+    from limelight.evaluation.metrics import Score
+    from limelight.evaluation.translating import Translated
+    from limelight.evaluation.worst import Sentence
+
+CUT = 300  # characters of a sentence that are shown; JSON has all
+# Escape sequences of a terminal and characters that turn the direction of writing: text of strangers must not steer a screen.
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was found. The last three are there when two systems were compared."""
+
+    inputs: "Inputs"
+    settings: "EvaluateSettings"
+    evaluation: "Evaluation"
+    translated: "Translated | None"
+    saved: Path | None
+    other: "Evaluation | None" = None
+    other_translated: "Translated | None" = None
+    differences: "Sequence[Difference]" = ()
+
+
+def describe(report: Report) -> list[str]:
+    """The score first, then what it is made of, then what it takes to get it again."""
+    evaluation, settings = report.evaluation, report.settings
+    counted = f"{grouped(evaluation.sentences)} sentences, {_plural(evaluation.references, 'reference')}"
+    lines = [f"{_shown(report.inputs.system.name)}: {counted}", "", *_scores(evaluation.scores, settings)]
+    if report.other is not None:
+        lines += ["", *_comparison(report)]
+    lines += ["", *_buckets(evaluation.buckets, evaluation.bucketed_by)]
+    if evaluation.suspicious:
+        kinds = " · ".join(f"{grouped(number)} {kind}" for kind, number in evaluation.suspicious.items())
+        lines += ["", f"suspicious sentences: {kinds}"]
+    if evaluation.worst:
+        lines += ["", *_worst(evaluation.worst)]
+    for name, made in ((report.inputs.system.name, report.translated), (_other_name(report), report.other_translated)):
+        if made is not None:
+            lines += ["", *_speed(name, made)]
+    notes = [*evaluation.notes, *_contradiction(report.differences)]
+    lines += ["", *(f"note: {_shown(note)}" for note in notes)] if notes else []
+    lines += ["", "signatures, to be quoted with the scores:"]
+    width = max(len(score.name) for score in evaluation.scores)
+    lines += [f"  {score.name:<{width}}  {score.signature}" for score in evaluation.scores]
+    return lines + ([f"wrote {_shown(str(report.saved))}"] if report.saved else [])
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    evaluation, other = report.evaluation, report.other
+    result = {"system": report.inputs.system.name, **_one(evaluation, report.translated)}
+    result["settings"] = report.settings.model_dump(mode="json")
+    result["saved"] = None if report.saved is None else str(report.saved)
+    result["compare"] = None
+    if other is not None:
+        differences = [asdict(difference) for difference in report.differences]
+        named = {"system": _other_name(report), **_one(other, report.other_translated)}
+        result["compare"] = {"with": named, "differences": differences, "notes": _contradiction(report.differences)}
+    return result
+
+
+def _one(evaluation: "Evaluation", made: "Translated | None") -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "sentences": evaluation.sentences,
+        "references": evaluation.references,
+        "scores": [asdict(score) for score in evaluation.scores],
+        "buckets": [{"by": evaluation.bucketed_by, "name": each.name, **asdict(each)} for each in evaluation.buckets],
+        "suspicious": evaluation.suspicious,
+        "worst": [asdict(sentence) for sentence in evaluation.worst],
+        "notes": evaluation.notes,
+        "speed": None,
+        "warnings": None,
+    }
+    if made is not None:
+        values["speed"] = {
+            **asdict(made.speed),
+            "sentences_per_second": made.speed.sentences_per_second,
+            "source_and_target_pieces_per_second": made.speed.pieces_per_second,
+            "search": made.search.model_dump(mode="json"),
+            "runs_on": made.runs_on,
+        }
+        values["warnings"] = made.warnings
+    return values
+
+
+def _scores(scores: Sequence["Score"], settings: "EvaluateSettings") -> list[str]:
+    lines = []
+    for score in scores:
+        digits = _digits(score.name)
+        line = f"{score.name:<8}{score.value:>6.{digits}f}"
+        if score.low is not None and score.high is not None:
+            half = (score.high - score.low) / 2
+            line += f" ±{half:.{digits}f}   {score.low:.{digits}f} to {score.high:.{digits}f}"
+        lines.append(line + ("" if score.higher_is_better else "   lower is better"))
+    if settings.resamples is not None:
+        lines.append(
+            f"          ± 95 % confidence: what other sentences like these would give ({grouped(settings.resamples)} resamples)"
+        )
+    return lines
+
+
+def _comparison(report: Report) -> list[str]:
+    names = [_shown(report.inputs.system.name), _shown(_other_name(report))]
+    widths = [max(len(name), 7) for name in names]
+    lines = [f"{'compared':<10}{names[0]:>{widths[0]}}   {names[1]:>{widths[1]}}   difference"]
+    for each in report.differences:
+        digits = _digits(each.metric)
+        a, b = (f"{value:>{width}.{digits}f}" for value, width in zip((each.system, each.other), widths, strict=True))
+        line = f"{each.metric:<10}{a}   {b}   {each.difference:+.{digits}f}"
+        if each.low is not None and each.high is not None:
+            line += f"  ({each.low:+.{digits}f} to {each.high:+.{digits}f})"
+        lines.append(line)
+    return lines + [f"        {_shown(each.verdict)}" for each in report.differences]
+
+
+def _buckets(buckets: Sequence["Bucket"], by: str) -> list[str]:
+    titles = [score.metric for score in buckets[0].scores]
+    lines = [f"{by + ' length':<22}sentences   " + "".join(f"{title:<14}" for title in titles).rstrip()]
+    for number, bucket in enumerate(buckets):
+        name = bucket.name + ("" if number else f" {bucket.unit}")
+        cells = "".join(f"{_bucket_cell(score):<14}" for score in bucket.scores)
+        lines.append(
+            f"  {name:<20}{grouped(bucket.sentences):>9}   {cells}{'few sentences' if bucket.few else ''}".rstrip()
+        )
+    return lines
+
+
+def _bucket_cell(score: Any) -> str:
+    digits = _digits(score.metric)
+    half = "" if score.low is None else f" ±{(score.high - score.low) / 2:.{digits}f}"
+    return f"{score.value:.{digits}f}{half}"
+
+
+def _worst(sentences: Sequence["Sentence"]) -> list[str]:
+    lines = ["worst sentences (by their own chrF; short ones weigh less):"]
+    for sentence in sentences:
+        lines.append(f"  line {sentence.line}, chrF {sentence.chrf:.1f}: {_shown('; '.join(sentence.reasons))}")
+        lines += [f"    source       {_shown(sentence.source)}"] if sentence.source is not None else []
+        lines.append(f"    translation  {_shown(sentence.translation) or '(empty)'}")
+        lines += [f"    reference    {_shown(text)}" for text in sentence.references]
+    return lines
+
+
+def _speed(name: str, made: "Translated") -> list[str]:
+    speed = made.speed
+    lines = [
+        f"{_shown(name)} translated {grouped(speed.sentences)} sentences in {speed.seconds:.1f} s (beam {made.search.beam}, "
+        f"{made.runs_on[0]}): {speed.sentences_per_second:.1f} sentences/s, "
+        f"{grouped(round(speed.pieces_per_second))} source + target pieces/s"
+    ]
+    if made.warnings:
+        kinds = " · ".join(f"{grouped(number)} {code.replace('_', ' ')}" for code, number in made.warnings.items())
+        lines.append(f"  and warned of: {kinds}")
+    return lines
+
+
+def _contradiction(differences: "Sequence[Difference]") -> list[str]:
+    from limelight.evaluation.compare import summary
+
+    found = summary(differences)
+    return [found] if found else []
+
+
+def _other_name(report: Report) -> str:
+    return report.inputs.other.name if report.inputs.other else ""
+
+
+def _digits(metric: str) -> int:
+    """COMET is a number around 0.8; the others are percent."""
+    return 3 if metric == "COMET" else 1
+
+
+def _shown(text: str) -> str:
+    calm = _STEERING.sub("\ufffd", text)
+    return calm if len(calm) <= CUT else calm[: CUT - 1] + "…"
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,107 @@
+"""What `limelight translate` writes: a line, n lines or a JSON object for each text; warnings and speed beside it."""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from limelight.cli.screen import clock, grouped
+
+if TYPE_CHECKING:
+    from limelight.translator.translation import Alternative, Translation
+
+SAID_EVERY = 5.0  # seconds between lines about the speed
+MOST_WARNINGS = 20  # printed one by one; all are counted
+# Everything that some program takes for the end of a line, and the tab, which parts columns.
+BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
+_TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
+_TO_ESCAPES = str.maketrans(
+    {char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+)  # JSON escapes the others itself
+
+
+def as_json(translation: "Translation") -> str:
+    """One line, whoever splits it."""
+    return json.dumps(translation.as_dict(), ensure_ascii=False, allow_nan=False).translate(_TO_ESCAPES) + "\n"
+
+
+def as_lines(translation: "Translation", nbest: int, scores: bool, align: bool) -> str:
+    """Exactly `nbest` lines: where fewer translations were found the last ones are empty, so that groups can be counted off."""
+    found = [translation, *translation.alternatives]
+    if translation.finish == "empty_input":
+        found = []
+    columns = [_columns(one, scores, align) for one in found[:nbest]]
+    columns += [[""] * (1 + scores + align)] * (nbest - len(columns))
+    return "".join("\t".join(each) + "\n" for each in columns)
+
+
+def _columns(one: "Alternative", scores: bool, align: bool) -> list[str]:
+    columns = [one.text.translate(_TO_SPACES)]
+    if scores:
+        columns.append(f"{one.score:.4f}")
+    if align:
+        columns.append("" if one.alignment is None else one.alignment.pharaoh)
+    return columns
+
+
+class Account:
+    """Speed and warnings, on standard error. Time is that of translating: not of loading, and not of waiting for someone to type."""
+
+    def __init__(self, quiet: bool, total_bytes: int | None) -> None:
+        self.quiet, self.total_bytes = quiet, total_bytes
+        self.lines = self.pieces = self.done_bytes = 0
+        self.busy = 0.0
+        self.warned: Counter[str] = Counter()
+        self._said = time.monotonic()
+
+    def add(self, first: int, translations: Sequence["Translation"], seconds: float, done_bytes: int) -> None:
+        self.lines += len(translations)
+        self.pieces += sum(each.source_pieces + len(each.pieces) for each in translations)
+        self.busy += seconds
+        self.done_bytes = done_bytes
+        for number, translation in enumerate(translations, start=first):
+            for notice in translation.warnings:
+                self._warn(number, notice.code, notice.message)
+
+    def tell(self) -> None:
+        """How fast it goes and how long it will, every few seconds. To be asked when more is to be done: the end has its own line."""
+        now = time.monotonic()
+        if self.quiet or now - self._said < SAID_EVERY or not self.lines or self.total_bytes == 0:
+            return
+        self._said = now
+        left = ""
+        if self.total_bytes and self.done_bytes:
+            left = f" · about {clock(self.busy * (self.total_bytes - self.done_bytes) / self.done_bytes)} left"
+        sys.stderr.write(f"{self.speed()}{left}\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        more = sum(self.warned.values()) - MOST_WARNINGS
+        if more > 0:
+            counts = ", ".join(f"{grouped(times)} {code}" for code, times in self.warned.most_common())
+            sys.stderr.write(f"warnings: {counts}\n")
+        if not self.quiet:
+            sys.stderr.write(f"{self.speed()}\n")
+        sys.stderr.flush()
+
+    def speed(self) -> str:
+        """1 000 lines · 3.2 s · 312 lines/s · 9 800 source+target pieces/s"""
+        seconds = max(self.busy, 1e-9)
+        per_second = self.lines / seconds
+        rate = grouped(round(per_second)) if per_second >= 10 else f"{per_second:.1f}"
+        time_taken = (
+            f"{self.busy:.2f} s" if self.busy < 1 else f"{self.busy:.1f} s" if self.busy < 60 else clock(self.busy)
+        )
+        lines = "1 line" if self.lines == 1 else f"{grouped(self.lines)} lines"
+        return (
+            f"{lines} · {time_taken} · {rate} lines/s · {grouped(round(self.pieces / seconds))} source+target pieces/s"
+        )
+
+    def _warn(self, number: int, code: str, message: str) -> None:
+        self.warned[code] += 1
+        if sum(self.warned.values()) <= MOST_WARNINGS:
+            sys.stderr.write(f"warning: line {number}: {code}: {message}\n")
+        elif sum(self.warned.values()) == MOST_WARNINGS + 1:
+            sys.stderr.write("warning: there are more; they are counted at the end\n")

@@ -1,0 +1,118 @@
+"""What was named on the command line, read: who translates or has translated, what, and how people would have said it.
+
+en-de test.en test.de     a translator, a source, a reference
+en-de prepared            a translator, the test split of a prepared corpus
+output.de reference.de    translations that exist, a reference
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limelight.corpus.manifest import Split
+from limelight.corpus.reading.streams import without_packing
+from limelight.errors import ConfigError, DataError
+from limelight.evaluation.reading import is_prepared, language_of, read_parallel, read_split
+
+USAGE = (
+    "name a translator with its source and reference (en-de test.en test.de), a translator with a prepared corpus (en-de prepared), "
+    "or translations with their reference (output.de reference.de)"
+)
+
+
+@dataclass(frozen=True)
+class System:
+    """Translations that exist, or the folder of a translator that will make them."""
+
+    name: str
+    folder: Path | None
+    texts: list[str] | None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    system: System
+    other: System | None
+    source: list[str] | None
+    references: list[list[str]]
+    language: str | None  # of the target, as far as names tell
+    paths: tuple[str, str] | None  # of source and reference, if these are files
+
+
+def read_inputs(
+    targets: Sequence[str],
+    references: Sequence[str] = (),
+    source: str | None = None,
+    other: str | None = None,
+    split: Split = "test",
+) -> Inputs:
+    """All files are read and compared before anything is translated; all that is wrong with them is in one error."""
+    translator, source, reference, prepared = _roles(targets, source)
+    files = [path for path in (None if translator else targets[0], source, reference, *references) if path]
+    if other is not None and not Path(other).is_dir():
+        files.append(other)
+    texts = dict(zip(files, read_parallel(files), strict=True))
+    names = _names(targets[0], other)
+    sources: list[str] | None
+    language: str | None
+    if prepared is not None:
+        sources, target, (_, language) = read_split(prepared, split)
+        first = [target]
+    else:
+        assert reference is not None  # _roles gives one or the other
+        sources, first = texts[source] if source else None, [texts[reference]]
+        language = language_of(reference) or (None if translator else language_of(targets[0]))
+    if sources is None and other is not None and other not in texts:
+        raise ConfigError(
+            f"--compare {other} has to translate the source, and there is none; name it: --source test.en"
+        )
+    return Inputs(
+        system=System(names[0], translator, None if translator else texts[targets[0]]),
+        other=None if other is None else System(names[1], None if other in texts else Path(other), texts.get(other)),
+        source=sources,
+        references=[*first, *(texts[path] for path in references)],
+        language=language,
+        paths=(source, reference) if source and reference else None,
+    )
+
+
+def _roles(
+    targets: Sequence[str], source: str | None
+) -> tuple[Path | None, str | None, str | None, Path | None]:  # fmt: skip
+    """Translator, source, reference and prepared corpus, of which some are None."""
+    first = Path(targets[0]) if targets else None
+    if first is None or len(targets) > 3:
+        raise ConfigError(f"{len(targets)} names are not understood; {USAGE}")
+    if len(targets) == 1:
+        raise ConfigError(f"{first} is all that was named; {USAGE}")
+    if not first.is_dir():
+        if len(targets) == 3 or Path(targets[1]).is_dir():
+            there = "is a file" if first.exists() else "does not exist"
+            raise ConfigError(f"{first} {there}, and a folder with a translator is needed here; {USAGE}")
+        return None, source, targets[1], None
+    if is_prepared(first):
+        raise DataError(f"{first} is a prepared corpus and no translator; the translator comes first: en-de {first}")
+    if source is not None:
+        raise ConfigError(
+            "--source goes with translations that exist; after a translator, the source is the second name"
+        )
+    if len(targets) == 3:
+        return first, targets[1], targets[2], None
+    if not Path(targets[1]).is_dir():
+        raise ConfigError(f"{first} is a translator, and {targets[1]} alone is no test set; name source and reference")
+    return first, None, None, Path(targets[1])
+
+
+def _names(system: str, other: str | None) -> tuple[str, str]:
+    """As short as keeps them apart: newstest.google.de.gz and newstest.nllb.de.gz are google and nllb."""
+    if other is None:
+        return Path(system).name, ""
+    a, b = (Path(without_packing(path)).name.split(".") for path in (system, other))
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    if a and b:
+        return ".".join(a), ".".join(b)
+    names = Path(system).name, Path(other).name
+    return names if names[0] != names[1] else (system, other)

@@ -1,0 +1,93 @@
+"""The translations of a bundle, with the speed while they are made.
+
+Pieces are counted on both sides and the number is called so: "tokens per second" without a side has misled people by a factor of two.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.decoding.config import SearchSettings
+from limelight.errors import DataError
+from limelight.translator import Translator
+
+BLOCK = 512  # sentences between two reports: some batches for each worker
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Of the search alone, without the time that loading takes."""
+
+    sentences: int
+    seconds: float
+    source_pieces: int
+    target_pieces: int
+
+    @property
+    def sentences_per_second(self) -> float:
+        return self.sentences / max(self.seconds, 1e-9)
+
+    @property
+    def pieces_per_second(self) -> float:
+        """Source and target together."""
+        return (self.source_pieces + self.target_pieces) / max(self.seconds, 1e-9)
+
+
+@dataclass(frozen=True)
+class Translated:
+    texts: list[str]
+    languages: tuple[str, str]
+    speed: Speed
+    warnings: dict[str, int]  # what the translator itself objected to: its code, and in how many sentences
+    search: SearchSettings
+    runs_on: list[str]
+
+
+def translate_set(
+    folder: Path,
+    source: Sequence[str],
+    paths: tuple[str, str] | None = None,
+    beam: int | None = None,
+    batch_pieces: int | None = None,
+    watch: Callable[[Speed, int], None] = lambda *_: None,
+) -> Translated:
+    """All of `source` in order. `watch` hears of the speed and of how many sentences there are. `paths` of source and reference are looked
+    at for their languages: a set given in the wrong order would be translated for nothing."""
+    with Translator.load(folder) as translator:
+        languages = translator.settings.languages
+        _refuse_swapped(paths, languages)
+        search = translator.settings.search if beam is None else translator.settings.search.changed(beam=beam)
+        if batch_pieces is not None:
+            translator.batch_pieces = batch_pieces
+        texts, warnings = [""] * len(source), Counter[str]()
+        speed = Speed(0, 0.0, 0, 0)
+        # Of like length in a block, longest first: little padding, and what is left takes no longer than what was.
+        order = sorted(range(len(source)), key=lambda i: -len(source[i]))
+        translator.translate(list(source[:1]), search)  # the first call prepares what later ones find ready
+        began = time.monotonic()
+        for start in range(0, len(order), BLOCK):
+            some = order[start : start + BLOCK]
+            made = translator.translate([source[i] for i in some], search)
+            for i, translation in zip(some, made, strict=True):
+                texts[i] = translation.text
+                warnings.update({notice.code for notice in translation.warnings})
+            speed = Speed(
+                start + len(some),
+                time.monotonic() - began,
+                speed.source_pieces + sum(translation.source_pieces for translation in made),
+                speed.target_pieces + sum(len(translation.pieces) for translation in made),
+            )
+            watch(speed, len(source))
+        return Translated(texts, languages, speed, dict(warnings.most_common()), search, list(translator.runs_on))
+
+
+def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:
+    guess = guess_languages(*paths) if paths else None
+    if guess and paths and all(closeness(a, b) is not None for a, b in zip(languages, guess[::-1], strict=True)):
+        raise DataError(
+            f"{paths[0]} and {paths[1]} seem to be {guess[0]} and {guess[1]}, and the translator goes from {languages[0]} to "
+            f"{languages[1]}: give the files in the other order"
+        )

@@ -1,0 +1,26 @@
+"""Text in, text out: what is between a person's sentence and an engine's ids.
+
+    from limelight.translator import Translator
+
+    translator = Translator.load("en-de")
+    translator.translate(["A cat sits on the mat."])[0].text
+
+Read in this order: translation (what comes out), sentences (text to requests), batching, alignment, translate (all of it together).
+The names are fetched when first used, so that the room alone loads nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limelight.translator.translate import Translator
+    from limelight.translator.translation import Alignment, Alternative, Notice, Piece, Scored, Translation
+
+__all__ = ["Alignment", "Alternative", "Notice", "Piece", "Scored", "Translation", "Translator"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"limelight.translator has no {name!r}; it offers {', '.join(__all__)}")
+    file = "limelight.translator.translate" if name == "Translator" else "limelight.translator.translation"
+    return getattr(import_module(file), name)

@@ -1,0 +1,154 @@
+"""From sentences to candidates with an engine: batches, texts of hypotheses, the choice among samples, a second search for loops."""
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.guards import Notice, looping
+from limelight.decoding.risk import choose
+from limelight.decoding.steps import Hypothesis, Outcome
+from limelight.engines.engine import Engine
+from limelight.text.tokenizer import Tokenizer
+from limelight.translator.batching import BATCH_PIECES, BATCH_ROWS, LEAST_PIECES, cut, run
+from limelight.translator.sentences import Sentence
+
+NO_REPEAT = 3  # pieces: what a translation that loops is searched again without
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A hypothesis and its text."""
+
+    hypothesis: Hypothesis
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The candidates of a sentence, best first, and what happened on the way. None at all where the scores were not numbers."""
+
+    candidates: list[Candidate]
+    degenerate: bool = False
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """How a translation can fail as a whole, and what a second search does about it."""
+
+    fails: Callable[[Sentence, Sequence[Candidate]], bool]
+    changed: Callable[[SearchSettings], SearchSettings | None]  # None: that is how it was searched already
+    message: str
+
+
+def _loops(sentence: Sentence, candidates: Sequence[Candidate]) -> bool:
+    return bool(candidates) and looping(sentence.text, candidates[0].text) is not None
+
+
+def _without_repeats(settings: SearchSettings) -> SearchSettings | None:
+    already = settings.no_repeat_ngram is not None and settings.no_repeat_ngram <= NO_REPEAT
+    return None if already else settings.changed(no_repeat_ngram=NO_REPEAT)
+
+
+def _is_empty(sentence: Sentence, candidates: Sequence[Candidate]) -> bool:
+    return bool(candidates) and not candidates[0].text.strip()
+
+
+def _not_empty(settings: SearchSettings) -> SearchSettings | None:
+    return settings.changed(min_length=1) if settings.min_length == 0 and settings.max_length > 1 else None
+
+
+REMEDIES = (
+    # Nothing at all can have a better score than any translation, since it has only one probability to multiply (Stahlberg and Byrne 2019).
+    Remedy(_is_empty, _not_empty, "the first translation was empty; this one was searched with at least one piece"),
+    Remedy(
+        _loops,
+        _without_repeats,
+        f"the first translation repeated itself; this one was searched without repeats of {NO_REPEAT} pieces",
+    ),
+)
+
+
+class Searcher:
+    """What runs the batches, as many at once as the engine has workers."""
+
+    def __init__(self, engine: Engine, target: Tokenizer) -> None:
+        self.engine, self.target = engine, target
+        self.batch_pieces = BATCH_PIECES
+        self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+        self.engine.close()
+
+    def answers(self, sentences: Sequence[Sentence], settings: SearchSettings, guards: bool) -> list[Answer]:
+        """Search, and once more, with a remedy, for the translations that loop or are empty."""
+        answers = [Answer(candidates) for candidates in self._search(sentences, settings)]
+        for remedy in REMEDIES if guards else ():
+            failed = [i for i, answer in enumerate(answers) if remedy.fails(sentences[i], answer.candidates)]
+            again: list[list[Candidate]] = [[] for _ in failed]
+            careful, chosen = remedy.changed(settings), [sentences[i] for i in failed]
+            if failed and careful and not self.engine.lacks(careful, [sentence.request for sentence in chosen]):
+                again = self._search(chosen, careful)
+            for i, second in zip(failed, again, strict=True):
+                answers[i] = _better(remedy, sentences[i], answers[i].candidates, second)
+        return answers
+
+    def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
+        """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
+        share = max(
+            LEAST_PIECES, -(-sum(lengths) // self.engine.workers)
+        )  # few sentences are shared out, so that no worker idles
+        batches = cut(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
+        found: dict[int, Result] = {}
+        for batch, results in zip(batches, run(self._pool, work, batches), strict=True):
+            found.update(zip(batch, results, strict=True))
+        return [found[number] for number in range(len(lengths))]
+
+    def _search(self, sentences: Sequence[Sentence], settings: SearchSettings) -> list[list[Candidate]]:
+        """The candidates of each sentence, best first, with different texts; what was drawn stays as it was drawn."""
+        drawn = settings
+        if settings.mbr_samples is not None:
+            drawn = settings.changed(nbest=settings.mbr_samples, mbr_samples=None)
+        requests = [sentence.request for sentence in sentences]
+
+        def work(batch: list[int]) -> list[Outcome]:
+            return self.engine.search([requests[i] for i in batch], drawn)
+
+        width = drawn.nbest if drawn.sampling is not None else drawn.beam
+        outcomes = self.in_batches([len(request.source) for request in requests], width, work)
+        hypotheses = [hypothesis for outcome in outcomes for hypothesis in outcome.hypotheses]
+        texts = iter(self.target.decode([hypothesis.ids for hypothesis in hypotheses]))
+        result = []
+        for outcome in outcomes:
+            candidates = [Candidate(hypothesis, next(texts)) for hypothesis in outcome.hypotheses]
+            if not all(math.isfinite(candidate.hypothesis.score) for candidate in candidates):
+                candidates = []
+            if settings.mbr_samples is not None:
+                candidates = [candidates[i] for i in choose([candidate.text for candidate in candidates])]
+            result.append(
+                candidates if drawn is settings and settings.sampling else _distinct(candidates)[: settings.nbest]
+            )
+        return result
+
+
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The first with each text: two ways to cut a text into pieces are one translation."""
+    first: dict[str, Candidate] = {}
+    for candidate in candidates:
+        first.setdefault(candidate.text, candidate)
+    return list(first.values())
+
+
+def _better(remedy: Remedy, sentence: Sentence, first: list[Candidate], second: list[Candidate]) -> Answer:
+    """The second translation if it is no failure, else the better scored."""
+    if second and not remedy.fails(sentence, second):
+        return Answer(second, notices=(Notice("redecoded", remedy.message),))
+    if second and second[0].hypothesis.score > first[0].hypothesis.score:
+        return Answer(second, degenerate=True)
+    return Answer(first, degenerate=True)

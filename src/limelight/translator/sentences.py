@@ -1,0 +1,119 @@
+"""Texts to requests: checked, normalized and cut into pieces as the training text was, a column at a time."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+import xxhash
+
+from limelight.bundle import BundleSettings
+from limelight.decoding.guards import Notice
+from limelight.decoding.steps import Request
+from limelight.errors import DataError
+from limelight.text.normalize import normalize
+from limelight.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A source on its way: as it was given, as it was normalized, as ids."""
+
+    given: str
+    text: str
+    request: Request
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.request.source
+
+
+class Reader:
+    """Text to ids by a bundle's normalization and pieces."""
+
+    def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer, longest: int) -> None:
+        self.steps = settings.normalization
+        self.source, self.target = source, target
+        self.longest = longest
+        self._lock = threading.Lock()  # a tokenizer remembers words; several threads may translate
+
+    def read(
+        self, texts: Sequence[str], prefixes: Sequence[str] | None, phrases: Sequence[Sequence[str]] | None
+    ) -> list[Sentence]:
+        """One sentence for each text. Sources longer than the model takes are cut, and say so."""
+        given = checked(texts, "texts")
+        tidy = self.tidied(given)
+        ids = self.source_ids(tidy)
+        begins = self._beginnings(prefixes, len(given))
+        needed = self._needed(phrases, len(given))
+        return [self._sentence(*parts) for parts in zip(given, tidy, ids, begins, needed, strict=True)]
+
+    def tidied(self, texts: Sequence[str]) -> list[str]:
+        column = normalize(pl.Series(texts, dtype=pl.String), self.steps)
+        result: list[str] = column.to_list()
+        return result
+
+    def source_ids(self, tidy: Sequence[str]) -> list[list[int]]:
+        """Blank text has no ids: there is nothing to translate."""
+        return self._ids(self.source, tidy)
+
+    def target_ids(self, tidy: Sequence[str]) -> list[list[int]]:
+        return self._ids(self.target, tidy)
+
+    def _ids(self, tokenizer: Tokenizer, tidy: Sequence[str]) -> list[list[int]]:
+        with self._lock:
+            rows = tokenizer.encode(["" if text.isspace() else text for text in tidy])
+        ids, ends = rows.values.to_numpy().tolist(), rows.offsets.to_numpy().tolist()
+        return [ids[begin:end] for begin, end in pairwise(ends)]
+
+    def _sentence(self, given: str, tidy: str, ids: list[int], prefix: list[int], phrases: list[list[int]]) -> Sentence:
+        notices: tuple[Notice, ...] = ()
+        if len(ids) > self.longest:
+            lost = f"the source has {len(ids)} pieces and the model takes {self.longest}; the rest was not translated"
+            notices = (Notice("source_cut", lost),)
+        # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
+        key = xxhash.xxh3_64_intdigest(tidy.encode()) >> 1
+        return Sentence(given, tidy, Request(ids[: self.longest], prefix, phrases, key), notices)
+
+    def _beginnings(self, prefixes: Sequence[str] | None, count: int) -> list[list[int]]:
+        if prefixes is None:
+            return [[]] * count
+        if len(checked(prefixes, "prefixes")) != count:
+            raise DataError(f"there are {len(prefixes)} prefixes for {count} texts; give one for each, '' for none")
+        return self.target_ids(self.tidied(prefixes))
+
+    def _needed(self, phrases: Sequence[Sequence[str]] | None, count: int) -> list[list[list[int]]]:
+        if phrases is None:
+            return [[]] * count
+        if isinstance(phrases, str) or any(isinstance(some, str) for some in phrases):
+            raise TypeError("phrases wants a list of phrases for each text, such as [['die Matte'], []]")
+        if len(phrases) != count:
+            raise DataError(f"there are phrases for {len(phrases)} texts, but {count} texts; give a list for each")
+        flat = checked([phrase for some in phrases for phrase in some], "phrases")
+        ids = iter(self.target_ids(self.tidied(flat)))
+        return [[found for _ in some if (found := next(ids))] for some in phrases]
+
+
+def checked(texts: Sequence[str], what: str) -> list[str]:
+    """A list of texts that can be written as UTF-8; a single text is a common slip, and each of its letters would be translated."""
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"{what} wants a list of texts, not one text; write [text]")
+    result = list(texts)
+    for number, text in enumerate(result):
+        if not isinstance(text, str):
+            raise TypeError(f"{what}[{number}] is no text but {type(text).__name__}; give a list of str")
+    try:
+        "\n".join(result).encode()
+    except UnicodeEncodeError:
+        wrong = next(number for number, text in enumerate(result) if not _writable(text))
+        raise DataError(f"{what}[{wrong}] holds half a character and cannot be written as UTF-8; remove it") from None
+    return result
+
+
+def _writable(text: str) -> bool:
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,137 @@
+"""What a translator gives: the text, how sure the model was, what it looked at, and what to be careful about."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from limelight.decoding.guards import Notice as Notice
+from limelight.errors import ScoreError
+
+Finish = Literal["eos", "length", "empty_input"]
+DIGITS = 6  # of probabilities and scores in JSON: more are noise, and three quarters of the bytes
+
+
+class Piece(NamedTuple):
+    """A piece of the translation as the vocabulary spells it (▁ is a space), and the model's probability of it after those before it."""
+
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where a translation comes from: pairs of (source, target), counted from 0, sorted by target.
+
+    `words` are those between spaces, of the source as it was given and of the translation. `pieces` refer to `source`, the pieces of the
+    source, and to those of the translation.
+    """
+
+    words: list[tuple[int, int]]
+    pieces: list[tuple[int, int]]
+    source: list[str]
+
+    @property
+    def pharaoh(self) -> str:
+        """The words as other tools write them: "0-0 1-2", source first, sorted by source."""
+        return " ".join(f"{source}-{target}" for source, target in sorted(self.words))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "words": self.pharaoh,
+            "pieces": [list(pair) for pair in self.pieces],
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A translation that was not the first."""
+
+    text: str
+    score: float
+    confidence: float
+    pieces: list[Piece]
+    finish: Finish
+    alignment: Alignment | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "score": round(self.score, DIGITS),
+            "confidence": round(self.confidence, DIGITS),
+            "finish": self.finish,
+            "pieces": [{"text": text, "probability": round(probability, DIGITS)} for text, probability in self.pieces],
+            "alignment": None if self.alignment is None else self.alignment.as_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class Translation(Alternative):
+    """The best translation of a source. `score` is what the search maximized: log-probability over the length normalization.
+
+    `confidence` is the geometric mean of the probabilities of the pieces and of the end, between 0 and 1. It orders translations of one
+    model well enough to look at the doubtful ones first. It is not calibrated: 0.8 does not mean right in 8 of 10 cases.
+    `finish`: the model ended it (eos), the limit did (length), or there was nothing to translate (empty_input).
+    `degenerate`: it repeats itself or is empty, and a second search did not help.
+    """
+
+    source: str = ""
+    source_pieces: int = 0  # that the model saw
+    alternatives: list[Alternative] = field(default_factory=list)
+    degenerate: bool = False
+    warnings: list[Notice] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "source": self.source,
+            **super().as_dict(),
+            "source_pieces": self.source_pieces,
+            "alternatives": [alternative.as_dict() for alternative in self.alternatives],
+            "degenerate": self.degenerate,
+            "warnings": [notice._asdict() for notice in self.warnings],
+        }
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How probable a given translation is. `log_prob` is the natural logarithm, of all its pieces and of the end after them."""
+
+    log_prob: float
+    confidence: float
+    pieces: list[Piece]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "log_prob": round(self.log_prob, DIGITS),
+            "confidence": round(self.confidence, DIGITS),
+            "pieces": [{"text": text, "probability": round(probability, DIGITS)} for text, probability in self.pieces],
+        }
+
+
+class InvalidScoresError(ScoreError):
+    """The model's scores of some texts were not numbers. `positions` are theirs, counted from 0 unless `counted` says otherwise."""
+
+    def __init__(self, positions: Sequence[int], counted: str = "texts, counted from 0") -> None:
+        self.positions = tuple(positions)
+        named = ", ".join(map(str, self.positions[:20])) + (", ..." if len(self.positions) > 20 else "")
+        super().__init__(
+            f"the model's scores are not numbers for {len(self.positions)} of the {counted}: {named}. No translation is made up for them; "
+            "the weights or the number format are at fault: try float32, or train again from a checkpoint before the fault"
+        )
+
+
+def nothing(source: str) -> Translation:
+    """The translation of an empty source."""
+    return Translation(source=source, text="", score=0.0, confidence=1.0, pieces=[], finish="empty_input")
+
+
+def confidence_of(log_probs: Sequence[float]) -> float:
+    """exp of the mean: the geometric mean of the probabilities. 1 for none at all."""
+    return min(1.0, math.exp(sum(log_probs) / len(log_probs))) if log_probs else 1.0
+
+
+def pieces_of(texts: Sequence[str], log_probs: Sequence[float]) -> list[Piece]:
+    """One for each text; a log-probability more, that of the end, is left out."""
+    return [Piece(text, min(1.0, math.exp(log_prob))) for text, log_prob in zip(texts, log_probs, strict=False)]

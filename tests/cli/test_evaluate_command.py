@@ -1,0 +1,266 @@
+"""`limelight evaluate` as a person and a script meet it: scores on stdout, progress on stderr, errors that name the fix."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from limelight.cli.main import main
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.prepare import prepare
+from limelight.corpus.shards import Prepared
+
+BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
+ENGLISH = "zero one two three four five six seven eight nine".split()  # noqa: SIM905
+GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+def here(*arguments: object) -> Outcome:
+    """The command in this process: the same function, its exit code and what it prints."""
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["limelight", "evaluate", *map(str, arguments)]
+    with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as stopped:
+            code = stopped.code
+    return Outcome(int(code or 0), out.getvalue(), err.getvalue())
+
+
+@dataclass(frozen=True)
+class Files:
+    source: Path
+    reference: Path
+    output: Path
+    worse: Path
+
+
+def said(number: int, words: list[str]) -> str:
+    return " ".join(words[int(digit)] for digit in str(number))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    numbers = [n * n + 1000 for n in range(1, 121)]
+    made = Files(tmp_path / "test.en", tmp_path / "test.de", tmp_path / "good.de", tmp_path / "bad.de")
+    reference = [said(n, GERMAN) for n in numbers]
+    texts = {
+        made.source: [said(n, ENGLISH) for n in numbers],
+        made.reference: reference,
+        made.output: ["" if n == 7 else text for n, text in enumerate(reference)],
+        made.worse: [text.replace("ei", "ie") for text in reference],
+    }
+    for path, lines in texts.items():
+        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return made
+
+
+def test_text_that_exists_is_scored(files: Files) -> None:
+    outcome = here(files.output, files.reference, "--source", files.source)
+    assert outcome.code == 0
+    assert re.search(r"^good\.de: 120 sentences, 1 reference$", outcome.out, re.MULTILINE)
+    for name in ("BLEU", "chrF2", "TER"):
+        assert re.search(rf"^{name} +\d+\.\d ±\d+\.\d   \d+\.\d to \d+\.\d", outcome.out, re.MULTILINE)
+    assert re.search(r"up to 10 words +120 ", outcome.out)
+    assert "line 8, chrF 0.0: empty" in outcome.out and "translation  (empty)" in outcome.out
+    assert "suspicious sentences: 1 empty" in outcome.out
+    assert "nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a|smooth:exp" in outcome.out
+    assert [line.split(":")[0] for line in outcome.err.split("\n") if line] == ["BLEU", "chrF2", "TER"]
+
+
+def test_json_is_one_object_with_everything(files: Files) -> None:
+    outcome = here(files.output, files.reference, "--source", files.source, "--compare", files.worse, "--json")
+    assert outcome.code == 0 and outcome.err == "" and outcome.out.count("\n") == 1
+    result = json.loads(outcome.out)
+    assert [score["name"] for score in result["scores"]] == ["BLEU", "chrF2", "TER"]
+    assert all(score["low"] <= score["value"] <= score["high"] and score["signature"] for score in result["scores"])
+    assert result["buckets"][0]["sentences"] == 120 and result["buckets"][0]["by"] == "source"
+    assert result["worst"][0]["line"] == 8 and result["worst"][0]["reasons"] == ["empty"]
+    assert result["speed"] is None and result["sentences"] == 120
+    assert result["compare"]["with"]["system"] == "bad"
+    assert [each["better"] for each in result["compare"]["differences"]] == ["good"] * 3
+
+
+def test_two_systems_stand_side_by_side_with_a_verdict(files: Files) -> None:
+    outcome = here(files.worse, files.reference, "--compare", files.output, "--metrics", "bleu,chrf", "-q")
+    assert outcome.code == 0 and outcome.err == ""
+    assert re.search(r"^compared +bad +good +difference$", outcome.out, re.MULTILINE)
+    assert re.search(r"good is better by \d+\.\d BLEU \(p < 0\.001\): unlikely to be chance", outcome.out)
+
+
+def test_a_translator_is_run_scored_and_its_speed_told(files: Files) -> None:
+    outcome = here(BUNDLE, files.source, files.reference, "--metrics", "chrf,bleu")
+    assert outcome.code == 0, outcome.err
+    assert re.search(r"^translate: 100 % .*sentences/s, .* source \+ target pieces/s$", outcome.err, re.MULTILINE)
+    assert re.search(r"format-1 translated 120 sentences in .*\(beam \d+, torch\): .* sentences/s", outcome.out)
+    assert re.search(r"^chrF2 +(100|9\d)\.\d ", outcome.out, re.MULTILINE), "the stored translator knows these words"
+
+
+def test_what_is_saved_is_what_was_scored(files: Files, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.de"
+    first = json.loads(here(BUNDLE, files.source, files.worse, "--json", "--save", saved).out)
+    again = json.loads(here(saved, files.worse, "--json").out)
+    assert first["scores"] == again["scores"] and 5 < first["scores"][0]["value"] < 95
+    assert first["saved"] == str(saved) and saved.read_bytes().count(b"\n") == 120
+
+
+def test_speed_in_json_is_labelled_and_options_reach_the_search(files: Files) -> None:
+    outcome = here(BUNDLE, files.source, files.reference, "--json", "--beam", "1", "--batch-pieces", "64")
+    speed = json.loads(outcome.out)["speed"]
+    assert speed["sentences"] == 120 and speed["search"]["beam"] == 1 and speed["runs_on"][0] == "torch"
+    assert speed["source_pieces"] >= 4 * 120 and speed["target_pieces"] >= 4 * 120
+    rate = (speed["source_pieces"] + speed["target_pieces"]) / speed["seconds"]
+    assert speed["source_and_target_pieces_per_second"] == pytest.approx(rate)
+    assert speed["sentences_per_second"] == pytest.approx(120 / speed["seconds"])
+
+
+def test_a_translator_is_compared_with_an_output(files: Files) -> None:
+    outcome = here(
+        files.worse, files.reference, "--source", files.source, "--compare", BUNDLE, "-q", "--metrics", "chrf"
+    )
+    assert outcome.code == 0, outcome.err
+    assert re.search(r"format-1 is better by \d+\.\d chrF2", outcome.out) and "format-1 translated" in outcome.out
+
+
+def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_path: Path) -> None:
+    settings = PrepareSettings(
+        languages=("en", "de"),
+        corpora=[{"name": "numbers", "paths": [str(files.source), str(files.reference)]}],
+        filters={"wrong_language": "off"},
+        given_pieces=[str(BUNDLE / "pieces.model")],
+    )
+    with contextlib.closing(LocalEngine(0)) as engine:
+        prepare(settings, tmp_path / "prepared", engine, lambda _: None, False)
+    outcome = here(BUNDLE, tmp_path / "prepared", "--json", "--metrics", "chrf")
+    assert outcome.code == 0, outcome.err
+    result = json.loads(outcome.out)
+    assert result["scores"][0]["value"] > 80
+    assert result["sentences"] == Prepared.open(tmp_path / "prepared").split("test").rows > 0
+    swapped = here(tmp_path / "prepared", BUNDLE)
+    assert swapped.code == 65 and "the translator comes first" in swapped.err
+
+
+def test_further_references_and_packed_files_are_read(files: Files, tmp_path: Path) -> None:
+    packed = tmp_path / "second.de.gz"
+    packed.write_bytes(gzip.compress(files.worse.read_bytes()))
+    outcome = here(
+        files.worse, files.reference, "--reference", packed, "--json", "--metrics", "bleu", "--resamples", "0"
+    )
+    score = json.loads(outcome.out)["scores"][0]
+    assert score["value"] == pytest.approx(100) and "nrefs:2" in score["signature"] and score["low"] is None
+
+
+def test_files_of_different_length_are_refused_by_name_and_count(files: Files) -> None:
+    files.output.write_bytes(files.output.read_bytes() + b"noch eine\n")
+    outcome = here(files.output, files.reference)
+    assert outcome.code == 65 and outcome.out == ""
+    assert f"{files.output} has 121" in outcome.err and f"{files.reference} has 120" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "0 names are not understood"),
+        (("{output}",), 2, "is all that was named"),
+        (("{output}", "{reference}", "{source}"), 2, "a folder with a translator is needed"),
+        (("nothing", "{source}", "{reference}"), 2, "nothing does not exist"),
+        (("{bundle}", "{source}"), 2, "name source and reference"),
+        (("{bundle}", "{reference}", "{source}"), 65, "give the files in the other order"),
+        (("{output}", "nothing.de"), 65, "nothing.de does not exist"),
+        (("{output}", "{reference}", "--metrics", "blue"), 2, "'bleu', 'chrf', 'chrf++' or 'ter', not 'blue'"),
+        (("{output}", "{reference}", "--metrics", ""), 2, "name at least one"),
+        (("{output}", "{reference}", "--beam", "4", "--save", "x"), 2, "nothing is translated here"),
+        (("{output}", "{reference}", "--compare", "{bundle}"), 2, "--source"),
+        (("{output}", "{reference}", "--comet-model", "x"), 2, "--comet is missing"),
+        (("{output}", "{reference}", "--comet", "no/such/python", "--source", "{source}"), 2, "No such file"),
+        (("{bundle}", "{source}", "{reference}", "--save", "no/folder/x"), 2, "there is no folder"),
+        (("{bundle}", "{source}", "{reference}", "--source", "{source}"), 2, "the source is the second name"),
+    ],
+)
+def test_a_mistake_is_explained(arguments: tuple[str, ...], code: int, said: str, files: Files) -> None:
+    values = {**{name: str(path) for name, path in vars(files).items()}, "bundle": str(BUNDLE)}
+    outcome = here(*(argument.format(**values) for argument in arguments))
+    assert (outcome.code, outcome.out) == (code, "")
+    assert said in outcome.err and outcome.err.startswith("error: ")
+
+
+def test_every_wrong_option_is_named_at_once(files: Files) -> None:
+    outcome = here(files.output, files.reference, "--metrics", "blue", "--resamples", "7", "--worst", "-1")
+    assert outcome.code == 2 and all(name in outcome.err for name in ("metrics", "resamples", "worst"))
+
+
+def test_text_of_others_cannot_steer_a_terminal(files: Files) -> None:
+    lines = files.output.read_bytes().split(b"\n")
+    lines[3] = "\x1b[2J\x1b]0;owned\x07 \u202egnihton\u202c \x9b31m".encode()
+    files.output.write_bytes(b"\n".join(lines))
+    outcome = here(files.output, files.reference)
+    assert "gnihton" in outcome.out and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", outcome.out)
+    assert json.loads(here(files.output, files.reference, "--json").out)["worst"][1]["translation"].startswith(
+        "\x1b[2J"
+    )
+
+
+def test_a_long_sentence_is_cut_on_the_screen_and_whole_in_json(files: Files) -> None:
+    lines = files.output.read_bytes().split(b"\n")
+    lines[3] = b"xy z" * 300
+    files.output.write_bytes(b"\n".join(lines))
+    assert max(map(len, here(files.output, files.reference).out.split("\n"))) < 340
+    worst = json.loads(here(files.output, files.reference, "--json").out)["worst"]
+    assert lines[3].decode() in [each["translation"] for each in worst]
+
+
+def test_a_terminal_shows_bars_and_a_clean_result(files: Files) -> None:
+    ours, theirs = pty.openpty()
+    settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
+    for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
+        settings.pop(name, None)
+    command = [sys.executable, "-m", "limelight", "evaluate", str(files.output), str(files.reference)]
+    blocks: list[bytes] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+            while block := os.read(ours, 65_536):
+                blocks.append(block)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=settings, check=False)
+    os.close(theirs)
+    reader.join(30)
+    os.close(ours)
+    sent = b"".join(blocks).decode()
+    assert done.returncode == 0 and "\x1b[" in sent and "━" in sent and "TER" in sent
+    assert b"\x1b" not in done.stdout and b"BLEU" in done.stdout
+
+
+def test_scoring_text_loads_no_torch(files: Files) -> None:
+    code = "import sys\nfrom limelight.cli.main import main\nmain()\nassert 'torch' not in sys.modules"
+    command = [sys.executable, "-c", code, "evaluate", str(files.output), str(files.reference), "-q"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_help_gives_examples_that_parse() -> None:
+    outcome = here("--help")
+    assert outcome.code == 0 and outcome.out.count("limelight evaluate ") >= 3
