@@ -71,6 +71,8 @@ class SearchSettings(Settings):
         if self.beam % self.groups:
             fits = self.groups * max(1, round(self.beam / self.groups))
             problems.append(f"beam={self.beam} does not split into groups={self.groups} equal groups; try beam={fits}")
+        if self.sampling is not None and self.coverage_penalty:
+            problems.append("coverage_penalty is for a beam, and sampling draws; leave out one of them")
         if self.mbr_samples is not None and self.sampling is None:
             problems.append("mbr_samples draws, and needs to know how: give sampling too, such as sampling.top_p=0.9")
         if problems:

@@ -73,7 +73,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The hypotheses of one sentence, best first and distinct. None at all when the model's scores were not numbers."""
+    """The hypotheses of one sentence, best first and distinct; samples as they were drawn. None when the model's scores were no numbers."""
 
     hypotheses: list[Hypothesis]
 

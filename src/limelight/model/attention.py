@@ -114,11 +114,16 @@ def share_heads(x_BGSK: Tensor, num_heads: int) -> Tensor:
 # Longest sequence for which the stages beat the fused kernel on a CPU, measured by `benchmarks/attention.py`: the kernel's
 # backward in bfloat16 is slow. On accelerators the fused kernel is taken at every length.
 CPU_STAGES_UP_TO = {"train, bfloat16": 512, "train, float32": 128, "translate": 32}
+CPU_FEW = 16  # sentences: translating so few, the fused kernel is faster because it is one call
 
 
 def stages_are_faster(q: Tensor, k: Tensor) -> bool:
     """The one place that chooses between the two: by device, length, number format, and whether a gradient is wanted."""
     if q.device.type != "cpu":
         return False
-    job = "translate" if not q.requires_grad else "train, bfloat16" if q.dtype == torch.bfloat16 else "train, float32"
+    if not q.requires_grad:
+        # A product of one query in bfloat16 would first copy all keys, which the fused kernel does not.
+        copies = q.dtype == torch.bfloat16 and q.shape[2] == 1
+        return len(q) > CPU_FEW and not copies and max(q.shape[2], k.shape[2]) <= CPU_STAGES_UP_TO["translate"]
+    job = "train, bfloat16" if q.dtype == torch.bfloat16 else "train, float32"
     return max(q.shape[2], k.shape[2]) <= CPU_STAGES_UP_TO[job]

@@ -5,7 +5,7 @@
     translator = Translator.load("en-de")
     translator.translate(["A cat sits on the mat."])[0].text
 
-Read in this order: translation (what comes out), sentences (text to requests), batching, alignment, translate (all of it together).
+Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment, translate (all together).
 The names are fetched when first used, so that the room alone loads nothing.
 """
 
