@@ -66,7 +66,7 @@ class Together:
 
 
 class Workers:
-    """A worker with one thread for each core, as a `Translator` has them on a CPU. Each gets its share of every batch."""
+    """A worker with one thread for each core, as a `Translator` has them on a CPU: each takes the next batch."""
 
     def __init__(self, make: Callable[[], OneByOne], workers: int) -> None:
         torch.set_num_threads(1)
@@ -74,15 +74,7 @@ class Workers:
         self.pool = ThreadPoolExecutor(workers)
 
     def __call__(self, works: Sequence[Work], beam: int) -> list[list[list[int]]]:
-        shares = [[work.share(part, self.workers) for part in range(self.workers)] for work in works]
-        running = [
-            [self.pool.submit(self.engine.translate, share, beam) for share in each if share.sources] for each in shares
-        ]
-        found: list[list[list[int]]] = [[[] for _ in work.sources] for work in works]
-        for ids, futures in zip(found, running, strict=True):
-            for part, future in enumerate(futures):
-                ids[part :: self.workers] = future.result()
-        return found
+        return list(self.pool.map(lambda work: self.engine.translate(work, beam), works))
 
 
 OURS, HUGGING_FACE, CTRANSLATE2 = "Limelight fp32", "Hugging Face fp32", "CTranslate2 fp32"
@@ -194,11 +186,6 @@ def fastest(found: dict[str, list[float]], engine: str) -> str:
     return max((name for name in found if name.startswith(engine)), key=lambda name: statistics.median(found[name]))
 
 
-def turns_of(batches: Sequence[int], at_once: int = 2) -> list[Turn]:
-    """A few batches are handed over at once, so that an engine with several workers has something for each."""
-    return [list(batches[i : i + at_once]) for i in range(0, len(batches), at_once)]
-
-
 def agreement(size: str, works: Sequence[Work], beam: int) -> dict[str, float]:
     """The share of sentences that the other engines translate with the very same pieces as we do."""
     ours = [ids for each in Together(partial(Limelight, size))(works, beam) for ids in each]
@@ -231,9 +218,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, nargs="+", help="only these of the batches, counted from 0")
     parser.add_argument("--threads", type=int, help="cores for each engine; all of them if not given")
-    parser.add_argument(
-        "--only", nargs="+", help="contestants whose name has one of these words; the references always"
-    )
+    parser.add_argument("--only", nargs="+", help="contestants by name; the references always")
     parser.add_argument("--latency", action="store_true", help="of single sentences, instead of batches")
     parser.add_argument("--count-lengths", action="store_true", help="write the file of lengths and do nothing else")
     args = parser.parse_args()
@@ -246,13 +231,14 @@ def main() -> None:
         makers = contestants(size, threads)
         if args.only:
             references = {name: makers[name] for name in (HUGGING_FACE, CTRANSLATE2)}
-            makers = references | {name: make for name, make in makers.items() if any(x in name for x in args.only)}
+            makers = references | {name: make for name, make in makers.items() if name in args.only}
         started = together(makers, threads)
         for beam in args.beam or [1, 4]:
             if args.latency:
                 print_latencies(size, beam, latencies(started, beam, args.rounds))
             else:
-                turns = turns_of(args.batches or range(len(real_works()) - SINGLES))
+                # All at once, longest sentences first as a translator does it: so that several workers are done at about the same time.
+                turns = [sorted(args.batches or range(len(real_works()) - SINGLES), reverse=True)]
                 print_speeds(size, beam, speeds(started, beam, args.rounds, turns, warm_up=turns))
         for contestant in started.values():
             contestant.stop()

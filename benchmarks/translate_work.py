@@ -44,10 +44,6 @@ class Work:
     def pieces(self) -> int:
         return sum(self.lengths)
 
-    def share(self, part: int, parts: int) -> "Work":
-        """Every so many sentences, so that all shares are alike."""
-        return Work(self.sources[part::parts], self.lengths[part::parts])
-
 
 def our_model(size: str, seed: int = 0) -> Transformer:
     """Random weights, the same in every process.

@@ -29,6 +29,13 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
+RESUMES = ("prepare",)  # verbs that go on where they were stopped
+
+
+def _go_on() -> str:
+    return "; run the same command again to go on" if sys.argv[1:2] and sys.argv[1] in RESUMES else ""
+
+
 def main() -> None:
     """An error meant for a person is printed without a traceback and sets its exit code; anything else is a fault of ours."""
     try:
@@ -38,13 +45,13 @@ def main() -> None:
         sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code == 130:  # how Typer ends on Ctrl-C
-            typer.echo("interrupted; run the same command again to go on", err=True)
+            typer.echo(f"interrupted{_go_on()}", err=True)
         raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise
         typer.echo(
-            f"error: {error.strerror}: {error.filename or 'while writing'}; make room, then run the same command again: it goes on",
+            f"error: {error.strerror}: {error.filename or 'while writing'}; make room first{_go_on()}",
             err=True,
         )
         sys.exit(74)

@@ -40,7 +40,9 @@ class TorchEngine:
         return []
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
-        most = min(settings.max_length, self.model.config.max_length - 1)  # so that `attend` can read it all after the start
+        most = min(
+            settings.max_length, self.model.config.max_length - 1
+        )  # so that `attend` can read it all after the start
         model = Watched(self.model, self.alignment) if settings.coverage_penalty else self.model
         return search(model, requests, settings.changed(max_length=most), self.specials, self.device)
 

@@ -66,6 +66,8 @@ class MultiHeadAttention(nn.Module):
     def _split(self, x_BTD: Tensor, per_group: int) -> tuple[Tensor, ...]:
         """(B, T, G * per_group * K) -> per_group tensors (B, G, T, K)."""
         x_BTGPK = x_BTD.view(*x_BTD.shape[:2], self.kv_heads, per_group, self.d_head)
+        if x_BTD.shape[1] == 1:  # one position: where it lies is as good, and a cache copies it anyway
+            return x_BTGPK.permute(3, 0, 2, 1, 4).unbind(0)
         heads: tuple[Tensor, ...] = _SplitHeads.apply(x_BTGPK)  # type: ignore[no-untyped-call]
         return heads
 
