@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 from slow_search import check_sound, differences, reference_beam
-from table_models import TableModel, find, listed_rows, random_rows, sentence
+from table_models import SMALL, TableModel, find, listed_rows, random_rows, sentence
 
 from limelight.decoding.config import Sampling, SearchSettings
 
@@ -153,3 +153,22 @@ def test_scores_far_from_zero_stay_exact(way):
     assert outcome.hypotheses
     for hypothesis in outcome.hypotheses:
         assert all(log_prob in (-1e4, -2e4, -3e4) for log_prob in hypothesis.log_probs)
+
+
+@pytest.mark.parametrize("bad", BAD_ROWS)
+def test_what_a_model_says_of_a_sentence_that_is_over_does_not_matter(bad):
+    """It waits in the batch until more are done, and what is computed for it meanwhile is nobody's."""
+    end = SMALL.end
+    sure = np.where(np.arange(6) == end, math.log(0.9), math.log(0.02)).astype(np.float32)
+    good = random_rows(6, 8, "shy")
+
+    def rows(number: int, prefix: tuple[int, ...]) -> np.ndarray:
+        if number != 100:
+            return good(number, prefix)
+        return BAD_ROWS[bad] if len(prefix) >= 2 else sure
+
+    settings = SearchSettings(beam=3, max_extra=10)
+    (alone,) = find(TableModel(rows, 6), [sentence(100)], settings)
+    among = find(TableModel(rows, 6), [sentence(100 + i) for i in range(6)], settings)
+    assert not alone.invalid_scores
+    assert among[0] == alone

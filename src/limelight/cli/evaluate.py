@@ -115,6 +115,9 @@ class _Run:
             assert system.texts is not None
             return system.texts, None
         from limelight.evaluation.translating import translate_set
+        from limelight.runtime import keep_freed_memory
+
+        keep_freed_memory()
 
         def watch(speed: "Speed", total: int) -> None:
             note = f"{speed.sentences_per_second:.1f} sentences/s, {grouped(round(speed.pieces_per_second))} source + target pieces/s"

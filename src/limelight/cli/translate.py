@@ -64,8 +64,10 @@ def translate(
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
+    from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
 
+    keep_freed_memory()
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     account = Account(quiet, total)
     try:

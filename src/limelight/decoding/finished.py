@@ -27,6 +27,9 @@ class Finished:
         self.end = torch.full(shape, UNKNOWN_END, device=device)
         self.count = torch.zeros(shape[:2], dtype=torch.long, device=device)
         self.invalid = torch.zeros(sentences, dtype=torch.bool, device=device)
+        self.over = torch.zeros(
+            sentences, dtype=torch.bool, device=device
+        )  # nothing changes these, whatever their neighbours do
 
     def free(self, number_B: Tensor) -> Tensor:
         """Places left in each group (B, G)."""
@@ -34,9 +37,10 @@ class Finished:
 
     def take(self, task: Task, grown: Grown, end: int, step: int, penalty_BW: Tensor | None) -> Tensor:
         """Keep the hypotheses that end here or have reached their limit. Returns the sums of those that go on, -inf elsewhere."""
-        invalid_B = (grown.sums.isnan() | (grown.sums == torch.inf)).any(dim=1)
+        over_B = self.over.index_select(0, task.number)
+        invalid_B = (grown.sums.isnan() | (grown.sums == torch.inf)).any(dim=1) & ~over_B
         self.invalid.index_copy_(0, task.number, self.invalid.index_select(0, task.number) | invalid_B)
-        sums = grown.sums.masked_fill(invalid_B[:, None], -torch.inf)
+        sums = grown.sums.masked_fill((invalid_B | over_B)[:, None], -torch.inf)
         alive, ended = sums > -torch.inf, grown.tokens == end
         cut = (task.limit <= step + 1)[:, None] & ~ended
         score = sums / length_penalty(step + 1, self.settings)
@@ -79,7 +83,9 @@ class Finished:
         worst_BG = score_BGW.topk(wanted, dim=2).values[..., -1]
         highest_BG = self._in_groups(sums_BW).amax(dim=2)
         bound_BG: Tensor = highest_BG / length_penalty(task.limit, self.settings)[:, None]
-        return ((worst_BG >= bound_BG) | (highest_BG == -torch.inf)).all(dim=1)
+        over_B = ((worst_BG >= bound_BG) | (highest_BG == -torch.inf)).all(dim=1)
+        self.over.index_copy_(0, task.number, over_B)
+        return over_B
 
     def outcomes(self, paths: Paths) -> list[Outcome]:
         """Best first, distinct (groups may come to the same), at most n."""

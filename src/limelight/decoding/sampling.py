@@ -34,12 +34,14 @@ class Draw:
         self, requests: Sequence[Request], drawn: int, steps: int, sampling: Sampling, device: torch.device
     ) -> None:
         self.sampling = sampling
-        self.numbers_NWT = torch.stack([_numbers(sampling.seed, r.key, drawn, steps) for r in requests]).to(device)
+        # In float64: over a large vocabulary float32 sums reach 1 too early or never. Apple's devices have no float64.
+        self.exact = torch.float32 if device.type == "mps" else torch.float64
+        numbers_NWT = torch.stack([_numbers(sampling.seed, r.key, drawn, steps) for r in requests])
+        self.numbers_NWT = numbers_NWT.to(self.exact).to(device)
 
     def __call__(self, log_probs_BWV: Tensor, number_B: Tensor, step: int) -> Tensor:
         values_BWK, ids_BWK = self._candidates(log_probs_BWV)
-        # In float64: over a large vocabulary float32 sums reach 1 too early or never.
-        weights_BWK = torch.softmax((values_BWK / self.sampling.temperature).double(), dim=-1)
+        weights_BWK = torch.softmax((values_BWK / self.sampling.temperature).to(self.exact), dim=-1)
         reached_BWK = weights_BWK.cumsum(dim=-1)
         if self.sampling.top_p is not None:
             before_BWK = reached_BWK - weights_BWK
