@@ -6,13 +6,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "paper.md"
 LINK = re.compile(
-    r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]\(\.\./src/limelight/model/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
+    r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]\(\.\./src/limelight/(?P<room>model|decoding)/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
 )
 
 
-def lines_with(file: str, code: str) -> list[int]:
+def lines_with(room: str, file: str, code: str) -> list[int]:
     """Where the fragment stands, counted from 1."""
-    text = (ROOT / "src" / "limelight" / "model" / file).read_text("utf-8")
+    text = (ROOT / "src" / "limelight" / room / file).read_text("utf-8")
     return [number for number, line in enumerate(text.split("\n"), start=1) if code in line]
 
 
@@ -20,7 +20,7 @@ def broken(page: str) -> list[str]:
     """Links whose line does not hold the fragment, or whose fragment stands in more than one place."""
     result = []
     for link in LINK.finditer(page):
-        found = lines_with(link["file"], link["code"])
+        found = lines_with(link["room"], link["file"], link["code"])
         if found != [int(link["line"])] or link["line"] != link["anchor"]:
             result.append(f"{link['file']}:{link['line']} `{link['code']}` stands at {found}")
     return result
@@ -28,8 +28,8 @@ def broken(page: str) -> list[str]:
 
 def renumbered(page: str) -> str:
     def replace(link: re.Match[str]) -> str:
-        line = lines_with(link["file"], link["code"])[0]
-        return f"[`{link['file']}:{line}`](../src/limelight/model/{link['file']}#L{line}) `{link['code']}`"
+        line = lines_with(link["room"], link["file"], link["code"])[0]
+        return f"[`{link['file']}:{line}`](../src/limelight/{link['room']}/{link['file']}#L{line}) `{link['code']}`"
 
     return LINK.sub(replace, page)
 
