@@ -187,3 +187,12 @@ def test_ids_that_the_model_does_not_have_cannot_be_suppressed():
         best(model, SearchSettings(max_length=6, suppress=(6,)))
     with pytest.raises(ConfigError, match="suppress"):
         SearchSettings(suppress=(-1,))
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_the_fewest_pieces_are_kept_also_beyond_what_the_source_would_allow(width):
+    """One source piece allows three and two more; ten are asked for."""
+    model = TableModel(random_rows(6, 2, "shy"), 6)
+    settings = SearchSettings(beam=width, min_length=10, max_ratio=3.0, max_extra=2)
+    (outcome,) = find(model, [sentence(100)], settings)
+    assert len(outcome.hypotheses[0].ids) >= 10

@@ -242,6 +242,41 @@ def test_a_translation_that_stays_empty_is_degenerate() -> None:
     assert found.degenerate and [notice.code for notice in found.warnings] == ["empty"]
 
 
+def test_one_cure_does_not_bring_back_what_another_cured() -> None:
+    """Empty at first, then a loop; without repeats it would be empty again, were it not for the least length."""
+
+    def answer(request: Request, settings: SearchSettings) -> list[Hypothesis]:
+        if settings.min_length == 0:
+            return [Hypothesis([], -1.0, [-1.0], "eos")]
+        return [hypothesis(LOOP if settings.no_repeat_ngram is None else "the old dog", -2.0)]
+
+    engine = TableEngine(answer)
+    found = translator(engine).translate(["he sat on it"])[0]
+    assert [(settings.min_length, settings.no_repeat_ngram) for settings in engine.asked] == [
+        (0, None),
+        (1, None),
+        (1, 3),
+    ]
+    assert found.text == "the old dog" and not found.degenerate
+
+
+def test_a_loop_that_becomes_nothing_is_not_mended() -> None:
+    def answer(request: Request, settings: SearchSettings) -> list[Hypothesis]:
+        nothing = [Hypothesis([], -3.0, [-3.0], "eos")]
+        return nothing if settings.no_repeat_ngram is not None else [hypothesis(LOOP, -1.0)]
+
+    found = translator(TableEngine(answer)).translate(["he sat on it"])[0]
+    assert found.text == LOOP and found.degenerate
+
+
+def test_pieces_that_no_text_has_are_never_asked_for() -> None:
+    engine = TableEngine()
+    translator(engine).translate(["the cat"])
+    controls = {i for i, piece in enumerate(tokenizer().vocabulary) if piece.startswith("<tag:")}
+    assert controls <= set(engine.asked[0].suppress)
+    assert tokenizer().end not in engine.asked[0].suppress
+
+
 def test_guards_can_be_turned_off() -> None:
     engine = looping_at_first("the old dog")
     found = translator(engine).translate(["he sat on it"], guards=False)[0]

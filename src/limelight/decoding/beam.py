@@ -19,7 +19,7 @@ from limelight.decoding.paths import Grown, Paths
 from limelight.decoding.rules import Rules
 from limelight.decoding.select import best, staying
 from limelight.decoding.steps import Outcome, Specials, Steppable
-from limelight.decoding.task import Task
+from limelight.decoding.task import NOTHING, Task
 
 
 class Choice(Protocol):
@@ -124,10 +124,10 @@ def allow(
     scored_BWF = log_probs_BWV.gather(2, ids_BWF)
     rules.apply(log_probs_BWV, task, step, history_BWT)
     if step < task.prefix.shape[1]:
-        wanted_BWF = wanted_BWF.masked_fill((task.prefix[:, step] >= 0)[:, None, None], -1)
+        wanted_BWF = wanted_BWF.masked_fill((task.prefix[:, step] != NOTHING)[:, None, None], NOTHING)
     ruled_BWF = log_probs_BWV.gather(2, ids_BWF)
-    choice.permit((wanted_BWF >= 0) & (ruled_BWF == -torch.inf))
-    after_BWF = torch.where(wanted_BWF >= 0, scored_BWF, ruled_BWF)
+    choice.permit((wanted_BWF != NOTHING) & (ruled_BWF == -torch.inf))
+    after_BWF = torch.where(wanted_BWF != NOTHING, scored_BWF, ruled_BWF)
     log_probs_BWV.scatter_reduce_(2, ids_BWF, after_BWF, reduce="amax")
 
 

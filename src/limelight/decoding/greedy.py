@@ -31,7 +31,11 @@ def walk(
 ) -> list[Outcome]:
     """`width` translations of each sentence, which do not know of each other."""
     device, end = task.source.device, specials.end
-    rules, state = Rules(settings, specials, device), model.start(task.source, width)
+    rules, state = Rules(settings, specials, device), model.start(task.source)
+    if (
+        width > 1
+    ):  # not as rows of one sentence: these share a cache, and every one would look past the pieces of all the others
+        state.select(torch.arange(len(task), device=device).repeat_interleave(width))
     paths, walks = Paths(len(task), width, device), Walks(len(task), width, device)
     token_BW = torch.full((len(task), width), specials.start, device=device)
     history_BWT: Tensor | None = token_BW[..., None][..., :0] if rules.need_history else None
@@ -51,8 +55,13 @@ def walk(
         if stay is not None:
             task, token_BW = task.select(stay), token_BW.index_select(0, stay)
             history_BWT = None if history_BWT is None else history_BWT.index_select(0, stay)
-            state.select(stay)
+            state.select(rows_of(stay, width))
     return walks.outcomes(paths, settings)
+
+
+def rows_of(sentences_B: Tensor, width: int) -> Tensor:
+    """rows_of([0, 2], 2) -> [0, 1, 4, 5]"""
+    return (sentences_B[:, None] * width + torch.arange(width, device=sentences_B.device)).flatten()
 
 
 class Walks:
@@ -78,7 +87,7 @@ class Walks:
         length = torch.where(going & ~ended_BW, step + 1, length)
         over = over | ended_BW | invalid | stuck | (task.limit <= step + 1)[:, None]
         for room, value in zip(rooms, (over, invalid, stuck, length, total, end), strict=True):
-            room.index_copy_(0, task.number, value)
+            room.index_copy_(0, task.number, value.to(room.dtype))
 
     def done(self, number_B: Tensor) -> Tensor:
         """(B,)"""

@@ -66,4 +66,5 @@ class Draw:
 def _numbers(seed: int, key: int, draws_wanted: int, steps: int) -> Tensor:
     """(draws, steps) between 0 and 1. A number belongs to its draw and step, so more of either changes none of the others."""
     rows = [draws(key_of(seed, key, draw), np.arange(steps)) for draw in range(draws_wanted)]
-    return torch.from_numpy((np.stack(rows) >> np.uint64(11)) / 2.0**53)
+    # 24 bits, which float32 holds: rounded up to 1, a number would point behind the last candidate.
+    return torch.from_numpy((np.stack(rows) >> np.uint64(40)) / 2.0**24)

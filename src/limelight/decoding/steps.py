@@ -19,7 +19,7 @@ class State(Protocol):
         """Row i goes on from what row rows[i] was; both belong to the same sentence. (B * W,)"""
 
     def select(self, sentences: Tensor) -> None:
-        """Only these sentences stay, in this order, each with its W rows."""
+        """Only these sentences stay, in this order, each with its W rows. One that is named twice is there twice."""
 
 
 class Steppable(Protocol):
@@ -73,7 +73,10 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The hypotheses of one sentence, best first and distinct; samples as they were drawn. None when the model's scores were no numbers."""
+    """The hypotheses of one sentence, best first and distinct; samples as they were drawn.
+
+    None when the model's scores were no numbers, or left nothing possible under the rules of the search.
+    """
 
     hypotheses: list[Hypothesis]
 

@@ -2,7 +2,7 @@
 
 It has three doors and no more:
 
-- the step protocol: `start`, `step`, and the state's `reorder`, for a search;
+- the step protocol: `start`, `step`, and the state's `reorder` and `select`, for a search;
 - the spotlights: every attention by kind and layer, with its `looks` and its `gate`, for looking and dimming;
 - the names of its parameters, for other formats.
 """
@@ -135,8 +135,8 @@ class Transformer(nn.Module):
         x_BWD = self.target_embedding(token_BW, self.target_positions, first, state.length)
         logits_RV = self.logits(self.decoder.step(x_BWD, state).flatten(0, 1))
         exact_RV = logits_RV.to(torch.promote_types(logits_RV.dtype, torch.float32))
-        # In the memory of the logits where no gradient needs them: taking as much anew would cost more than the softmax.
-        place = None if exact_RV.requires_grad else exact_RV
+        # In the memory of the logits where no gradient needs them: on a CPU, taking as much anew costs more than the softmax.
+        place = exact_RV if exact_RV.device.type == "cpu" and not exact_RV.requires_grad else None
         return torch.log_softmax(exact_RV, dim=-1, out=place), state
 
     def spotlights(self) -> list[Spotlight]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from limelight.decoding.config import SearchSettings
@@ -79,6 +79,7 @@ class Searcher:
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
         self.batch_pieces = BATCH_PIECES
+        self._never = tuple(i for i in range(target.size) if target.processor.is_control(i) and i != target.end)
         self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
 
     def close(self) -> None:
@@ -93,17 +94,17 @@ class Searcher:
             failed = [i for i, answer in enumerate(answers) if remedy.fails(sentences[i], answer.candidates)]
             again: list[list[Candidate]] = [[] for _ in failed]
             careful, chosen = remedy.changed(settings), [sentences[i] for i in failed]
+            settings = careful or settings  # what cured the one failure must not be undone by the cure of the next
             if failed and careful and not self.engine.lacks(careful, [sentence.request for sentence in chosen]):
                 again = self._search(chosen, careful)
             for i, second in zip(failed, again, strict=True):
-                answers[i] = _better(remedy, sentences[i], answers[i].candidates, second)
+                answers[i] = _better(remedy, sentences[i], answers[i], second)
         return answers
 
     def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
         """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
-        share = max(
-            LEAST_PIECES, -(-sum(lengths) // self.engine.workers)
-        )  # few sentences are shared out, so that no worker idles
+        # Few sentences are shared out, so that no worker idles.
+        share = max(LEAST_PIECES, -(-sum(lengths) // self.engine.workers))
         batches = cut(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
         found: dict[int, Result] = {}
         for batch, results in zip(batches, run(self._pool, work, batches), strict=True):
@@ -112,15 +113,17 @@ class Searcher:
 
     def _search(self, sentences: Sequence[Sentence], settings: SearchSettings) -> list[list[Candidate]]:
         """The candidates of each sentence, best first, with different texts; what was drawn stays as it was drawn."""
-        drawn = settings
+        # Tags are put among the source's pieces; in a translation they would be invisible.
+        drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
-            drawn = settings.changed(nbest=settings.mbr_samples, mbr_samples=None)
+            drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
         requests = [sentence.request for sentence in sentences]
 
         def work(batch: list[int]) -> list[Outcome]:
             return self.engine.search([requests[i] for i in batch], drawn)
 
-        width = drawn.nbest if drawn.sampling is not None else drawn.beam
+        # Drawing sorts and adds up whole rows of probabilities in float64: eight times what a beam holds of them.
+        width = 8 * drawn.nbest if drawn.sampling is not None else drawn.beam
         outcomes = self.in_batches([len(request.source) for request in requests], width, work)
         hypotheses = [hypothesis for outcome in outcomes for hypothesis in outcome.hypotheses]
         texts = iter(self.target.decode([hypothesis.ids for hypothesis in hypotheses]))
@@ -132,7 +135,9 @@ class Searcher:
             if settings.mbr_samples is not None:
                 candidates = [candidates[i] for i in choose([candidate.text for candidate in candidates])]
             result.append(
-                candidates if drawn is settings and settings.sampling else _distinct(candidates)[: settings.nbest]
+                candidates
+                if settings.sampling and settings.mbr_samples is None
+                else _distinct(candidates)[: settings.nbest]
             )
         return result
 
@@ -145,10 +150,11 @@ def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _better(remedy: Remedy, sentence: Sentence, first: list[Candidate], second: list[Candidate]) -> Answer:
-    """The second translation if it is no failure, else the better scored."""
-    if second and not remedy.fails(sentence, second):
-        return Answer(second, notices=(Notice("redecoded", remedy.message),))
-    if second and second[0].hypothesis.score > first[0].hypothesis.score:
-        return Answer(second, degenerate=True)
-    return Answer(first, degenerate=True)
+def _better(remedy: Remedy, sentence: Sentence, first: Answer, second: list[Candidate]) -> Answer:
+    """The second translation if it fails neither so nor in a way that was cured before, else the better scored."""
+    cured = REMEDIES[: REMEDIES.index(remedy) + 1]
+    if second and not any(each.fails(sentence, second) for each in cured):
+        return Answer(second, notices=(*first.notices, Notice("redecoded", remedy.message)))
+    if second and second[0].hypothesis.score > first.candidates[0].hypothesis.score:
+        return Answer(second, degenerate=True, notices=first.notices)
+    return replace(first, degenerate=True)

@@ -1,7 +1,8 @@
 """Text in, `Translation` out: normalize, pieces, sort, batch, search, text again, judge, and back in order.
 
 The translation of a sentence depends on the sentence alone: not on its neighbours, its place, or the size of the batches. In float32 the
-last bits of a score may; that changes a translation only where two are equally good.
+last bits of a score may; that changes a translation only where two are equally good. In bfloat16, which accelerators are given, it happens
+more often.
 """
 
 import math
@@ -60,6 +61,7 @@ class Translator:
 
         On a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at once, with one
         thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long (docs/translate.md).
+        This sets torch's threads for the whole process.
         """
         bundle = read(Path(folder))
         on = choose_device(device)

@@ -117,8 +117,9 @@ class InvalidScoresError(ScoreError):
         self.positions = tuple(positions)
         named = ", ".join(map(str, self.positions[:20])) + (", ..." if len(self.positions) > 20 else "")
         super().__init__(
-            f"the model's scores are not numbers for {len(self.positions)} of the {counted}: {named}. No translation is made up for them; "
-            "the weights or the number format are at fault: try float32, or train again from a checkpoint before the fault"
+            f"the model's scores leave no translation for {len(self.positions)} of the {counted}: {named}. They are not numbers, or "
+            "the search forbids all that is possible (suppressed pieces, fewest pieces). None is made up; try float32 and the bundle's "
+            "own search, else the weights are at fault: train again from a checkpoint before the fault"
         )
 
 
