@@ -359,7 +359,7 @@ def test_a_folder_that_is_no_bundle_is_told_what_was_looked_for(tmp_path: Path) 
         "prepared": "is a prepared corpus",
     }.items():
         message = refusal(lambda name=name: read(tmp_path / name))
-        assert words in message and "limelight train" in message and str(tmp_path / name) in message
+        assert words in message and "limelight.bundle.write" in message and str(tmp_path / name) in message
 
 
 @contextmanager

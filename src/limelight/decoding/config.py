@@ -80,5 +80,5 @@ class SearchSettings(Settings):
         return self
 
     def limit(self, source_pieces: int) -> int:
-        """Most pieces of a translation, its end included: min(256, 3 n + 20) by default."""
-        return min(self.max_length, int(self.max_ratio * source_pieces) + self.max_extra)
+        """Most pieces of a translation, its end included: min(256, 3 n + 20) by default, and never too few for the fewest asked for."""
+        return max(self.min_length + 1, min(self.max_length, int(self.max_ratio * source_pieces) + self.max_extra))

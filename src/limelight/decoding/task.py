@@ -47,7 +47,7 @@ def make_task(
     _check(requests, specials)
     source = padded([[*request.source, specials.end] for request in requests], specials.pad)
     if lengths is None:
-        limit = [max(settings.limit(len(r.source)), settings.min_length + 1, room_for(r)) for r in requests]
+        limit = [max(settings.limit(len(r.source)), room_for(r)) for r in requests]
         least = [settings.min_length] * len(requests)
     else:
         limit = least = list(lengths)
