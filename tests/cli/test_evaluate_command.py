@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 
+from limelight.bundle.bundle import read, write
 from limelight.cli.main import main
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.engine_local import LocalEngine
@@ -143,6 +144,56 @@ def test_a_translator_is_compared_with_an_output(files: Files) -> None:
     assert re.search(r"format-1 is better by \d+\.\d chrF2", outcome.out) and "format-1 translated" in outcome.out
 
 
+def test_both_systems_are_scored_alike_where_only_the_second_knows_the_language(files: Files, tmp_path: Path) -> None:
+    bundle = read(BUNDLE)
+    pieces = (BUNDLE / "pieces.model").read_bytes()
+    write(tmp_path / "chinese", bundle.settings.changed(languages=("en", "zh")), bundle.weights(), pieces)
+    output, reference = files.worse.rename(tmp_path / "output"), files.reference.rename(tmp_path / "reference")
+    arguments = (output, reference, "--source", files.source, "--compare", tmp_path / "chinese")
+    outcome = here(*arguments, "--json", "--metrics", "bleu,ter")
+    assert outcome.code == 0, outcome.err
+    result = json.loads(outcome.out)
+    first, second = ([score["signature"] for score in each["scores"]] for each in (result, result["compare"]["with"]))
+    assert first == second and "tok:zh" in first[0] and "asian:yes" in first[1]
+
+
+def test_device_format_and_threads_reach_the_translator(files: Files) -> None:
+    running = ("--device", "cpu", "--dtype", "bfloat16", "--threads", "1")
+    outcome = here(BUNDLE, files.source, files.reference, "--metrics", "chrf", "--json", *running)
+    assert outcome.code == 0, outcome.err
+    _, device, dtype, threads = json.loads(outcome.out)["speed"]["runs_on"]
+    assert "cpu" in device and "bfloat16" in dtype and threads.startswith("threads 1 ")
+    assert all("asked" in choice for choice in (device, dtype, threads))
+    assert here(BUNDLE, files.source, files.reference, "--device", "abacus").code == 69
+
+
+def test_translations_that_cannot_be_saved_are_not_made(files: Files, tmp_path: Path) -> None:
+    folder = tmp_path / "translations"
+    folder.mkdir()
+    outcome = here(BUNDLE, files.source, files.reference, "--save", folder)
+    assert outcome.code == 2 and outcome.out == ""
+    assert f"--save {folder} is a folder; name a file" in outcome.err
+    assert "%" not in outcome.err and list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--beam", 0), ("--batch-pieces", 0), ("--threads", 0), ("--worst", -1), ("--resamples", -1), ("--seed", -1)],
+)
+def test_a_number_below_the_least_is_refused_with_the_name_of_its_option(option: str, value: int, files: Files) -> None:
+    outcome = here(BUNDLE, files.source, files.reference, option, value)
+    said = re.sub(r"\x1b\[[\d;]*m", "", outcome.err)  # in CI, Typer colours what it says
+    assert outcome.code == 2 and outcome.out == "" and "Usage: " in said and f"'{option}'" in said
+
+
+def test_of_short_sentences_the_screen_says_that_bleu_means_nothing(files: Files) -> None:
+    files.output.write_bytes(b"eins zwei drei\n" * 120)
+    outcome = here(files.output, files.output)
+    assert re.search(r"^BLEU +0\.0 ", outcome.out, re.MULTILINE)
+    assert re.search(r"^note: hardly any reference has four words, .*: look at chrF", outcome.out, re.MULTILINE)
+    assert "look at chrF" not in here(files.worse, files.reference).out
+
+
 def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_path: Path) -> None:
     settings = PrepareSettings(
         languages=("en", "de"),
@@ -188,8 +239,14 @@ def test_files_of_different_length_are_refused_by_name_and_count(files: Files) -
         (("{bundle}", "{source}"), 2, "name source and reference"),
         (("{bundle}", "{reference}", "{source}"), 65, "give the files in the other order"),
         (("{output}", "nothing.de"), 65, "nothing.de does not exist"),
-        (("{output}", "{reference}", "--metrics", "blue"), 2, "'bleu', 'chrf', 'chrf++' or 'ter', not 'blue'"),
-        (("{output}", "{reference}", "--metrics", ""), 2, "name at least one"),
+        (
+            ("{output}", "{reference}", "--metrics", "chrf,blue"),
+            2,
+            "--metrics: input should be 'bleu', 'chrf', 'chrf++' or 'ter', not 'blue'",
+        ),
+        (("{output}", "{reference}", "--tokenize", "words"), 2, "--tokenize: input should be '13a', "),
+        (("{output}", "{reference}", "--threads", "1"), 2, "--threads is for translating, and nothing is translated"),
+        (("{output}", "{reference}", "--metrics", ""), 2, "--metrics: name at least one"),
         (("{output}", "{reference}", "--beam", "4", "--save", "x"), 2, "nothing is translated here"),
         (("{output}", "{reference}", "--compare", "{bundle}"), 2, "--source"),
         (("{output}", "{reference}", "--comet-model", "x"), 2, "--comet is missing"),
@@ -206,8 +263,9 @@ def test_a_mistake_is_explained(arguments: tuple[str, ...], code: int, said: str
 
 
 def test_every_wrong_option_is_named_at_once(files: Files) -> None:
-    outcome = here(files.output, files.reference, "--metrics", "blue", "--resamples", "7", "--worst", "-1")
-    assert outcome.code == 2 and all(name in outcome.err for name in ("metrics", "resamples", "worst"))
+    outcome = here(files.output, files.reference, "--metrics", "blue", "--resamples", "7", "--worst", "9999")
+    assert outcome.code == 2 and all(f"  - --{name}: " in outcome.err for name in ("metrics", "resamples", "worst"))
+    assert "Settings" not in outcome.err
 
 
 def test_text_of_others_cannot_steer_a_terminal(files: Files) -> None:

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,11 +26,16 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from prepare_command import MEASURED, environment
 
+from limelight.bundle import read, write
 from limelight.cli import translate_lines, translate_output
 from limelight.cli.main import main
+from limelight.cli.translate import _search
 from limelight.cli.translate_lines import Lines
 from limelight.cli.translate_output import Account
-from limelight.translator.translation import nothing
+from limelight.decoding.config import Sampling, SearchSettings
+from limelight.errors import DataError
+from limelight.translator.translate import Translator
+from limelight.translator.translation import Translation, nothing
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -97,7 +103,8 @@ def in_german(line: str) -> str:
 def test_texts_may_be_arguments() -> None:
     done = run(b"", "three seven one", "two")
     assert done.code == 0 and done.stdout.decode() == "drei sieben eins\nzwei\n"
-    assert re.fullmatch(SPEED, done.stderr.decode().strip()), done.stderr.decode()
+    assert done.stderr == b"", "a speed is of lines"
+    assert re.fullmatch(SPEED, run(b"two\n", "-").stderr.decode().strip())
 
 
 def test_lines_come_out_in_order_one_for_each() -> None:
@@ -136,6 +143,47 @@ def test_a_line_that_is_not_utf8_is_named_after_those_before_it_were_answered() 
     assert done.code == 65
     assert done.stdout.decode() == "eins\nzwei\n"
     assert "line 3 is not UTF-8 at byte 3" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("end", [b"\nfour\n", b""])
+def test_a_line_that_is_too_long_is_named_after_those_before_it_were_answered(end: bytes) -> None:
+    done = run(b"one\n" * 20_000 + b"x" * (translate_lines.LONGEST_LINE + 1) + end, "--beam", 1)
+    assert done.code == 65
+    assert done.stdout.decode() == "eins\n" * 20_000
+    assert "line 20001 is longer than 1 048 576 bytes" in done.stderr.decode()
+
+
+def test_a_line_may_have_as_many_bytes_as_it_says(tmp_path: Path) -> None:
+    for end in (b"\nb\n", b""):
+        (tmp_path / "lines").write_bytes(b"a\n" + b"x" * translate_lines.LONGEST_LINE + end)
+        with (tmp_path / "lines").open("rb") as file:
+            texts = [text for chunk in Lines(file.fileno()).chunks() for text in chunk.texts]
+        assert list(map(len, texts)) == [1, translate_lines.LONGEST_LINE, 1][: 2 + bool(end)]
+
+
+def test_a_line_without_an_end_is_not_held(tmp_path: Path) -> None:
+    """The reader stops where the line is too long, and leaves the rest of an endless one where it is."""
+    (tmp_path / "lines").write_bytes(b"x" * (8 * translate_lines.LONGEST_LINE))
+    with (tmp_path / "lines").open("rb") as file:
+        with pytest.raises(DataError, match="line 1 is longer"):
+            list(Lines(file.fileno()).chunks())
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) <= translate_lines.LONGEST_LINE + translate_lines.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("arguments", "streams", "code", "message"),
+    [
+        ((), "<&-", 65, "error: standard input is closed; give texts"),
+        (("one",), ">&-", 2, "error: standard output is closed"),
+        ((), "0>/dev/null", 65, "error: the input cannot be read after line 0 (Bad file descriptor)"),
+        (("canary " * 300,), "2>&-", 0, ""),
+    ],
+)
+def test_closed_streams_are_told(arguments: tuple[str, ...], streams: str, code: int, message: str) -> None:
+    line = f"{shlex.join(command(*arguments))} {streams}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, env=environment(), check=False)
+    assert done.returncode == code and done.stderr.decode().startswith(message)
+    assert b"Traceback" not in done.stderr and done.stdout.count(b"\n") == (code == 0)
 
 
 def test_someone_who_types_is_answered_at_once() -> None:
@@ -190,6 +238,98 @@ def test_drawing_repeats_with_the_same_seed() -> None:
     assert run(b"three seven one\n", "--mbr", 8).stdout.decode() == "drei sieben eins\n"
 
 
+@pytest.fixture(scope="module")
+def odd_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stored translator with a search that the options have to undo."""
+    stored, folder = read(BUNDLE), tmp_path_factory.mktemp("bundle") / "odd"
+    search = SearchSettings(beam=4, groups=4, nbest=3, coverage_penalty=0.2, no_repeat_ngram=1)
+    write(folder, stored.settings.changed(search=search), stored.weights(), (BUNDLE / "pieces.model").read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ((), 3),
+        (("--sample", "--seed", 1), 3),
+        (("--sample", "--beam", 3), 3),
+        (("--nbest", 6), 6),
+        (("--beam", 1), 1),
+        (("--beam", 3), 3),
+        (("--phrase", "acht", "--diverse", 1), 3),
+    ],
+)
+def test_options_undo_the_search_of_the_bundle(odd_bundle: Path, arguments: tuple[object, ...], lines: int) -> None:
+    done = run(b"three seven one\n", "-q", *arguments, bundle=odd_bundle)
+    assert (done.code, done.stdout.count(b"\n")) == (0, lines), done.stderr.decode()
+
+
+def test_a_bundle_that_draws_takes_options_of_drawing() -> None:
+    drawn = _search(SearchSettings(sampling=Sampling(top_p=0.5)), {}, False, {"seed": 3})
+    assert drawn.sampling == Sampling(top_p=0.5, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("default", "wanted", "beam", "nbest", "groups"),
+    [
+        ({}, {"nbest": 6}, 6, 6, 1),
+        ({}, {"groups": 3}, 6, 1, 3),
+        ({}, {"groups": 4, "beam": 2}, 4, 1, 4),
+        ({"groups": 4}, {"nbest": 6}, 8, 6, 4),
+        ({"groups": 4}, {"beam": 6}, 8, 1, 4),
+        ({"groups": 4}, {"beam": 1}, 1, 1, 1),
+        ({"nbest": 3}, {"beam": 2}, 2, 2, 1),
+        ({"nbest": 3}, {"beam": 8}, 8, 3, 1),
+    ],
+)
+def test_what_was_not_asked_for_gives_way(
+    default: dict[str, Any], wanted: dict[str, Any], beam: int, nbest: int, groups: int
+) -> None:
+    search = _search(SearchSettings(**default), wanted, False, {})
+    assert (search.beam, search.nbest, search.groups) == (beam, nbest, groups)
+
+
+def test_lengths_and_repeats_are_limited() -> None:
+    line = b"three three seven seven one\n"
+    pieces = lambda *options: json.loads(run(line, "--jsonl", "--no-guards", *options).stdout)["pieces"]  # noqa: E731
+    plain = [piece["text"] for piece in pieces()]
+    assert len(plain) > 4 and len(set(plain)) < len(plain)
+    assert len(pieces("--max-length", 4)) <= 4
+    assert len(pieces("--min-length", len(plain) + 5)) >= len(plain) + 5
+    once = [piece["text"] for piece in pieces("--no-repeat", 1)]
+    assert len(set(once)) == len(once)
+
+
+def test_no_repeat_0_allows_what_the_bundle_forbids() -> None:
+    assert _search(SearchSettings(no_repeat_ngram=2), {"no_repeat_ngram": 0}, False, {}).no_repeat_ngram is None
+
+
+def test_the_options_of_the_search_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[SearchSettings] = []
+    plain = Translator.translate
+
+    def watched(self: Translator, texts: list[str], search: SearchSettings, **more: Any) -> list[Translation]:
+        seen.append(search)
+        return plain(self, texts, search, **more)
+
+    monkeypatch.setattr(Translator, "translate", watched)
+    options = (
+        "--coverage-penalty 0.3 --diverse 3 --min-length 2 --max-length 50 --no-repeat 4 --length-penalty 1 --nbest 2"
+    )
+    assert run(b"", "one", *options.split(" ")).code == 0
+    wanted = SearchSettings(
+        beam=6,
+        nbest=2,
+        groups=3,
+        coverage_penalty=0.3,
+        min_length=2,
+        max_length=50,
+        no_repeat_ngram=4,
+        length_penalty=1,
+    )
+    assert seen[0].model_dump() == wanted.model_dump()
+
+
 def test_files_in_and_out_and_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_bytes(b"one\ntwo\n")
@@ -210,6 +350,13 @@ def test_files_in_and_out_and_a_file_appears_when_it_is_complete(tmp_path: Path)
         (("--input", "."), 65, "is a folder"),
         (("one", "--output", "no-such-folder/x"), 2, "make it first"),
         (("one", "--nbest", "4", "--beam", "2"), 2, "try beam=4"),
+        (("one", "--output", "."), 2, "is a folder"),
+        (("one", "--output", "x" * 300), 2, "cannot be written"),
+        (("one", "--output", "/dev/null/x"), 2, "make it first"),
+        (("one", "--seed", "1"), 2, "--seed: only for drawing, and a beam draws nothing; add --sample"),
+        (("one", "--top-k", "2", "--top-p", "0.5", "--temperature", "2"), 2, "--temperature, --top-k, --top-p: only"),
+        (("one", "--sample", "--diverse", "2"), 2, "leave out one of them"),
+        (("one", "--sample", "--coverage-penalty", "0.2"), 2, "leave out one of them"),
         (("one", "--device", "tpu9"), 69, "tpu9"),
         (("one", "--dtype", "int3"), 69, "int3"),
     ],

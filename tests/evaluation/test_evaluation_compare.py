@@ -11,9 +11,10 @@ from sacrebleu.significance import PairedTest
 sys.path.insert(0, str(Path(__file__).parent))
 from stored_outputs import needs_data, row
 
+from limelight.errors import ConfigError
 from limelight.evaluation.compare import Difference, compare, summary
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics import count
+from limelight.evaluation.metrics import Counts, count
 from limelight.evaluation.reading import read_parallel
 
 SETTINGS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=1000, trials=2000)
@@ -74,6 +75,27 @@ def test_of_ter_the_lower_is_better() -> None:
     worse = [text.replace("number", "figure") for text in LINES]
     (ter,) = compared(worse, LINES, LINES, EvaluateSettings(metrics=("ter",), trials=200))
     assert ter.difference < 0 and ter.better == "B" and ter.significant
+
+
+def test_scores_counted_in_two_ways_are_not_compared() -> None:
+    def counted(**values: object) -> list[Counts]:
+        settings = SETTINGS.changed(**values)
+        return [count(name, LINES, [LINES], settings) for name in settings.metrics]
+
+    with pytest.raises(ConfigError) as error:
+        compare(("A", "B"), counted(), counted(tokenize="char"), SETTINGS)
+    (problem,) = error.value.problems
+    assert "BLEU of A" in problem and "tok:13a" in problem and "tok:char" in problem
+    with pytest.raises(ConfigError) as error:
+        compare(("A", "B"), counted(lowercase=True), counted(), SETTINGS)
+    assert len(error.value.problems) == 2, "case decides BLEU and chrF"
+    with pytest.raises(ConfigError):
+        compare(("A", "B"), counted(metrics=("chrf",)), counted(metrics=("chrf++",)), SETTINGS)
+
+
+def test_other_draws_do_not_keep_scores_from_being_compared() -> None:
+    counts = [[count("bleu", LINES, [LINES], SETTINGS.changed(seed=s, resamples=r))] for s, r in ((1, 100), (2, None))]
+    assert len(compare(("A", "B"), counts[0], counts[1], SETTINGS)) == 1
 
 
 def test_chance_differences_are_rarely_called_significant() -> None:

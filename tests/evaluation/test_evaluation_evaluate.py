@@ -80,6 +80,7 @@ def test_lists_that_do_not_match_are_all_named() -> None:
         (["a b c."] * 300, ["a b d ."] * 300, None, "the reference seems to be tokenized"),
         (["我们去"] * 300, ["我们去北京吧"] * 300, None, "--to zh"),
         (["ไป"] * 300, ["ไปกัน"] * 300, "th", "BLEU counts characters"),
+        (["a b c"] * 300, ["a b c"] * 270 + ["a b c d"] * 30, None, "look at chrF"),
         (["a"] * 300, ["b"] * 299 + [" "], None, "1 sentences have an empty reference"),
     ],
 )
@@ -92,6 +93,17 @@ def test_what_makes_a_score_doubtful_is_said(
 def test_an_ordinary_evaluation_has_no_notes() -> None:
     assert evaluate(["a b c."] * 300, [["a b d."] * 300], language="de", settings=FAST).notes == []
     assert evaluate(["我们去。"] * 300, [["我们去北京。"] * 300], language="zh", settings=FAST).notes == []
+
+
+def test_four_words_are_counted_as_bleu_counts_them_and_only_if_it_is_asked_for() -> None:
+    def said(reference: list[str], settings: EvaluateSettings = FAST, language: str | None = None) -> bool:
+        return any("look at chrF" in note for note in evaluate(reference, [reference], None, language, settings).notes)
+
+    assert evaluate(["a b c"] * 9, [["a b c"] * 9], settings=FAST).scores[0].value == 0, "else the note is not needed"
+    assert said(["a b c"] * 9) and not said(["a b c."] * 9), "to BLEU a full stop is a word"
+    assert not said(["我们去吧"] * 9, language="zh"), "and so is a Chinese character"
+    assert not said(["a b c"] * 8 + ["a b c d"])
+    assert not said(["a b c"] * 9, FAST.changed(metrics=("chrf",)))
 
 
 def test_a_line_ends_at_a_newline_and_nowhere_else(tmp_path: Path) -> None:

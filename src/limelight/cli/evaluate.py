@@ -1,9 +1,10 @@
 """`limelight evaluate`: how good a translator or a translation is, how sure that is, and where it is weak."""
 
 import json
+import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
     from limelight.evaluation.comet import CometSettings
-    from limelight.evaluation.config import EvaluateSettings
+    from limelight.evaluation.config import EvaluateSettings, Running
     from limelight.evaluation.evaluate import Evaluation
     from limelight.evaluation.inputs import Inputs, System
     from limelight.evaluation.metrics import Counts
@@ -52,16 +53,19 @@ def evaluate(
     source: Annotated[str | None, typer.Option("--source", help="The source of translations that exist.")] = None,
     compare: Annotated[str | None, typer.Option("--compare", help="Another translator or its output, on the same test set.")] = None,
     metrics: Annotated[str, typer.Option("--metrics", help="Of bleu, chrf, chrf++, ter; with commas.")] = "bleu,chrf,ter",
-    worst: Annotated[int, typer.Option("--worst", help="How many of the worst sentences to show.")] = 5,
+    worst: Annotated[int, typer.Option("--worst", min=0, help="How many of the worst sentences to show.")] = 5,
     save: Annotated[Path | None, typer.Option("--save", help="Write the translations to this file.")] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses kept while translating.")] = None,
-    batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", help="Source pieces translated at once.")] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept while translating.")] = None,
+    batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to translate with; all that this process may.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16.")] = None,
     split: Annotated[SplitName, typer.Option("--split", help="Which split of a prepared corpus.")] = SplitName.test,
     target_language: Annotated[str | None, typer.Option("--to", help="Target language; how BLEU finds words.")] = None,
     tokenize: Annotated[str | None, typer.Option("--tokenize", help="13a, intl, char, none, zh, ja-mecab, ko-mecab.")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF.")] = False,
-    resamples: Annotated[int, typer.Option("--resamples", help="For the confidence intervals; 0 for none.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="Of the resampling.")] = 12345,
+    resamples: Annotated[int, typer.Option("--resamples", min=0, help="For the confidence intervals; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")] = 12345,
     comet: Annotated[Path | None, typer.Option("--comet", help="Python of an environment with unbabel-comet: COMET too.")] = None,
     comet_model: Annotated[str | None, typer.Option("--comet-model", help="Its model, by name or file.")] = None,
     json_wanted: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
@@ -69,14 +73,16 @@ def evaluate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:  # fmt: skip
     """Score translations: BLEU, chrF, TER with intervals and signatures, by length, the worst sentences, and against another system."""
+    from limelight.evaluation.config import Running
     from limelight.evaluation.inputs import read_inputs
 
+    running = Running(beam=beam, batch_pieces=batch_pieces, device=device, dtype=dtype, threads=threads)
     settings = _settings(metrics, tokenize, lowercase, resamples, seed, worst)
     judge = _comet(comet, comet_model)
     inputs = read_inputs(targets or [], reference or [], source, compare, split.value)
-    _refuse_unused(inputs, save, beam, batch_pieces)
+    _refuse_unused(inputs, save, running)
     with Screen(plain, quiet or json_wanted) as screen:
-        run = _Run(inputs, settings, judge, target_language or inputs.language, screen, beam, batch_pieces)
+        run = _Run(inputs, settings, judge, target_language or inputs.language, screen, running)
         report = run.report(save)
     sys.stdout.write(json.dumps(as_json(report)) + "\n" if json_wanted else "\n".join(describe(report)) + "\n")
 
@@ -90,8 +96,7 @@ class _Run:
     judge: "CometSettings | None"
     language: str | None
     screen: Screen
-    beam: int | None
-    batch_pieces: int | None
+    running: "Running"
 
     def report(self, save: Path | None) -> Report:
         from limelight.evaluation.compare import compare
@@ -99,10 +104,11 @@ class _Run:
         texts, translated = self.texts_of(self.inputs.system, "translate")
         if save is not None:
             _save(save, texts)
-        evaluation = self.scored(texts, "")
         if self.inputs.other is None:
-            return Report(self.inputs, self.settings, evaluation, translated, save)
+            return Report(self.inputs, self.settings, self.scored(texts, ""), translated, save)
+        # Before anything is scored: only the other translator may know the language, which decides what a word is, for both.
         other_texts, other_translated = self.texts_of(self.inputs.other, "translate 2")
+        evaluation = self.scored(texts, "")
         other = self.scored(other_texts, " 2")
         names = (self.inputs.system.name, self.inputs.other.name)
         self.screen.step("compare", 0, 1)
@@ -125,9 +131,7 @@ class _Run:
 
         assert self.inputs.source is not None
         self.screen.step(step, 0, len(self.inputs.source))
-        made = translate_set(
-            system.folder, self.inputs.source, self.inputs.paths, self.beam, self.batch_pieces, watch
-        )  # fmt: skip
+        made = translate_set(system.folder, self.inputs.source, self.inputs.paths, self.running, watch)
         self.language = self.language or made.languages[1]
         return made.texts, made
 
@@ -170,7 +174,12 @@ def _settings(
         "seed": seed,
         "worst": worst,
     }
-    return EvaluateSettings(**values)
+    try:
+        return EvaluateSettings(**values)
+    except ConfigError as error:
+        # Whoever typed `--metrics bleu,blue` knows nothing of a key metrics.1; each key here is an option of the same name.
+        named = [re.sub(r"^(\w+)[.\d]*: ", r"--\1: ", problem) for problem in error.problems]
+        raise ConfigError("these options cannot be used:", named) from None
 
 
 def _comet(python: Path | None, model: str | None) -> "CometSettings | None":
@@ -183,17 +192,19 @@ def _comet(python: Path | None, model: str | None) -> "CometSettings | None":
     return CometSettings(python=python) if model is None else CometSettings(python=python, model=model)
 
 
-def _refuse_unused(inputs: "Inputs", save: Path | None, beam: int | None, batch_pieces: int | None) -> None:
-    """An option without effect is a misunderstanding."""
+def _refuse_unused(inputs: "Inputs", save: Path | None, running: "Running") -> None:
+    """An option without effect is a misunderstanding, and a file that cannot be written is better known before the work."""
     translators = [system for system in (inputs.system, inputs.other) if system and system.folder]
     problems = []
     if save is not None and not inputs.system.folder:
         problems.append("--save writes translations that are made here, and these exist")
     elif save is not None and not save.absolute().parent.is_dir():
-        problems.append(f"--save {save}: there is no folder {save.parent}")
-    for option, value in (("--beam", beam), ("--batch-pieces", batch_pieces)):
+        problems.append(f"--save {save}: there is no folder {save.parent}; make it first")
+    elif save is not None and save.is_dir():
+        problems.append(f"--save {save} is a folder; name a file, such as {save / 'translations.txt'}")
+    for name, value in asdict(running).items():
         if value is not None and not translators:
-            problems.append(f"{option} is for translating, and nothing is translated here")
+            problems.append(f"--{name.replace('_', '-')} is for translating, and nothing is translated here")
     if problems:
         raise ConfigError("these options cannot be used:", problems)
 

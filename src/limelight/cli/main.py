@@ -51,7 +51,7 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
             raise
         typer.echo(
-            f"error: {error.strerror}: {error.filename or 'while writing'}; make room first{_go_on()}",
+            f"error: {error.strerror}: {error.filename or 'while writing'}; make room or choose another place{_go_on()}",
             err=True,
         )
         sys.exit(74)

@@ -1,11 +1,13 @@
 """`limelight translate`: texts or lines in, their translations out, line by line and in order."""
 
+import errno
+import math
 import os
 import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -47,6 +49,11 @@ def translate(
     jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object for each line, with all there is to know.")] = False,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept; 1 is greedy and fastest.")] = None,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", min=0, help="Above 0 prefers longer translations.")] = None,
+    coverage_penalty: Annotated[float | None, typer.Option("--coverage-penalty", min=0, help="Against source pieces left out.")] = None,
+    min_length: Annotated[int | None, typer.Option("--min-length", min=0, help="Fewest pieces of a translation.")] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most pieces, the end included.")] = None,
+    no_repeat: Annotated[int | None, typer.Option("--no-repeat", min=0, help="No so many pieces occur twice; 0: they may.")] = None,
+    diverse: Annotated[int | None, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw translations instead of searching the best.")] = False,
     top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw among the k most probable pieces.")] = None,
     top_p: Annotated[float | None, typer.Option("--top-p", help="Draw among the fewest pieces with probability p.")] = None,
@@ -55,7 +62,7 @@ def translate(
     mbr: Annotated[int | None, typer.Option("--mbr", min=2, help="Draw so many, take the one most like the others.")] = None,
     prefix: Annotated[str | None, typer.Option("--prefix", help="Every translation begins with this.")] = None,
     phrase: Annotated[list[str] | None, typer.Option("--phrase", help="Every translation contains this. Repeatable.")] = None,
-    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Look for loops, copies, odd lengths; search loops again.")] = True,
+    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search loops and empty outputs again.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
@@ -69,12 +76,12 @@ def translate(
 
     keep_freed_memory()
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    account = Account(quiet, total)
+    wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
+              "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
+    account = Account(quiet or bool(_given(texts)), total)
     try:
-        with Translator.load(bundle, device, dtype, threads) as translator, _opened(output) as file:
-            search = _search(
-                translator.settings.search, nbest, beam, length_penalty, sample or mbr is not None, drawing, mbr
-            )
+        with _opened(output) as file, Translator.load(bundle, device, dtype, threads) as translator:
+            search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
             wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards)
             if batch_pieces is not None:
                 translator.batch_pieces = batch_pieces
@@ -122,15 +129,17 @@ def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list[
 
 def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk], int | None]:
     """What to translate, and its size in bytes if there is one to tell: 0 when nobody needs to be told how far it is."""
-    given = [] if texts in (None, ["-"]) else list(texts or ())
+    given = _given(texts)
     if given and input is not None:
         raise ConfigError("texts and --input cannot be translated together; give one of them")
     if given:
         return iter([Chunk(1, given, 0)]), 0
     if input is None or str(input) == "-":
+        if sys.stdin is None:  # how Python says that it was closed, as with <&-
+            raise DataError("standard input is closed; give texts, a pipe or --input FILE")
         descriptor = sys.stdin.fileno()
         if sys.stdin.isatty():
-            sys.stderr.write("type a line and Enter; Ctrl-D ends\n")
+            typer.echo("type a line and Enter; Ctrl-D ends", err=True)
             return Lines(descriptor).chunks(), 0
     else:
         try:
@@ -143,45 +152,87 @@ def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk
     return Lines(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
+def _given(texts: list[str] | None) -> list[str]:
+    return [] if texts in (None, ["-"]) else list(texts or ())
+
+
 @contextmanager
 def _opened(output: Path | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that appears when it is complete. A device or a pipe is written to as it is."""
     if output is None or str(output) == "-":
+        if sys.stdout is None:  # how Python says that it was closed, as with >&-
+            raise ConfigError("standard output is closed; leave it open, or give --output FILE")
         yield sys.stdout.buffer
-    elif output.exists() and not output.is_file():
-        with output.open("wb") as file:
-            yield file
-    else:
-        if not output.resolve().parent.is_dir():
-            raise ConfigError(f"the folder of {output} does not exist; make it first")
-        with whole_file(output.resolve()) as beside, beside.open("wb") as file:
-            yield file
+        return
+    try:
+        with ExitStack() as opening:
+            if output.is_dir():
+                raise ConfigError(f"{output} is a folder; give the name of a file in it")
+            path = output
+            if output.is_file() or not output.exists():
+                if not output.resolve().parent.is_dir():
+                    raise ConfigError(f"the folder of {output} does not exist; make it first")
+                path = opening.enter_context(whole_file(output.resolve()))
+            file = opening.enter_context(path.open("wb"))
+            opened = opening.pop_all()
+    except OSError as error:
+        if error.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EIO,
+        ):  # not the fault of the name: every verb says the same
+            raise
+        raise ConfigError(f"{output} cannot be written ({error.strerror}); give a file that you may write") from None
+    with opened:
+        yield file
+
+
+def _told(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _search(
-    default: "SearchSettings",
-    nbest: int | None,
-    beam: int | None,
-    length_penalty: float | None,
-    draw: bool,
-    drawing: dict[str, Any],
-    mbr: int | None,
+    default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]
 ) -> "SearchSettings":
-    """The bundle's search with what was asked for on top. A beam is made wide enough for the translations wanted."""
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
+
+    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
+    """
     from limelight.decoding.config import Sampling
 
-    values: dict[str, Any] = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "mbr_samples": mbr}
-    how = {key: value for key, value in drawing.items() if value is not None}
-    if mbr is not None and not how.keys() - {"seed"}:
-        how["top_p"] = MBR_TOP_P
-    if draw or how:
-        values["sampling"] = default.sampling.changed(**how) if default.sampling else Sampling(**how)
-    elif nbest is not None and beam is None and nbest > default.beam:
-        values["beam"] = nbest
-    return default.changed(**{key: value for key, value in values.items() if value is not None})
+    values = dict(wanted)
+    if "no_repeat_ngram" in wanted:
+        values["no_repeat_ngram"] = wanted["no_repeat_ngram"] or None
+    draw = sample or "mbr_samples" in wanted
+    if drawing and not draw and default.sampling is None:
+        names = ", ".join(f"--{key.replace('_', '-')}" for key in drawing)
+        raise ConfigError(f"{names}: only for drawing, and a beam draws nothing; add --sample, or leave it out")
+    if "mbr_samples" in wanted and not drawing.keys() - {"seed"}:
+        drawing = {**drawing, "top_p": MBR_TOP_P}
+    if draw or default.sampling is not None:
+        if wanted.get("groups", 1) > 1:
+            raise ConfigError("--diverse is for a beam, and --sample and --mbr draw; leave out one of them")
+        values = {"coverage_penalty": 0.0, **values, "groups": 1}
+        values["sampling"] = (default.sampling or Sampling()).changed(**drawing)
+    else:
+        values.update(_fitting(values, default))
+    return default.changed(**values)
+
+
+def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int]:
+    """nbest=6 of a bundle with beam=4, groups=4 -> beam=8, nbest=6, groups=4"""
+    beam, nbest, groups = (values.get(key, getattr(default, key)) for key in ("beam", "nbest", "groups"))
+    if "beam" not in values:
+        beam = max(beam, nbest)
+    if "groups" not in values:
+        groups = min(groups, beam)
+    beam = groups * math.ceil(beam / groups)
+    if "nbest" not in values:
+        nbest = min(nbest, beam)
+    return {"beam": beam, "nbest": nbest, "groups": groups}
 
 
 def _silence() -> None:
     """Whoever read has left. What is still in the buffers must not be tried again, with an error, when the interpreter ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

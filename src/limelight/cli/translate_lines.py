@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from limelight.cli.screen import grouped
 from limelight.errors import DataError
 
 CHUNK_SECONDS = 5.0  # that a chunk should take: lines are sorted by length together, so longer chunks make better batches and later answers
 FEWEST, MOST = 256, 4096  # lines of a chunk when there are enough
 CHUNK_BYTES = 1 << 20
 BLOCK = 1 << 16  # bytes read at once
+LONGEST_LINE = 1 << 20  # bytes, as in `limelight prepare`: no sentence is this long, and a line is held whole
 LOOK_UP = 0.2  # seconds: Polars handles Ctrl-C so that it does not end a wait, and it is only seen between waits
 BOM = b"\xef\xbb\xbf"
 
@@ -37,14 +39,14 @@ class Lines:
         self._waiting: deque[bytes] = deque()
         self._bytes = 0  # of the lines that wait
         self._ended = False
-        self._error: OSError | None = None
+        self._error: DataError | None = None
         self._changed = threading.Condition()
         # A daemon: while it waits for a person to type, the program may end. It reads the descriptor itself, since a lock of a buffered
         # file that is held at the end would end the interpreter with an error.
         threading.Thread(target=self._read, name="lines", daemon=True).start()
 
     def chunks(self) -> Iterator[Chunk]:
-        """In order. A line that is not UTF-8 is an error, after all before it were given."""
+        """In order. A line that is not UTF-8 or too long is an error, after all before it were given."""
         number, done = 1, 0
         while lines := self._take():
             if number == 1:
@@ -86,16 +88,28 @@ class Lines:
 
     def _read(self) -> None:
         rest: list[bytes] = []  # of a line whose end has not come
+        held = count = 0  # bytes of the rest; lines before it
         try:
             while block := os.read(self._descriptor, BLOCK):
                 *lines, begun = block.split(b"\n")
+                if held + len(lines[0] if lines else begun) > LONGEST_LINE:
+                    self._error = DataError(
+                        f"line {count + 1} is longer than {grouped(LONGEST_LINE)} bytes; "
+                        "end each line with the byte 0x0A, a sentence or paragraph on each"
+                    )
+                    rest = []
+                    break
                 if lines:
                     lines[0] = b"".join([*rest, lines[0]])
-                    rest = []
+                    rest, held = [], 0
+                    count += len(lines)
                     self._put(lines)
                 rest.append(begun)
+                held += len(begun)
         except OSError as error:
-            self._error = error
+            self._error = DataError(
+                f"the input cannot be read after line {count} ({error.strerror}); check where it comes from"
+            )
         last = b"".join(rest)
         self._put([last] if last else [])
         with self._changed:

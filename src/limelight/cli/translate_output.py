@@ -74,17 +74,15 @@ class Account:
         left = ""
         if self.total_bytes and self.done_bytes:
             left = f" · about {clock(self.busy * (self.total_bytes - self.done_bytes) / self.done_bytes)} left"
-        sys.stderr.write(f"{self.speed()}{left}\n")
-        sys.stderr.flush()
+        _say(f"{self.speed()}{left}\n")
 
     def close(self) -> None:
         more = sum(self.warned.values()) - MOST_WARNINGS
         if more > 0:
             counts = ", ".join(f"{grouped(times)} {code}" for code, times in self.warned.most_common())
-            sys.stderr.write(f"warnings: {counts}\n")
+            _say(f"warnings: {counts}\n")
         if not self.quiet:
-            sys.stderr.write(f"{self.speed()}\n")
-        sys.stderr.flush()
+            _say(f"{self.speed()}\n")
 
     def speed(self) -> str:
         """1 000 lines · 3.2 s · 312 lines/s · 9 800 source+target pieces/s"""
@@ -102,6 +100,12 @@ class Account:
     def _warn(self, number: int, code: str, message: str) -> None:
         self.warned[code] += 1
         if sum(self.warned.values()) <= MOST_WARNINGS:
-            sys.stderr.write(f"warning: line {number}: {code}: {message}\n")
+            _say(f"warning: line {number}: {code}: {message}\n")
         elif sum(self.warned.values()) == MOST_WARNINGS + 1:
-            sys.stderr.write("warning: there are more; they are counted at the end\n")
+            _say("warning: there are more; they are counted at the end\n")
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:  # closed, as with 2>&-: nobody wants to know
+        sys.stderr.write(text)
+        sys.stderr.flush()

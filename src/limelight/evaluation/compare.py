@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limelight.errors import ConfigError
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.metrics import Counts, bounds
 from limelight.evaluation.resampling import bootstrap, swapped
 
 SIGNIFICANT = 0.05
 SAME = 1e-9  # two scores this close differ by rounding
+DRAWS = ("bs", "seed")  # parts of a signature that move the bounds of a score, and not the score
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,13 @@ def compare(
     names: tuple[str, str], system: Sequence[Counts], other: Sequence[Counts], settings: EvaluateSettings
 ) -> list[Difference]:
     """Both counted with the same settings against the same references: one difference for each metric."""
+    problems = [
+        f"{a.name} of {names[0]} has {a.signature}, {b.name} of {names[1]} has {b.signature}"
+        for a, b in zip(system, other, strict=True)
+        if (a.name, _measure(a)) != (b.name, _measure(b))
+    ]
+    if problems:
+        raise ConfigError("scores that were counted in two ways cannot be compared; count both alike:", problems)
     return [_difference(names, a, b, settings) for a, b in zip(system, other, strict=True)]
 
 
@@ -50,6 +59,11 @@ def summary(differences: Sequence[Difference]) -> str | None:
         return None
     (one, metric), (two, other) = list(winners.items())[:2]
     return f"the metrics disagree: {metric} prefers {one}, {other} prefers {two}; read the sentences before you choose"
+
+
+def _measure(counts: Counts) -> list[str]:
+    """All of a signature that decides the score: nrefs:1|bs:1000|seed:12345|tok:13a -> [nrefs:1, tok:13a]."""
+    return [part for part in counts.signature.split("|") if part.partition(":")[0] not in DRAWS]
 
 
 def _difference(names: tuple[str, str], a: Counts, b: Counts, settings: EvaluateSettings) -> Difference:

@@ -1,5 +1,6 @@
 """What to measure and how: all that decides a score, so that two scores with equal settings can be compared."""
 
+from dataclasses import dataclass
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -8,6 +9,17 @@ from limelight.config import Settings
 
 MetricName = Literal["bleu", "chrf", "chrf++", "ter"]
 TokenizerName = Literal["13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mecab"]
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a translator makes what is scored. None: as its bundle says, or as this machine allows."""
+
+    beam: int | None = None
+    batch_pieces: int | None = None
+    device: str | None = None
+    dtype: str | None = None
+    threads: int | None = None
 
 
 class EvaluateSettings(Settings):

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from limelight.errors import DataError
 from limelight.evaluation.buckets import Bucket, by_length, is_spaced
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics import Counts, Score, Watch, count, tokenizer_for, writes_without_spaces
+from limelight.evaluation.metrics import TITLES, Counts, Score, Watch, count, tokenizer_for, writes_without_spaces
 from limelight.evaluation.suspicions import suspicions, tally
 from limelight.evaluation.worst import Sentence, worst
 
 TOKENIZED = 0.5  # of the sentences that end in a full stop; in plain text no space stands before it
 FEW = 300  # sentences, below which differences of a point or two are mostly chance
+LONGEST = 4  # words in a sequence that BLEU counts; without any so long, BLEU is 0 for a perfect translation
+RARE = 0.1  # of the references have that many words: BLEU then rests on next to nothing
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def evaluate(
         bucketed_by=by,
         suspicious=tally(found),
         worst=worst(chrf.of_each(), system, references, source, found, settings.worst),
-        notes=_notes(system, references, language, settings),
+        notes=_notes(system, references, language, settings) + _short(counts),
         counts=counts,
     )
 
@@ -106,3 +108,11 @@ def _notes(
     if empty:
         notes.append(f"{empty:,} sentences have an empty reference")
     return notes
+
+
+def _short(counts: Sequence[Counts]) -> list[str]:
+    """Of a list of words or headlines BLEU says nothing. A row of BLEU holds the words of translation and reference, as it finds them."""
+    bleu = next((each for each in counts if each.name == TITLES["bleu"]), None)
+    if bleu is None or (bleu.rows[:, 1] >= LONGEST).mean() > RARE:
+        return []
+    return ["hardly any reference has four words, and BLEU counts sequences of four: look at chrF instead"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
+from limelight.evaluation.config import Running
 from limelight.translator import Translator
 
 BLOCK = 512  # sentences between two reports: some batches for each worker
@@ -50,18 +51,19 @@ def translate_set(
     folder: Path,
     source: Sequence[str],
     paths: tuple[str, str] | None = None,
-    beam: int | None = None,
-    batch_pieces: int | None = None,
+    running: Running | None = None,
     watch: Callable[[Speed, int], None] = lambda *_: None,
 ) -> Translated:
     """All of `source` in order. `watch` hears of the speed and of how many sentences there are. `paths` of source and reference are looked
     at for their languages: a set given in the wrong order would be translated for nothing."""
-    with Translator.load(folder) as translator:
-        languages = translator.settings.languages
+    running = running or Running()
+    with Translator.load(folder, running.device, running.dtype, running.threads) as translator:
+        languages, search = translator.settings.languages, translator.settings.search
         _refuse_swapped(paths, languages)
-        search = translator.settings.search if beam is None else translator.settings.search.changed(beam=beam)
-        if batch_pieces is not None:
-            translator.batch_pieces = batch_pieces
+        if running.beam is not None:
+            search = search.changed(beam=running.beam)
+        if running.batch_pieces is not None:
+            translator.batch_pieces = running.batch_pieces
         texts, warnings = [""] * len(source), Counter[str]()
         speed = Speed(0, 0.0, 0, 0)
         # Of like length in a block, longest first: little padding, and what is left takes no longer than what was.
