@@ -15,9 +15,9 @@ from limelight.bundle.card import card
 from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, SHARED, SOURCE, TARGET, WEIGHTS, refusal
 from limelight.bundle.manifest import relist, verify
 from limelight.bundle.settings import BundleSettings
-from limelight.bundle.strict_json import check_format, read_json
+from limelight.bundle.strict_json import read_json, understood
 from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
-from limelight.errors import ConfigError, DataError, ModelFileError
+from limelight.errors import DataError, ModelFileError
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import Tokenizer
 
@@ -118,13 +118,7 @@ def _find(folder: Path) -> Path:
 
 def _read_settings(folder: Path) -> BundleSettings:
     _, value = read_json(folder, CONFIG)
-    check_format(folder, CONFIG, value)
-    try:
-        return BundleSettings(**value)
-    except ConfigError as error:
-        raise refusal(folder, [f"{CONFIG}: {problem[:300]}" for problem in error.problems]) from None
-    except (RecursionError, TypeError) as error:  # a value nested deeply, a key such as "self"
-        raise refusal(folder, [f"{CONFIG}: cannot be understood ({str(error)[:300]})"]) from None
+    return understood(BundleSettings, folder, CONFIG, value)
 
 
 def _read_tokenizer(folder: Path, name: str) -> Tokenizer:

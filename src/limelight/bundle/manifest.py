@@ -24,9 +24,8 @@ from limelight.bundle.layout import (
     paths,
     refusal,
 )
-from limelight.bundle.strict_json import check_format, read_json
+from limelight.bundle.strict_json import read_json, understood
 from limelight.config import Settings
-from limelight.errors import ConfigError
 from limelight.files import sha256_of, write_whole
 
 INSIDE = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)  # a path that cannot leave the folder
@@ -89,13 +88,7 @@ def read_manifest(folder: Path) -> Manifest:
     # Byte for byte what we would write: a flipped bit anywhere, in a space or in the checksum too, is this file's own damage.
     if sealed({key: part for key, part in value.items() if key != "checksum"}) != content:
         raise refusal(folder, [f"{MANIFEST}: is damaged, its checksum does not fit"])
-    check_format(folder, MANIFEST, value)
-    try:
-        return Manifest(**value)
-    except ConfigError as error:
-        raise refusal(folder, [f"{MANIFEST}: {problem[:300]}" for problem in error.problems]) from None
-    except (RecursionError, TypeError) as error:  # a value nested deeply, a key such as "self"
-        raise refusal(folder, [f"{MANIFEST}: cannot be understood ({str(error)[:300]})"]) from None
+    return understood(Manifest, folder, MANIFEST, value)
 
 
 def _difference(folder: Path, entry: Entry) -> str | None:

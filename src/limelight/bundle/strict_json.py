@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from limelight.bundle.layout import FORMAT, refusal
+from limelight.config import Settings
+from limelight.errors import ConfigError
 
 LARGEST = 1_000_000
+Checked = TypeVar("Checked", bound=Settings)
 
 
 def read_json(folder: Path, name: str) -> tuple[bytes, dict[str, Any]]:
@@ -33,6 +36,17 @@ def parse(content: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it is no JSON object")
     return value
+
+
+def understood(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
+    """The value as settings of a kind, or a refusal with every problem."""
+    check_format(folder, name, value)
+    try:
+        return kind(**value)
+    except ConfigError as error:
+        raise refusal(folder, [f"{name}: {problem[:300]}" for problem in error.problems]) from None
+    except (RecursionError, TypeError) as error:  # a value nested deeply, a key such as "self"
+        raise refusal(folder, [f"{name}: cannot be understood ({str(error)[:300]})"]) from None
 
 
 def check_format(folder: Path, name: str, value: dict[str, Any]) -> None:

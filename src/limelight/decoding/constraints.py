@@ -77,18 +77,18 @@ class Constrained:
         self.progress_BWF = torch.zeros((sentences, width, most), dtype=torch.long, device=device)
         self.forbidden_BWF = torch.zeros_like(self.met_BWF)
         self.bound_BW = torch.zeros((sentences, width), dtype=torch.bool, device=device)
+        self.wanted_BWF = self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
 
     def wanted(self) -> Tensor:
-        return self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
+        return self.wanted_BWF
 
     def permit(self, forbidden_BWF: Tensor) -> None:
         """A row that takes one of these has to go on to the end of the phrase, or it would have broken the rule for nothing."""
         self.forbidden_BWF = forbidden_BWF
 
     def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
-        wanted_BWF = self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
-        self._leave_room(log_probs_BWV, wanted_BWF, task, step)
-        ids_BWC, fresh_BWC = self._candidates(best(log_probs_BWV, sums_BW.shape[1])[1], wanted_BWF)
+        self._leave_room(log_probs_BWV, task, step)
+        ids_BWC, fresh_BWC = self._candidates(best(log_probs_BWV, sums_BW.shape[1])[1])
         values_BWC = log_probs_BWV.gather(2, ids_BWC)
         total_BWC = (sums_BW[..., None] + values_BWC).masked_fill(~fresh_BWC, -torch.inf)
         order_BW = self._allocate(total_BWC, ids_BWC, sums_BW.shape[1])
@@ -101,7 +101,7 @@ class Constrained:
             log_probs=values_BWC.flatten(1).gather(1, order_BW),
         )
 
-    def _leave_room(self, log_probs_BWV: Tensor, wanted_BWF: Tensor, task: Task, step: int) -> None:
+    def _leave_room(self, log_probs_BWV: Tensor, task: Task, step: int) -> None:
         """No end while a phrase is missing; and nothing but the phrase that is furthest when there is only just room for all."""
         missing_BW, broken_off_BW = self.phrases.missing(self.progress_BWF, self.met_BWF)
         log_probs_BWV[:, :, self.end].masked_fill_(missing_BW > 0, -torch.inf)
@@ -111,14 +111,15 @@ class Constrained:
             urgent_BW = urgent_BW & (task.prefix[:, step] == NOTHING)[:, None]
         furthest_BWF = self.progress_BWF.masked_fill(self.met_BWF, -1)
         go_on_BWF = (furthest_BWF == furthest_BWF.amax(dim=2, keepdim=True)) & ~self.met_BWF
-        ids_BWF = wanted_BWF.clamp(min=0)
+        ids_BWF = self.wanted_BWF.clamp(min=0)
         scored_BWF = log_probs_BWV.gather(2, ids_BWF)
         kept_BWF = torch.where(go_on_BWF | ~urgent_BW[..., None], scored_BWF, -torch.inf)
         log_probs_BWV.masked_fill_(urgent_BW[..., None], -torch.inf)
         log_probs_BWV.scatter_reduce_(2, ids_BWF, kept_BWF, reduce="amax")
 
-    def _candidates(self, ids_BWk: Tensor, wanted_BWF: Tensor) -> tuple[Tensor, Tensor]:
+    def _candidates(self, ids_BWk: Tensor) -> tuple[Tensor, Tensor]:
         """The best pieces of each row and those that its phrases want (B, W, C), and which are not there twice."""
+        wanted_BWF = self.wanted_BWF
         known = (wanted_BWF[..., None] == ids_BWk[:, :, None]).any(dim=-1) | (wanted_BWF == NOTHING)
         earlier = torch.ones(2 * [wanted_BWF.shape[2]], dtype=torch.bool, device=ids_BWk.device).tril(-1)
         twice = ((wanted_BWF[..., None] == wanted_BWF[:, :, None]) & earlier).any(dim=-1)
@@ -154,15 +155,16 @@ class Constrained:
         self.met_BWF = met | (self.progress_BWF == self.phrases.length_BF[:, None])
         inside_BW = (self.progress_BWF > 0).logical_and(~self.met_BWF).any(dim=2) & (self.met_BWF == met).all(dim=2)
         self.bound_BW = (self.bound_BW.gather(1, grown.parents) | took_BW) & inside_BW
+        self.wanted_BWF = self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
 
     def _took_forbidden(self, grown: Grown) -> Tensor:
         rows = grown.parents[..., None].expand(-1, -1, self.met_BWF.shape[2])
-        wanted_BWF = self.wanted().gather(1, rows)
+        wanted_BWF = self.wanted_BWF.gather(1, rows)
         return ((wanted_BWF == grown.tokens[..., None]) & self.forbidden_BWF.gather(1, rows)).any(dim=2)
 
     def select(self, sentences: Tensor) -> None:
         self.phrases.select(sentences)
-        for name in ("tail_BWL", "met_BWF", "progress_BWF", "forbidden_BWF", "bound_BW"):
+        for name in ("tail_BWL", "met_BWF", "progress_BWF", "forbidden_BWF", "bound_BW", "wanted_BWF"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
 
 

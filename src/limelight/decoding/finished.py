@@ -4,7 +4,6 @@ import torch
 from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.greedy import gather_outcomes
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.paths import UNKNOWN_END, Ending, Grown, Paths
 from limelight.decoding.steps import Outcome
@@ -27,9 +26,8 @@ class Finished:
         self.end = torch.full(shape, UNKNOWN_END, device=device)
         self.count = torch.zeros(shape[:2], dtype=torch.long, device=device)
         self.invalid = torch.zeros(sentences, dtype=torch.bool, device=device)
-        self.over = torch.zeros(
-            sentences, dtype=torch.bool, device=device
-        )  # nothing changes these, whatever their neighbours do
+        # Nothing changes these, whatever their neighbours do.
+        self.over = torch.zeros(sentences, dtype=torch.bool, device=device)
 
     def free(self, number_B: Tensor) -> Tensor:
         """Places left in each group (B, G)."""
@@ -100,7 +98,7 @@ class Finished:
             kept = [ending for ending in found if ending.score > float("-inf")]
             kept.sort(key=lambda ending: -ending.score)
             endings += kept if self.groups > 1 else kept[: self.settings.nbest]
-        return [self._distinct(outcome) for outcome in gather_outcomes(len(invalid), endings, paths.read(endings))]
+        return [self._distinct(outcome) for outcome in paths.outcomes(len(invalid), endings)]
 
     def _distinct(self, outcome: Outcome) -> Outcome:
         first = {(*h.ids, h.finish): h for h in reversed(outcome.hypotheses)}

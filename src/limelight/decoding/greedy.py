@@ -10,7 +10,7 @@ from limelight.decoding.lengths import length_penalty
 from limelight.decoding.paths import UNKNOWN_END, Ending, Paths
 from limelight.decoding.rules import Rules
 from limelight.decoding.select import best, staying
-from limelight.decoding.steps import Hypothesis, Outcome, Specials, Steppable
+from limelight.decoding.steps import Outcome, Specials, Steppable
 from limelight.decoding.task import Task
 
 # (log-probabilities (B, W, V), numbers of the sentences (B,), step) -> the piece that each row takes (B, W)
@@ -32,9 +32,8 @@ def walk(
     """`width` translations of each sentence, which do not know of each other."""
     device, end = task.source.device, specials.end
     rules, state = Rules(settings, specials, device), model.start(task.source)
-    if (
-        width > 1
-    ):  # not as rows of one sentence: these share a cache, and every one would look past the pieces of all the others
+    # Not as rows of one sentence: these share a cache, and every one would look past the pieces of all the others.
+    if width > 1:
         state.select(torch.arange(len(task), device=device).repeat_interleave(width))
     paths, walks = Paths(len(task), width, device), Walks(len(task), width, device)
     token_BW = torch.full((len(task), width), specials.start, device=device)
@@ -103,12 +102,4 @@ class Walks:
                 length, end = lengths[sentence][row], ends[sentence][row]
                 score = sums[sentence][row] / length_penalty(length + (end == end), settings)
                 endings.append(Ending(sentence, length, row, score, end))
-        return gather_outcomes(len(invalid), endings, paths.read(endings))
-
-
-def gather_outcomes(sentences: int, endings: list[Ending], hypotheses: list[Hypothesis]) -> list[Outcome]:
-    """Hypotheses to their sentences, in the order given."""
-    found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
-    for ending, hypothesis in zip(endings, hypotheses, strict=True):
-        found[ending.sentence].append(hypothesis)
-    return [Outcome(hypotheses) for hypotheses in found]
+        return paths.outcomes(len(invalid), endings)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from limelight.decoding.steps import Finish, Hypothesis
+from limelight.decoding.steps import Finish, Hypothesis, Outcome
 
 UNKNOWN_END = float("nan")  # the log-probability of an end that was never taken
 
@@ -58,6 +58,13 @@ class Paths:
         for room, newest in ((self.tokens, tokens_BW), (self.parents, parents_BW), (self.log_probs, log_probs_BW)):
             room[self.length].index_copy_(0, number_B, newest.to(room.dtype))
         self.length += 1
+
+    def outcomes(self, sentences: int, endings: Sequence[Ending]) -> list[Outcome]:
+        """The hypotheses of each sentence, in the order given."""
+        found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        for ending, hypothesis in zip(endings, self.read(endings), strict=True):
+            found[ending.sentence].append(hypothesis)
+        return [Outcome(hypotheses) for hypotheses in found]
 
     def read(self, endings: Sequence[Ending]) -> list[Hypothesis]:
         """Walk back from each ending, all of them at once."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Outcome, Request, Specials
+from limelight.decoding.task import padded
 from limelight.engines.engine import Matrix
 from limelight.model.cache import DecoderState
 from limelight.model.config import ModelConfig
@@ -73,12 +73,7 @@ class TorchEngine:
         """Source, and the target before and after each piece, padded (B, S) and (B, T)."""
         start, end = self.specials.start, self.specials.end
         sides = ([[*s, end] for s in sources], [[start, *t] for t in targets], [[*t, end] for t in targets])
-        return tuple(
-            pad_sequence([torch.tensor(row) for row in side], batch_first=True, padding_value=self.specials.pad).to(
-                self.device
-            )
-            for side in sides
-        )
+        return tuple(padded(side, self.specials.pad).to(self.device) for side in sides)
 
 
 class Watched:

@@ -61,7 +61,7 @@ class Alternative:
             "score": round(self.score, DIGITS),
             "confidence": round(self.confidence, DIGITS),
             "finish": self.finish,
-            "pieces": [{"text": text, "probability": round(probability, DIGITS)} for text, probability in self.pieces],
+            "pieces": _as_dicts(self.pieces),
             "alignment": None if self.alignment is None else self.alignment.as_dict(),
         }
 
@@ -106,8 +106,12 @@ class Scored:
         return {
             "log_prob": round(self.log_prob, DIGITS),
             "confidence": round(self.confidence, DIGITS),
-            "pieces": [{"text": text, "probability": round(probability, DIGITS)} for text, probability in self.pieces],
+            "pieces": _as_dicts(self.pieces),
         }
+
+
+def _as_dicts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    return [{"text": text, "probability": round(probability, DIGITS)} for text, probability in pieces]
 
 
 class InvalidScoresError(ScoreError):
