@@ -1,0 +1,140 @@
+"""A recipe: everything that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
+
+    recipe = Recipe.load(Path("en-de/recipe.toml"))
+    recipe.optimizer.learning_rate -> 0.002
+
+The defaults are what our experiments found best for a single machine (docs/experiments.md); what depends on the corpus and on the
+time at hand is chosen by `limelight.training.choose`.
+"""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from limelight.config import Settings
+from limelight.corpus.batches import BatchSettings
+from limelight.corpus.config import PrepareSettings
+from limelight.model.config import ModelConfig
+
+Precision = Literal["masters", "autocast", "float32"]
+Metric = Literal["chrf", "bleu"]
+
+
+class OptimizerSettings(Settings):
+    """AdamW (Loshchilov and Hutter 2019); with `muon`, the matrices inside the blocks take Muon's step (Jordan et al. 2024) instead."""
+
+    name: Literal["adamw", "muon"] = "adamw"
+    learning_rate: float = Field(default=2e-3, gt=0, le=1, description="At the peak of the schedule.")
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.98, ge=0, lt=1, description="0.98 is the paper's.")
+    epsilon: float = Field(default=1e-9, gt=0)
+    momentum: float = Field(default=0.95, ge=0, lt=1, description="Of Muon.")
+    weight_decay: float = Field(default=0.01, ge=0, lt=1, description="Of matrices; not of biases and norms.")
+    clip: float | None = Field(default=1.0, gt=0, description="Longest gradient; a longer one is shortened to it.")
+
+
+class ScheduleSettings(Settings):
+    """The learning rate over the steps, as a part of its peak. See `limelight.training.schedule`."""
+
+    name: Literal["inverse_sqrt", "cosine", "stable_decay"] = Field(
+        default="stable_decay", description="inverse_sqrt is the paper's (5.3)."
+    )
+    steps: int = Field(default=10_000, ge=1)
+    warmup: int = Field(default=400, ge=0, description="Steps in which the rate rises from zero.")
+    decay: float = Field(
+        default=1.0, gt=0, le=1, description="stable_decay: the last part of the steps, in which it falls."
+    )
+    floor: float = Field(default=0.01, ge=0, le=1, description="Where it ends, as a part of the peak.")
+
+
+class AverageSettings(Settings):
+    """Weights averaged over time are better than the last (Polyak and Juditsky 1992)."""
+
+    decay: float | None = Field(default=0.999, gt=0, lt=1, description="Moving average of the weights; None: without.")
+    best: int = Field(default=3, ge=1, le=20, description="The best kept weights, whose mean is tried at the end.")
+
+
+class ValidationSettings(Settings):
+    """Validation translates, since a loss does not tell what a person reads."""
+
+    every: int = Field(default=500, ge=1, description="Steps.")
+    metric: Metric = Field(default="chrf", description="Which score decides what is best.")
+    sentences: int = Field(default=500, ge=1, description="At most so many of the validation set.")
+    beam: int = Field(default=1, ge=1, le=64)
+    patience: int | None = Field(
+        default=None, ge=1, description="Validations without a better score, after which the run ends."
+    )
+    samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
+
+
+class CheckpointSettings(Settings):
+    every_seconds: float = Field(default=300.0, gt=0)
+    keep: int = Field(default=2, ge=1, le=100)
+
+
+class TroubleSettings(Settings):
+    """Steps that would do harm are left out (AT-09 of our reliability tests): no numbers, or a loss out of all proportion."""
+
+    window: int = Field(default=128, ge=8, description="Steps whose loss and gradient say what is usual.")
+    sigmas: float = Field(default=6.0, gt=0, description="Above the usual, in standard deviations.")
+    in_a_row: int = Field(default=10, ge=1, description="Bad steps after which the run ends.")
+
+
+class MachineSettings(Settings):
+    """What the run stands on. None: chosen when it starts."""
+
+    device: str | None = None
+    precision: Precision | None = Field(
+        default=None, description="masters: bfloat16 weights with float32 masters; autocast; float32."
+    )
+    threads: int | None = Field(default=None, ge=1)
+    compile: bool | None = Field(default=None, description="torch.compile; None: on a GPU.")
+    workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
+
+
+class FineTuning(Settings):
+    """Going on from a finished translator, with its pieces and its shape."""
+
+    bundle: str
+    replay: float = Field(default=0.5, ge=0, lt=1, description="Share of the old text among what is seen.")
+
+
+class Recipe(Settings):
+    """The whole of a run."""
+
+    data: PrepareSettings
+    model: ModelConfig
+    batch: BatchSettings = BatchSettings()
+    accumulate: int = Field(default=1, ge=1, le=10_000, description="Batches to a step.")
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    r_drop: float | None = Field(
+        default=None, gt=0, description="Weight of R-Drop (Liang et al. 2021), two passes a step."
+    )
+    optimizer: OptimizerSettings = OptimizerSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    average: AverageSettings = AverageSettings()
+    validation: ValidationSettings = ValidationSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    trouble: TroubleSettings = TroubleSettings()
+    machine: MachineSettings = MachineSettings()
+    fine_tuning: FineTuning | None = None
+    budget_seconds: float | None = Field(
+        default=None, gt=0, description="For all of it; None: as long as the steps take."
+    )
+    seed: int = Field(default=1, ge=0, lt=2**63)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        problems = []
+        if self.schedule.warmup >= self.schedule.steps and self.schedule.steps > 1:
+            problems.append(
+                f"schedule.warmup={self.schedule.warmup} leaves nothing of schedule.steps={self.schedule.steps}; "
+                f"try warmup={self.schedule.steps // 10}"
+            )
+        if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
+            problems.append(
+                f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}"
+            )
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

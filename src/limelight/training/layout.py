@@ -1,0 +1,66 @@
+"""What lies where in a run, and the facts of it that are in no other file."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from limelight.files import write_whole
+
+RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status.json", "run.json", "scores.json"
+PREPARED, CHECKPOINTS, KEPT, BUNDLE = "prepared", "checkpoints", "best", "bundle"
+REPORT_MD, REPORT_HTML = "report.md", "report.html"
+
+State = Literal["preparing", "training", "scoring", "done", "interrupted", "preempted", "diverged", "failed"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the run decided by itself, and why."""
+
+    name: str  # "model"
+    value: str  # "small: 3+3 layers, 256 wide, 7.6 M parameters"
+    why: str
+
+
+@dataclass
+class Facts:
+    """`run.json`: how the run came about. Grows while it goes on."""
+
+    command: list[str] = field(default_factory=list)
+    began: str = ""  # 2026-11-15T11:30:00+00:00
+    versions: dict[str, str] = field(default_factory=dict)  # python, limelight, torch ...
+    commit: str | None = None  # of the repository it was started in, with "dirty" when it was
+    machine: dict[str, str] = field(default_factory=dict)  # cpu, cores, memory, device
+    chosen: list[Chosen] = field(default_factory=list)
+    parameters: dict[str, int] = field(default_factory=dict)  # embeddings, encoder, decoder
+    flops_per_piece: float | None = None  # forward and backward, per target piece
+    seconds: dict[str, float] = field(default_factory=dict)  # prepare, calibrate, train, validate, save, score
+    memory: int = 0  # most bytes held
+    winner: str | None = None  # which weights became the bundle
+    compared: dict[str, float] = field(default_factory=dict)  # what was tried as the winner, and its validation score
+    problem: str | None = None  # why it ended early, in words
+
+    def save(self, run: Path) -> None:
+        write_whole(run / FACTS, json.dumps(asdict(self), indent=1, ensure_ascii=False).encode() + b"\n")
+
+    @classmethod
+    def load(cls, run: Path) -> "Facts":
+        path = run / FACTS
+        if not path.exists():
+            return cls()
+        value = json.loads(path.read_bytes())
+        value["chosen"] = [Chosen(**each) for each in value["chosen"]]
+        return cls(**value)
+
+
+def write_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
+    """Small and whole at any moment, for scripts that wait for a run."""
+    write_whole(
+        run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False
+    )
+
+
+def read_status(run: Path) -> dict[str, Any]:
+    path = run / STATUS
+    return json.loads(path.read_bytes()) if path.exists() else {}
