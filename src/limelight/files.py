@@ -3,9 +3,12 @@
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+Stamp = tuple[int, int, int, int] | None
 
 
 @contextmanager
@@ -38,3 +41,36 @@ def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def put_folder(beside: Path, folder: Path) -> None:
+    """A whole folder in place of another. It cannot be renamed over it: for a moment there is none."""
+    old = beside.with_suffix(".old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        beside.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+    force_to_disk(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def force_to_disk(path: Path) -> None:
+    """A file, or the names in a folder."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Which file stands there, without reading it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -9,6 +9,7 @@ import platform
 import random
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import torch
@@ -94,3 +95,21 @@ def keep_freed_memory() -> Choice[bool]:
     mallopt = ctypes.CDLL(None).mallopt
     done = [mallopt(M_MMAP_MAX, 0), mallopt(M_TRIM_THRESHOLD, 2**31 - 1), mallopt(M_TOP_PAD, 64 * 2**20)]
     return Choice(all(done), "freed blocks stay with the process, which spares page faults")
+
+
+def give_back_memory() -> None:
+    """Free blocks back to the kernel, after work that comes once in a while: kept, they would add up between those of the steps."""
+    if sys.platform == "linux" and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def memory_at_hand(device: torch.device) -> int | None:
+    """Bytes that the device can still give; None where nobody tells."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        with Path("/proc/meminfo").open("rb") as file:
+            found = next(line for line in file if line.startswith(b"MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
+    return int(found.split()[1]) * 1024

@@ -1,7 +1,6 @@
 """Read and write a bundle: find it, verify it, then parse it; written beside, read back, renamed as a whole."""
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -18,10 +17,9 @@ from limelight.bundle.settings import BundleSettings
 from limelight.bundle.strict_json import read_json, understood
 from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
 from limelight.errors import DataError, ModelFileError
+from limelight.files import Stamp, force_to_disk, put_folder, stamp_of
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import Tokenizer
-
-Stamp = tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Bundle:
 
     def weights(self) -> dict[str, Tensor]:
         """Every weight by name, checked against the model: none missing, none more, in its shape, finite."""
-        if _stamp(self.folder / WEIGHTS) != self.verified:
+        if stamp_of(self.folder / WEIGHTS) != self.verified:
             raise refusal(self.folder, [f"{WEIGHTS}: was changed after it was verified; read the bundle again"])
         return load_weights(self.folder, self.settings.model)
 
@@ -57,7 +55,7 @@ def read(folder: Path) -> Bundle:
     """A bundle, or the one of a run. Else a ModelFileError that lists every file that is not as it was written."""
     try:
         folder = _find(folder)
-        stamp = _stamp(folder / WEIGHTS)
+        stamp = stamp_of(folder / WEIGHTS)
         listed = verify(folder)
         settings = _read_settings(folder)
         names = (SHARED, SHARED) if SHARED in listed else (SOURCE, TARGET)
@@ -94,8 +92,8 @@ def write(
         relist(beside)
         read(beside)
         for path in (*beside.iterdir(), beside):
-            _force_to_disk(path)
-        _put(beside, folder)
+            force_to_disk(path)
+        put_folder(beside, folder)
     except ModelFileError as error:
         found = str(error).removesuffix(f"\n{AGAIN}")
         raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
@@ -158,35 +156,3 @@ def _contents(
     config = json.dumps(settings.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     models = {SHARED: target} if source == target else {SOURCE: source, TARGET: target}
     return {CONFIG: config.encode(), CARD: card(settings, weights, license).encode(), **models}
-
-
-def _put(beside: Path, folder: Path) -> None:
-    """A folder cannot be renamed over another: for a moment there is none."""
-    old = beside.with_suffix(".old")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        beside.rename(folder)
-    except BaseException:
-        if old.exists():
-            old.rename(folder)
-        raise
-    _force_to_disk(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _force_to_disk(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _stamp(path: Path) -> Stamp:
-    """Which file stands there, without reading it."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

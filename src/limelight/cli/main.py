@@ -1,12 +1,13 @@
 """`limelight VERB ...`: the verbs, and what every error becomes on the way out."""
 
 import errno
+import os
 import sys
 from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli import evaluate, prepare, translate
+from limelight.cli import evaluate, prepare, report, train, translate
 from limelight.errors import LimelightError
 
 app = typer.Typer(
@@ -18,8 +19,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("prepare", epilog=prepare.EXAMPLES)(prepare.prepare)
+app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 
 
 @app.callback(invoke_without_command=True)
@@ -29,7 +32,7 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-RESUMES = ("prepare",)  # verbs that go on where they were stopped
+RESUMES = ("prepare", "train")  # verbs that go on where they were stopped
 
 
 def _go_on() -> str:
@@ -38,6 +41,9 @@ def _go_on() -> str:
 
 def main() -> None:
     """An error meant for a person is printed without a traceback and sets its exit code; anything else is a fault of ours."""
+    # Read when torch is loaded: a thread that waits for others gives its core away after a moment. On cores that are shared with other
+    # programs, spinning on makes training ten times as slow (docs/experiments.md).
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app()
     except LimelightError as error:

@@ -16,12 +16,20 @@ SETTING = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
 
 
 def settings_from(
-    inputs: Sequence[str], options: dict[str, Any], weights: Sequence[str], config: Path | None
+    inputs: Sequence[str],
+    options: dict[str, Any],
+    weights: Sequence[str],
+    config: Path | None,
+    settings: Sequence[str] = (),
+    flags: tuple[str, str] = ("--from", "--to"),
 ) -> PrepareSettings:
-    """The file first, then the options, then section.key=value: the later wins."""
+    """The file first, then the options, then section.key=value: the later wins.
+
+    `settings` are further section.key=value; `flags` are what the languages are called in the verb that asks.
+    """
     values = _read(config) if config else {}
     paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
-    settings = [text for text in inputs if text not in paths]
+    settings = [*(text for text in inputs if text not in paths), *settings]
     if paths:
         values["corpora"] = corpora_of(paths)
     if not values.get("corpora"):
@@ -36,9 +44,9 @@ def settings_from(
     if options["keep_dropped"]:
         values["keep_dropped"] = True
     for text in settings:
-        _put(values, *text.split("=", 1))
+        put_setting(values, *text.split("=", 1))
     _weigh(values.get("corpora", []), weights)
-    values["languages"] = _languages(values, options)
+    values["languages"] = _languages(values, options, flags)
     return PrepareSettings(**values)
 
 
@@ -82,7 +90,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 
-def _put(values: dict[str, Any], key: str, text: str) -> None:
+def put_setting(values: dict[str, Any], key: str, text: str) -> None:
     """filters.copied=off -> values["filters"]["copied"] = "off". The text is read as TOML where it is TOML, else it is a string."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -113,7 +121,7 @@ def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
         raise ConfigError("the weights cannot be used:", problems)
 
 
-def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
+def _languages(values: dict[str, Any], options: dict[str, Any], flags: tuple[str, str]) -> tuple[str, str]:
     """Asked for, or written in the file, or guessed from the names of line files."""
     written = values.get("languages") or (None, None)
     guesses = (
@@ -125,5 +133,5 @@ def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, st
         paths = [path for corpus in values["corpora"] for path in corpus.get("paths", [])]
         if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
             find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
-        raise ConfigError("the languages cannot be told from the file names; say them: --from en --to de")
+        raise ConfigError(f"the languages cannot be told from the file names; say them: {flags[0]} en {flags[1]} de")
     return source, target

@@ -82,6 +82,10 @@ class Loader:
         """A JSON value. It may be used at another world size or with other workers: the list of global batches is the same."""
         return {**self._identity, **asdict(self._position)}
 
+    @property
+    def pairs_per_epoch(self) -> int:
+        return self._batcher.order(0).rows
+
     def __iter__(self) -> Self:
         return self
 

@@ -74,7 +74,7 @@ def waterfall(read: int, drops: Sequence[tuple[str, int]], alt: str) -> str:
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel("pairs left" + (" (the axis does not begin at zero)" if begin else ""))
         _count_axis(axes, "x")
-        return _svg(picture, "waterfall", alt)
+        return svg(picture, "waterfall", alt)
 
 
 def _cut_mark(axes: "Axes", row: int) -> None:
@@ -137,7 +137,7 @@ def _histogram(edges: Counts, sides: Sequence[Counts], ticks: Sequence[tuple[flo
         axes.set_ylabel("pairs")
         _count_axis(axes, "y")
         axes.legend(frameon=False, loc="upper right")
-        return _svg(picture, unit, alt)
+        return svg(picture, unit, alt)
 
 
 def _count_axis(axes: "Axes", which: str) -> None:
@@ -146,7 +146,7 @@ def _count_axis(axes: "Axes", which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: figure(round(value))))
 
 
-def _svg(picture: "Figure", salt: str, alt: str) -> str:
+def svg(picture: "Figure", salt: str, alt: str) -> str:
     """For the inside of a page: as wide as its place, and without what would reach beyond the picture.
 
     That is the head of a file with its addresses, names that two pictures share, and a rule of style that holds for the whole page.

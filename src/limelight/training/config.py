@@ -88,7 +88,7 @@ class MachineSettings(Settings):
         default=None, description="masters: bfloat16 weights with float32 masters; autocast; float32."
     )
     threads: int | None = Field(default=None, ge=1)
-    compile: bool | None = Field(default=None, description="torch.compile; None: on a GPU.")
+    compile: bool = Field(default=False, description="torch.compile of each layer; on a CPU it does not pay.")
     workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
 
 

@@ -28,6 +28,7 @@ class Facts:
     """`run.json`: how the run came about. Grows while it goes on."""
 
     command: list[str] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)  # what the command asked for: the same is asked to go on
     began: str = ""  # 2026-11-15T11:30:00+00:00
     versions: dict[str, str] = field(default_factory=dict)  # python, limelight, torch ...
     commit: str | None = None  # of the repository it was started in, with "dirty" when it was

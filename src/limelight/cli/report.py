@@ -1,0 +1,37 @@
+"""`limelight report`: write the report of a run again, from the files of the run."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limelight.errors import DataError
+
+EXAMPLES = """Examples:
+
+limelight report en-de
+
+limelight report runs/en-de --json | jq -r .html
+"""
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, finished or not.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Write report.md and report.html of a run again: after an update, or while it trains."""
+    from limelight.training.layout import FACTS, METRICS, RECIPE, STATUS
+    from limelight.training.report import write_report
+
+    if not any((run / name).is_file() for name in (FACTS, METRICS, RECIPE, STATUS)):
+        raise DataError(
+            f"{run} is no run of `limelight train`: it has none of {FACTS}, {METRICS}, {RECIPE} and {STATUS}; name the folder that was "
+            "given to it with -o"
+        )
+    markdown, html = write_report(run)
+    if as_json:
+        sys.stdout.write(json.dumps({"markdown": str(markdown), "html": str(html)}) + "\n")
+    else:
+        sys.stdout.write(f"wrote {markdown}\nwrote {html}\n")

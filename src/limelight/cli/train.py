@@ -1,0 +1,85 @@
+"""`limelight train`: two text files in, a translator out."""
+
+import json
+import sys
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from limelight.cli.prepare import EngineName, started
+
+EXAMPLES = """Examples:
+
+limelight train corpus.en corpus.de -o en-de --budget 30m
+
+limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m
+
+limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
+"""
+
+
+class PrecisionName(StrEnum):
+    masters = "masters"
+    autocast = "autocast"
+    float32 = "float32"
+
+
+def train(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), or one "
+            "recipe.toml; and section.key=value of the recipe."
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Time for all of it: 30m, 2h, 1h30m. Model and steps fit it.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training, instead of those that fit.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="Size of the model: toy, tiny, small, base ...; chosen.")] = None,
+    bundle: Annotated[Path | None, typer.Option("--from", help="Go on from this translator (fine-tuning).")] = None,
+    replay: Annotated[float | None, typer.Option("--replay", help="With --from: share of the old text among what is seen.")] = None,
+    replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as --valid.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Target language, such as de.")] = None,
+    valid: Annotated[list[str] | None, typer.Option("--valid", help="Validation set: one file, or twice for two line files.")] = None,
+    test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
+    weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same seed gives the same run.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to train with; all that this process may.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes that prepare the corpus; one for each core.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare, choose, say what would be trained and why, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:  # fmt: skip
+    """Clean, split, learn pieces, choose a model, train it, score it: parallel text becomes a translator.
+
+    Ctrl-C saves and stops; the same command goes on.
+    """
+    from limelight.cli.train_asked import Options, asked_from
+    from limelight.cli.train_screen import TrainScreen
+
+    options = Options(
+        output=output, source=source, target=target, valid=tuple(valid or ()), test=tuple(test or ()), vocab_size=vocab_size,
+        weight=tuple(weight or ()), budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay,
+        replay_data=tuple(replay_data or ()), seed=seed, device=device, precision=precision.value if precision else None,
+        threads=threads, dry_run=dry_run,
+    )  # fmt: skip
+    asked, folder = asked_from(inputs or [], options)
+    from limelight.training.run import train as run
+
+    with (
+        closing(started(EngineName.local, workers)) as engine,
+        TrainScreen(plain, quiet or as_json, str(folder)) as screen,
+    ):
+        result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]])
+    sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
+    sys.stdout.flush()
+    if result.exit_code:
+        raise typer.Exit(result.exit_code)

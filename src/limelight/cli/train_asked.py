@@ -1,0 +1,219 @@
+"""From what stands on the command line to `Asked` and the folder of the run.
+
+Everything that can be found wrong without reading a corpus is found here: a run prepares for minutes before it needs its learning rate.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limelight.cli.prepare_settings import corpora_of, put_setting, settings_from
+from limelight.cli.train_keys import check_changes
+from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.errors import ConfigError
+from limelight.model.config import PRESETS
+from limelight.training.asked import Asked
+from limelight.training.config import Precision, Recipe
+from limelight.training.layout import BUNDLE, RECIPE, Facts
+
+SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
+EXAMPLE = "limelight train corpus.en corpus.de -o en-de --budget 30m"
+UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+NUMBER = r"\d+(?:\.\d+)?"
+BUDGET = re.compile("".join(f"(?:(?P<{unit}>{NUMBER}){unit})?" for unit in UNITS))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was given by name; None is what was not."""
+
+    output: Path | None = None
+    source: str | None = None
+    target: str | None = None
+    valid: Sequence[str] = ()
+    test: Sequence[str] = ()
+    vocab_size: int | None = None
+    weight: Sequence[str] = ()
+    budget: str | None = None
+    steps: int | None = None
+    preset: str | None = None
+    bundle: Path | None = None
+    replay: float | None = None
+    replay_data: Sequence[str] = ()
+    seed: int | None = None
+    device: str | None = None
+    precision: Precision | None = None
+    threads: int | None = None
+    dry_run: bool = False
+
+
+def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
+    """What is asked for, and where it shall lie. Corpora, or one recipe; then section.key=value, which wins."""
+    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
+    written = [text for text in inputs if text not in paths]
+    check_changes(written)
+    seconds = None if options.budget is None else budget_seconds(options.budget)
+    _check_preset(options.preset)
+    _check_replay(options)
+    data: PrepareSettings | None = None
+    recipe: Recipe | None = None
+    changes: dict[str, Any] = {}
+    place = _recipe_in(paths)
+    if place is not None:
+        _refuse_beside_a_recipe(place, options)
+        recipe = _changed(Recipe.load(place), written)
+        languages = recipe.data.languages
+    else:
+        data = _data(paths, written, options)
+        languages = data.languages
+        for text in written:
+            if not text.startswith("data."):
+                put_setting(changes, *text.split("=", 1))
+    asked = Asked(
+        data=data, recipe=recipe, changes=changes, preset=options.preset, budget_seconds=seconds, steps=options.steps,
+        bundle=options.bundle, replay=options.replay, replay_data=_replay_data(options.replay_data), seed=options.seed,
+        device=options.device, precision=options.precision, threads=options.threads, dry_run=options.dry_run,
+    )  # fmt: skip
+    return asked, _folder(options, languages)
+
+
+def budget_seconds(text: str) -> float:
+    """budget_seconds("1h30m") -> 5400.0; also 90s, 1.5h, 2d. A number alone could be minutes or hours, and is refused."""
+    written = re.sub(r"\s+", "", text.lower())
+    if re.fullmatch(NUMBER, written):
+        raise ConfigError(f"--budget {text} has no unit; write {written}m for minutes, {written}h for hours")
+    match = BUDGET.fullmatch(written)
+    if not match or not written:
+        raise ConfigError(f"--budget {text} is no time; write it as 30m, 2h, 90s or 1h30m")
+    seconds = sum(float(match[unit] or 0) * length for unit, length in UNITS.items())
+    if seconds <= 0:
+        raise ConfigError(f"--budget {text} leaves no time to train; a small corpus needs some minutes, such as 10m")
+    return seconds
+
+
+def _recipe_in(paths: Sequence[str]) -> Path | None:
+    """The recipe among what was named, if there is one; it stands alone."""
+    for path in paths:
+        if (Path(path) / RECIPE).is_file():
+            command = shlex.join(Facts.load(Path(path)).command)
+            again = (
+                f"the command that began it goes on with it: {command}"
+                if command
+                else "the same command goes on with it"
+            )
+            raise ConfigError(
+                f"{path} is a run, not a corpus; {again}; for another run by its recipe: "
+                f"limelight train {shlex.quote(f'{path}/{RECIPE}')} -o OTHER"
+            )
+    found = [path for path in paths if path.endswith(".toml")]
+    if found and len(paths) > 1:
+        raise ConfigError(
+            f"{found[0]} is a recipe, and a recipe names its corpora itself; give it alone, or only the corpora"
+        )
+    return Path(found[0]) if found else None
+
+
+def _refuse_beside_a_recipe(place: Path, options: Options) -> None:
+    """A recipe says these already. What is changed in it is said with its own words, so that there is one way to read them."""
+    instead = {
+        "--source": (options.source, "data.languages"),
+        "--target": (options.target, "data.languages"),
+        "--valid": (options.valid, "data.held_out.valid"),
+        "--test": (options.test, "data.held_out.test"),
+        "--vocab-size": (options.vocab_size, "data.pieces.size"),
+        "--weight": (options.weight, "weight of its [[data.corpora]]"),
+        "--preset": (options.preset, "its [model]"),
+        "--from": (options.bundle, "fine_tuning.bundle"),
+        "--replay": (options.replay, "fine_tuning.replay"),
+        "--replay-data": (options.replay_data, "its [[data.corpora]]"),
+    }
+    problems = [
+        f"{option}: leave it out, and change {where}" for option, (given, where) in instead.items() if given not in (None, (), [])
+    ]  # fmt: skip
+    if problems:
+        raise ConfigError(f"{place} decides what these options would:", problems)
+
+
+def _changed(recipe: Recipe, written: Sequence[str]) -> Recipe:
+    if not written:
+        return recipe
+    values = recipe.model_dump(exclude_unset=True)
+    for text in written:
+        put_setting(values, *text.split("=", 1))
+    return Recipe(**values)
+
+
+def _data(paths: Sequence[str], written: Sequence[str], options: Options) -> PrepareSettings:
+    if not paths:
+        raise ConfigError(f"there is nothing to learn from; name the files, such as: {EXAMPLE}")
+    source, target = options.source, options.target
+    if options.bundle is not None and (source is None or target is None):
+        theirs = _languages_of(options.bundle, paths)
+        source, target = source or theirs[0], target or theirs[1]
+    asked = {
+        "from": source, "to": target, "valid": options.valid, "test": options.test, "vocab_size": options.vocab_size,
+        "keep_dropped": False,
+    }  # fmt: skip
+    settings = [text.removeprefix("data.") for text in written if text.startswith("data.")]
+    return settings_from(paths, asked, options.weight, None, settings=settings, flags=("--source", "--target"))
+
+
+def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str]:
+    """What the translator to go on from translates, unless the names of the files say otherwise."""
+    from limelight.bundle import read
+
+    languages = read(bundle).settings.languages
+    guessed = guess_languages(paths[0], paths[1]) if len(paths) == 2 else None
+    if guessed and any(closeness(ours, named) is None for ours, named in zip(languages, guessed, strict=True)):
+        swapped = "give them in the other order" if guessed == languages[::-1] else "give files of these languages"
+        raise ConfigError(
+            f"{bundle} translates {languages[0]} to {languages[1]}, but by their names the files are {guessed[0]} and {guessed[1]}; "
+            f"{swapped}, or say what they are: --source {languages[0]} --target {languages[1]}"
+        )
+    return languages
+
+
+def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
+    """Under names of their own: a corpus of old text is often called as the new one."""
+    return [
+        CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(list(paths)) if paths
+    ]
+
+
+def _check_preset(name: str | None) -> None:
+    if name is not None and name not in PRESETS:
+        raise ConfigError(f"--preset {name}: there is no such preset; the presets are {', '.join(PRESETS)}")
+
+
+def _check_replay(options: Options) -> None:
+    if options.bundle is None and (options.replay is not None or options.replay_data):
+        given = "--replay" if options.replay is not None else "--replay-data"
+        raise ConfigError(f"{given} is for going on from a translator; name it with --from, such as --from en-de")
+    kept = {"--preset": options.preset, "--vocab-size": options.vocab_size}
+    if options.bundle is not None and any(kept.values()):
+        problems = [f"{option} {given}: leave it out" for option, given in kept.items() if given]
+        raise ConfigError(f"{options.bundle} has its size and its pieces, and goes on with them:", problems)
+    if options.replay is not None and not 0 <= options.replay < 1:
+        raise ConfigError(
+            f"--replay {options.replay:g} is no share of the text; give 0 or more and less than 1, such as 0.5"
+        )
+
+
+def _folder(options: Options, languages: tuple[str, str]) -> Path:
+    folder = options.output or Path("-".join(languages))
+    if folder.is_file():
+        raise ConfigError(f"{folder} is a file, but a run is a folder; name another with -o")
+    if options.bundle is not None and folder.resolve() in (options.bundle.resolve(), _run_of(options.bundle)):
+        raise ConfigError(
+            f"{folder} holds the translator to go on from, which stays as it is; name another folder, such as -o {folder}-new"
+        )
+    return folder
+
+
+def _run_of(bundle: Path) -> Path:
+    """en-de/bundle -> en-de"""
+    return bundle.absolute().parent.resolve() if bundle.name == BUNDLE else bundle.resolve()

@@ -1,0 +1,55 @@
+"""What a person asks of a run, and what they get."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.training.config import Precision, Recipe
+from limelight.training.layout import State
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The rest is chosen. `data` is None when a whole recipe is given."""
+
+    data: PrepareSettings | None
+    recipe: Recipe | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)  # nested as a recipe, over whatever is chosen
+    preset: str | None = None
+    budget_seconds: float | None = None
+    steps: int | None = None
+    bundle: Path | None = None  # go on from this translator
+    replay: float | None = None  # share of the old text among what is seen
+    replay_data: Sequence[CorpusSettings] = ()  # old text, where the translator is no run of ours
+    seed: int | None = None
+    device: str | None = None
+    precision: Precision | None = None
+    threads: int | None = None
+    dry_run: bool = False
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What must be equal for a run to go on. More time or more steps are not another run."""
+        return {
+            "data": self.data.model_dump(mode="json") if self.data else None,
+            "recipe": self.recipe.model_dump(mode="json") if self.recipe else None,
+            "changes": dict(self.changes),
+            "preset": self.preset,
+            "bundle": str(self.bundle) if self.bundle else None,
+            "replay": self.replay,
+            "replay_data": [corpus.model_dump(mode="json") for corpus in self.replay_data],
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Result:
+    """`lines` sum it up for people, `values` for programs."""
+
+    state: State
+    folder: Path
+    exit_code: int
+    headline: str | None
+    lines: list[str]
+    values: dict[str, Any]

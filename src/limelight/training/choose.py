@@ -1,0 +1,297 @@
+"""What a run decides by itself: the size of the model, the batch, the steps and the schedule, from the corpus and the time at hand.
+
+    plan = Planner(...).plan()
+    plan.recipe                     complete
+    plan.chosen                     each choice in words, with its reason
+
+The rules come from our experiments (docs/experiments.md); a value that a person gave wins over every rule.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from limelight.corpus.batches import BatchSettings
+from limelight.corpus.manifest import Manifest
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError
+from limelight.model.config import ModelConfig
+from limelight.planning.size import flops_of_pair, parameters
+from limelight.runtime import memory_at_hand
+from limelight.training.calibrate import Measured, Stand, calibrate
+from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.layout import Chosen
+from limelight.training.pace import reserve
+
+# The least text, in target pieces, that each size has been seen to make use of, smallest first.
+TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
+SEEN_PER_PARAMETER: Final = 1.0  # target pieces in the whole run; with fewer a smaller model is better
+STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
+BATCH: Final = (3_072, 25_000)  # target pieces of a step: the least that keeps two cores busy, and the paper's (5.1)
+MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster
+MEMORY_TO_USE: Final = 0.6  # of what is free: long sentences need more than the mean that was measured
+SHARE_TO_CALIBRATE, LONGEST_CALIBRATION = 0.02, 20.0
+CALIBRATION_FOR_STEPS: Final = 2.0  # seconds: when the steps are given, only the threads depend on it
+LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
+VALIDATIONS: Final = 20
+BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained model takes long to say nothing
+VALIDATION_SHARE: Final = 0.05  # of the time; what it really takes is measured, and the steps follow
+EPOCHS_WITHOUT_BUDGET: Final = 40
+LEAST_PIECES_WITHOUT_BUDGET: Final = 10_000_000
+PATIENCE: Final = 8
+# (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
+DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
+RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
+FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
+
+
+@dataclass(frozen=True)
+class Text:
+    """How much there is to learn from, an epoch."""
+
+    pairs: float
+    source: float  # pieces, ends included
+    target: float
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Text":
+        """Corpora are seen as often as their weights say."""
+        rows = [0.0] * len(manifest.corpora)
+        for shard in manifest.splits["train"]:
+            rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
+        plain = sum(rows)
+        pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
+        figures = manifest.statistics["pieces"]["train"]
+        source, target = ((figures[side]["pieces"] + plain) * pairs / plain for side in ("source", "target"))
+        return cls(pairs, source, target)
+
+
+@dataclass(frozen=True)
+class Plan:
+    recipe: Recipe
+    chosen: list[Chosen]
+
+
+@dataclass
+class Planner:
+    """`changes` are values that a person gave, nested as in a recipe; `model` is that of a bundle to go on from."""
+
+    prepared: Prepared
+    stand: Stand
+    changes: Mapping[str, Any]
+    preset: str | None = None
+    budget_seconds: float | None = None
+    spent: float = 0.0  # seconds of the budget that are gone
+    steps: int | None = None
+    model: ModelConfig | None = None
+    fine_tuning: FineTuning | None = None
+    seed: int = 1
+    chosen: list[Chosen] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        self.text = Text.of(self.prepared.manifest)
+        config, measured = self._size()
+        seen = self._pieces(measured)
+        batch, accumulate, pieces = self._batch(config, seen, measured)
+        steps = self.steps or max(20, int(seen / pieces))
+        epochs = steps * pieces / self.text.target
+        config = self._regularized(config, epochs)
+        self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
+        values: dict[str, Any] = {
+            "data": self.prepared.manifest.settings,
+            "model": config.model_dump(),
+            "batch": batch.model_dump(),
+            "accumulate": accumulate,
+            "optimizer": {"learning_rate": self._rate(config)},
+            "schedule": {"steps": steps, "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10)))},
+            "average": {"decay": _decay(steps)},
+            "validation": self._validation(steps, pieces / measured.pieces_per_second),
+            "machine": {
+                "device": str(self.stand.device),
+                "precision": self.stand.precision,
+                "threads": measured.threads,
+            },
+            "budget_seconds": self.budget_seconds,
+            "seed": self.seed,
+            "fine_tuning": self.fine_tuning.model_dump() if self.fine_tuning else None,
+        }
+        return Plan(Recipe(**merged(values, self.changes)), self.chosen)
+
+    def _size(self) -> tuple[ModelConfig, Measured]:
+        """A preset that was asked for, or the model to go on from; else the largest that text and time have use for."""
+        if self.model is not None:
+            _refuse_another_shape(self.model, self.changes.get("model", {}))
+            self._say("model", _described(self.model), "that of the translator it goes on from")
+            return self.model, self._measure(self.model)
+        if self.preset is not None:
+            config = self._config(self.preset)
+            self._say("model", f"{self.preset}: {_described(config)}", "asked for")
+            return config, self._measure(config)
+        name = [name for name, least in TEXT_FOR.items() if self.text.target >= least][-1]
+        measured_on = self._config("small" if name != "tiny" else "tiny")
+        measured = self._measure(measured_on)
+        names = list(TEXT_FOR)[: list(TEXT_FOR).index(name) + 1]
+        why = f"{self.text.target:,.0f} target pieces to learn from are too few for more"
+        if name == names[-1] == "big":
+            why = "the largest that is chosen by itself"
+        while len(names) > 1 and not self._has_time_for(self._config(names[-1]), measured_on, measured):
+            names.pop()
+            why = "a larger one would see too little in the time"
+        config = self._config(names[-1])
+        self._say("model", f"{names[-1]}: {_described(config)}", why)
+        return config, measured if config == measured_on else self._measure(config)
+
+    def _has_time_for(self, config: ModelConfig, measured_on: ModelConfig, measured: Measured) -> bool:
+        if self.budget_seconds is None or self.steps is not None:
+            return True
+        source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
+        slower = flops_of_pair(config, source, target) / flops_of_pair(measured_on, source, target)
+        seen = measured.pieces_per_second / slower * self._training_seconds()
+        return seen >= SEEN_PER_PARAMETER * sum(parameters(config).values())
+
+    def _config(self, preset: str) -> ModelConfig:
+        sizes = self.prepared.manifest.vocab_sizes
+        shared = len(self.prepared.manifest.pieces) == 1
+        apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
+        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self.changes.get("model", {})})
+
+    def _measure(self, config: ModelConfig) -> Measured:
+        budget = self.budget_seconds or 600.0
+        seconds = min(LONGEST_CALIBRATION, SHARE_TO_CALIBRATE * budget)
+        if self.steps is not None:
+            seconds = min(seconds, CALIBRATION_FOR_STEPS)
+        batch = self._settings_of_batch(config, 2 * BATCH[0])
+        optimizer = OptimizerSettings(**self.changes.get("optimizer", {}))
+        began = time.monotonic()
+        measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
+        self.spent += time.monotonic() - began
+        if measured.one_thread is not None:
+            many = measured.threads > 1
+            self._say(
+                "threads",
+                str(measured.threads),
+                f"{measured.pieces_per_second:,.0f} target pieces/s, and {measured.one_thread:,.0f} with one"
+                if many
+                else "more were hardly faster, or slower: other programs seem to be busy",
+            )
+            self.stand = Stand(self.stand.device, self.stand.precision, measured.threads)
+        return measured
+
+    def _training_seconds(self) -> float:
+        assert self.budget_seconds is not None
+        room = self.budget_seconds - reserve(self.budget_seconds) - self.spent
+        return max(LEAST_TRAINING, room * (1 - VALIDATION_SHARE))
+
+    def _why(self, seen: float, measured: Measured) -> str:
+        """The reason for the number of steps."""
+        if self.steps is not None:
+            return "asked for"
+        speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"
+        if self.budget_seconds is None:
+            minutes = seen / measured.pieces_per_second / 60
+            return f"{speed}, so about {minutes:,.0f} minutes at most; it ends earlier when it no longer improves"
+        if self._training_seconds() <= LEAST_TRAINING:
+            return (
+                f"{self.spent:.0f} of the {self.budget_seconds:.0f} seconds went by before training, so it is short and ends "
+                "after the budget; give a larger one"
+            )
+        return f"{speed}, and the rate reaches its end within the budget"
+
+    def _pieces(self, measured: Measured) -> float:
+        """Target pieces that the whole run will see."""
+        if self.steps is not None:
+            return float(self.steps * BATCH[0])
+        if self.budget_seconds is None:
+            return max(EPOCHS_WITHOUT_BUDGET * self.text.target, float(LEAST_PIECES_WITHOUT_BUDGET))
+        passes = 2.0 if self.changes.get("r_drop") else 1.0
+        return measured.pieces_per_second / passes * self._training_seconds()
+
+    def _batch(self, config: ModelConfig, seen: float, measured: Measured) -> tuple[BatchSettings, int, float]:
+        """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
+        wanted = min(max(seen / STEPS_WANTED, BATCH[0]), BATCH[1])
+        share = self.text.target / (self.text.source + self.text.target)
+        cells = wanted / share
+        accumulate = int(self.changes.get("accumulate", 0))
+        at_once = cells if self.stand.device.type != "cpu" else min(cells, MOST_AT_ONCE)
+        room = memory_at_hand(self.stand.device)
+        if room is not None and measured.bytes_per_cell > 0:
+            at_once = min(at_once, MEMORY_TO_USE * room / measured.bytes_per_cell)
+        asked = "budget" in self.changes.get("batch", {})
+        accumulate = accumulate or (1 if asked else max(1, math.ceil(cells / at_once - 0.01)))
+        batch = self._settings_of_batch(config, int(cells / accumulate))
+        pieces = batch.budget * share * accumulate
+        self._say(
+            "batch",
+            f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else ""),
+            "asked for"
+            if asked
+            else f"room for {STEPS_WANTED:,} steps or more"
+            if wanted > BATCH[0]
+            else "small, so that there are more steps",
+        )
+        return batch, accumulate, pieces
+
+    def _settings_of_batch(self, config: ModelConfig, cells: int) -> BatchSettings:
+        longest = max(1, config.max_length - 1)
+        return BatchSettings(
+            **merged(
+                {"budget": max(cells, 2 * longest + 4), "longest": longest, "seed": self.seed},
+                self.changes.get("batch", {}),
+            )
+        )
+
+    def _regularized(self, config: ModelConfig, epochs: float) -> ModelConfig:
+        if "dropout" in self.changes.get("model", {}):
+            return config
+        rate = next(rate for least, rate in DROPOUT if epochs >= least)
+        self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
+        return config.changed(dropout=rate)
+
+    def _rate(self, config: ModelConfig) -> float:
+        rate = RATE_AT_256 * 256 / config.d_model
+        if config.norm_order == "post":
+            rate *= 0.5  # without a norm before each sub-layer a higher rate diverges
+        return rate * FINE_TUNING_RATE if self.fine_tuning else rate
+
+    def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:
+        values: dict[str, Any] = {"every": max(1, steps // VALIDATIONS, int(BETWEEN_VALIDATIONS / step_seconds))}
+        if self.budget_seconds is None and self.steps is None:
+            values["patience"] = PATIENCE
+        return values
+
+    def _say(self, name: str, value: str, why: str) -> None:
+        self.chosen = [each for each in self.chosen if each.name != name] + [Chosen(name, value, why)]
+
+
+def _decay(steps: int) -> float:
+    """The average reaches over about the last twentieth of the run."""
+    return round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)
+
+
+def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> None:
+    """Weights fit one shape. What is not in them, such as dropout, may change."""
+    shape = {key: value for key, value in changes.items() if "dropout" not in key and getattr(model, key) != value}
+    if shape:
+        raise ConfigError(
+            "the translator to go on from has its shape, which cannot be changed; leave these out, or train a new one without --from:",
+            [f"model.{key}={value}, but it has {key}={getattr(model, key)}" for key, value in shape.items()],
+        )
+
+
+def _described(config: ModelConfig) -> str:
+    total = sum(parameters(config).values())
+    return (
+        f"{config.encoder_layers}+{config.decoder_layers} layers, {config.d_model} wide, {total / 1e6:.1f} M parameters"
+    )
+
+
+def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """merged({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}}) -> {"a": {"x": 1, "y": 3}}"""
+    result = dict(values)
+    for key, value in changes.items():
+        inner = result.get(key)
+        both = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        result[key] = merged(inner, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,46 @@
+"""What a run says when it ends: a summary for people, values for programs, and the exit code."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from limelight.training import checkpoint
+from limelight.training.asked import Result
+from limelight.training.config import Recipe
+from limelight.training.layout import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, Facts, State, read_status
+
+# 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
+EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted": 75, "diverged": 70}
+
+
+def result_of(run: Path, state: State) -> Result:
+    facts, status, scores = Facts.load(run), read_status(run), _scores(run)
+    headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
+    lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
+    if facts.problem:
+        lines.append(facts.problem)
+    if state in ("interrupted", "preempted"):
+        saved = checkpoint.latest(run / CHECKPOINTS).checkpoint
+        again = (
+            "; the same command goes on from there" if state == "preempted" else ""
+        )  # Ctrl-C is told so by the command line
+        lines.append(f"saved at step {saved.step:,}{again}" if saved else "nothing was saved yet")
+    if (run / BUNDLE).exists():
+        lines.append(f'translate   limelight translate {run} "..."')
+    if (run / REPORT_HTML).exists():
+        lines.append(f"report      {run / REPORT_HTML}")
+    values: dict[str, Any] = {"state": state, "folder": str(run), **status, "scores": scores, "seconds": facts.seconds}
+    return Result(state, run, EXIT_CODES.get(state, 70), headline or None, lines, values)
+
+
+def _scores(run: Path) -> list[dict[str, Any]]:
+    path = run / SCORES
+    return list(json.loads(path.read_bytes())["evaluation"]["scores"]) if path.exists() else []
+
+
+def divergence(recipe: Recipe, step: int) -> str:
+    rate, warmup = recipe.optimizer.learning_rate, recipe.schedule.warmup
+    return (
+        f"{recipe.trouble.in_a_row} steps in a row could not be used (up to step {step:,}); likely the learning rate {rate:g} is too "
+        f"high for a warm-up of {warmup}; try optimizer.learning_rate={rate / 3:.2g} in a new folder"
+    )

@@ -1,0 +1,140 @@
+"""The end of a run: which weights are best, the bundle, and the score on text that nothing was chosen by."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from limelight import bundle
+from limelight.bundle import BundleSettings
+from limelight.corpus.shards import Prepared
+from limelight.decoding.config import SearchSettings
+from limelight.evaluation.config import EvaluateSettings, Running
+from limelight.evaluation.evaluate import Evaluation, evaluate
+from limelight.evaluation.translating import Speed, Translated, translate_set
+from limelight.files import write_whole
+from limelight.training.config import Recipe
+from limelight.training.kept import Kept
+from limelight.training.layout import BUNDLE, SCORES
+from limelight.training.replay import split_off_at
+from limelight.training.validate import Validator
+
+SHOWN = 5  # examples of each kind in the report
+SETTINGS = EvaluateSettings(worst=SHOWN)
+
+
+@dataclasses.dataclass(frozen=True)
+class Winner:
+    name: str
+    weights: Mapping[str, Tensor]
+    compared: dict[str, float]  # what was tried, and its validation score
+
+
+def winner(
+    last: Mapping[str, Tensor],
+    step_of_last: int,
+    kept: Kept,
+    validator: Validator,
+    metric: str,
+    threads: int,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> Winner:
+    """The moving average at the end, the best validation, or the mean of the best ones: whichever translates best."""
+    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {"moving average at the end": lambda: last}
+    best = kept.best
+    if best is not None and best[0] != step_of_last:
+        step = best[0]
+        candidates[f"best validation (step {step:,})"] = lambda: kept.load(step)
+    count = len(kept.scores())
+    if count > 1:
+        candidates[f"mean of the {count} best"] = kept.mean
+    compared: dict[str, float] = {}
+    for name, get in candidates.items():
+        watch(len(compared), len(candidates))
+        compared[name] = validator.validate(get(), threads).score(metric)
+    watch(len(compared), len(candidates))
+    name = max(compared, key=lambda each: compared[each])
+    return Winner(name, candidates[name](), compared)
+
+
+def write_bundle(
+    run: Path,
+    recipe: Recipe,
+    prepared: Prepared,
+    weights: Mapping[str, Tensor],
+    step: int,
+    scores: Sequence[bundle.Score] = (),
+) -> None:
+    manifest = prepared.manifest
+    pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
+    pairs = sum(shard.rows for shard in manifest.splits["train"])
+    settings = BundleSettings(
+        languages=manifest.languages,
+        model=recipe.model,
+        normalization=recipe.data.normalize,
+        search=SearchSettings(),
+        scores=tuple(scores),
+        trained_on={"pairs": pairs, "steps": step},
+    )
+    stored = {name: weight.detach().cpu() for name, weight in weights.items()}
+    both = pieces[0] if len(pieces) == 1 else (pieces[0], pieces[1])
+    bundle.write(run / BUNDLE, settings, stored, both, force=(run / BUNDLE).exists())
+
+
+def score(
+    run: Path, prepared: Prepared, running: Running, watch: Callable[[Speed, int], None]
+) -> tuple[Evaluation, list[bundle.Score]] | None:
+    """Of the bundle on the test set, as a user would translate it. None when there is no test set."""
+    pairs = prepared.split("test") if "test" in prepared.manifest.splits else None
+    if pairs is None or not pairs.rows:
+        return None
+    source, target = (side.to_pylist() for side in pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
+    made = translate_set(run / BUNDLE, source, running=running, watch=watch)
+    found = evaluate(made.texts, [target], source, prepared.manifest.languages[1], SETTINGS)
+    given = prepared.manifest.settings.get("held_out", {}).get("test")
+    named = bool(given) and Path(given[0]) != split_off_at(run, "test")
+    title = Path(given[0]).name if named else "test set split off from the corpus"
+    write_whole(run / SCORES, json.dumps(_stored(title, found, made, source, target), ensure_ascii=False).encode())
+    return found, [
+        bundle.Score(
+            test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences
+        )
+        for each in found.scores
+    ]
+
+
+def _stored(
+    title: str, found: Evaluation, made: Translated, source: Sequence[str], target: Sequence[str]
+) -> dict[str, Any]:
+    evaluation = {
+        field.name: _plain(getattr(found, field.name)) for field in dataclasses.fields(found) if field.name != "counts"
+    }
+    chrf = next(each for each in found.counts if each.name == "chrF2").of_each()
+    order = sorted(range(len(source)), key=lambda i: chrf[i])
+    chosen = {
+        "best": [i for i in reversed(order) if len(target[i].split()) > 3][:SHOWN],
+        "longest": sorted(range(len(source)), key=lambda i: -len(source[i]))[:SHOWN],
+        "random": random.Random(17).sample(range(len(source)), min(SHOWN, len(source))),
+    }
+    return {
+        "set": f"{title}, {found.sentences:,} pairs",
+        "evaluation": evaluation,
+        "speed": vars(made.speed),
+        "search": made.search.model_dump(mode="json"),
+        "warnings": made.warnings,
+        "examples": {
+            kind: [{"source": source[i], "reference": target[i], "translation": made.texts[i]} for i in numbers]
+            for kind, numbers in chosen.items()
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,62 @@
+"""In which number format a model trains. Whatever it is, the optimizer works on float32 weights by name.
+
+masters     bfloat16 weights with float32 masters: fastest where bfloat16 is multiplied
+autocast    float32 weights, products in bfloat16: the same quality, a little slower on a CPU
+float32     where there is no bfloat16, and to compare with
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from limelight.model.transformer import Transformer
+from limelight.runtime import Choice, choose_dtype
+from limelight.training.config import Precision
+from limelight.training.masters import MasterWeights
+
+
+class Numbers:
+    """The weights of a model as the optimizer sees them."""
+
+    def __init__(self, model: Transformer, precision: Precision) -> None:
+        self.model, self.precision = model, precision
+        self._masters = MasterWeights(model) if precision == "masters" else None
+        self.named: dict[str, Tensor] = self._masters.named if self._masters else dict(model.named_parameters())
+        self.device = next(iter(self.named.values())).device
+
+    def computing(self) -> AbstractContextManager[object]:
+        """Around the forward pass."""
+        if self.precision == "autocast":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return nullcontext()
+
+    def take_gradients(self) -> None:
+        """After each backward pass: gradients of several add up in float32."""
+        if self._masters:
+            self._masters.take_gradients()
+
+    def drop_gradients(self) -> None:
+        for weight in (*self.named.values(), *self.model.parameters()):
+            weight.grad = None
+
+    def publish(self) -> None:
+        """After each step of the optimizer."""
+        if self._masters:
+            self._masters.publish()
+
+    @torch.no_grad()
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        for name, weight in self.named.items():
+            weight.copy_(weights[name])
+        self.publish()
+
+
+def choose_precision(device: torch.device, asked: Precision | None) -> Choice[Precision]:
+    if asked is not None:
+        return Choice(asked, "asked for")
+    dtype = choose_dtype(device)
+    if dtype.value == torch.bfloat16:
+        return Choice("masters", f"bfloat16 weights with float32 masters, since {dtype.why}")
+    return Choice("float32", dtype.why)

@@ -1,0 +1,170 @@
+"""Old text against forgetting: a translator that learns a new kind of text goes on seeing some of the old.
+
+The old text is what the earlier run trained on, as its prepared corpus has it: its validation and test sets stay unseen.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from limelight.bundle import read
+from limelight.chance import draws, key_of
+from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.manifest import Manifest, Split
+from limelight.corpus.reading.language_tags import closeness
+from limelight.corpus.shards import Prepared
+from limelight.errors import DataError
+from limelight.files import whole_file
+from limelight.training.layout import PREPARED
+
+REPLAY = "replay.parquet"
+MOST = 1_000_000  # pairs: more than a run of fine-tuning sees
+SHARE = 0.5  # of the pairs that are seen
+HELD_OUT: Final[tuple[Split, ...]] = ("valid", "test")
+
+
+@dataclass(frozen=True)
+class OldText:
+    """What there is of the text that a translator was trained on: that of its run, or corpora that were named."""
+
+    bundle: Path
+    asked: float | None
+    named: tuple[CorpusSettings, ...] = ()
+
+    @property
+    def prepared(self) -> Path | None:
+        """The prepared corpus of the run that the bundle belongs to, if it is still there."""
+        for run in (self.bundle, self.bundle.parent):
+            if (run / PREPARED / "manifest.json").exists():
+                return run / PREPARED
+        return None
+
+    @property
+    def share(self) -> float:
+        if self.prepared is None and not self.named:
+            if self.asked:
+                raise DataError(
+                    f"{self.bundle} is no run with its text beside it, so there is nothing to replay; name the old text with "
+                    "--replay-data"
+                )
+            return 0.0
+        return SHARE if self.asked is None else self.asked
+
+    @property
+    def described(self) -> tuple[str, str]:
+        if not self.share:
+            return "none", "the old text is not at hand, or not wanted; what is not in the new text may be forgotten"
+        return f"{self.share:.0%} of the pairs are of the old text", "against forgetting"
+
+    def corpora(self, run: Path, seed: int) -> list[CorpusSettings]:
+        if self.named or self.prepared is None:
+            return list(self.named)
+        return [sampled(self.prepared, run, seed)]
+
+
+def continued(
+    settings: PrepareSettings, old: OldText, run: Path, seed: int, prepare: Callable[[PrepareSettings], Manifest]
+) -> PrepareSettings:
+    """New text in the pieces of the old translator, with some of the old text beside it.
+
+    Validation and test sets are of new text alone: of old text, those pairs that the translator has learnt already would be asked.
+    """
+    translator = read(old.bundle)
+    shared = translator.source_tokenizer is translator.target_tokenizer
+    names = ("pieces.model",) if shared else ("source.model", "target.model")
+    settings = settings.changed(
+        normalize=translator.settings.normalization, given_pieces=[str(translator.folder / name) for name in names]
+    )
+    if not old.share:
+        return settings
+    theirs = translator.settings.languages
+    if any(closeness(ours, new) is None for ours, new in zip(theirs, settings.languages, strict=True)):
+        raise DataError(
+            f"{old.bundle} translates {theirs[0]} to {theirs[1]}, but the new text is {settings.languages[0]} to "
+            f"{settings.languages[1]}, so the old text cannot be mixed in; go on without it by --replay 0"
+        )
+    if (run / PREPARED / "manifest.json").exists():
+        before = Manifest.load(run / PREPARED)
+        if _is_both(PrepareSettings(**before.settings), settings, old, run):
+            return _weighted(before, len(settings.corpora), old.share)
+    _split_off(settings, run, prepare)
+    corpora = old.corpora(run, seed)
+    both = settings.changed(
+        corpora=[*settings.corpora, *corpora], held_out=settings.held_out.changed(**held_out_of(run, settings))
+    )
+    return _weighted(prepare(both), len(settings.corpora), old.share)
+
+
+def split_off_at(run: Path, split: Split) -> Path:
+    """Where the validation or test set of the new text lies, when none was given."""
+    return run / f"new-{split}.parquet"
+
+
+def held_out_of(run: Path, settings: PrepareSettings) -> dict[str, Any]:
+    """The sets that were given, and for the others those that were split off, or none where the text was too short for one."""
+    chosen: dict[str, Any] = {}
+    for split in HELD_OUT:
+        if not getattr(settings.held_out, split):
+            path = split_off_at(run, split)
+            chosen |= {split: (str(path),)} if path.exists() else {f"{split}_pairs": 0}
+    return chosen
+
+
+def _split_off(settings: PrepareSettings, run: Path, prepare: Callable[[PrepareSettings], Manifest]) -> None:
+    wanted = [split for split in HELD_OUT if not getattr(settings.held_out, split)]
+    if not wanted:
+        return
+    prepare(settings)
+    prepared = Prepared.open(run / PREPARED)
+    for split in wanted:
+        pairs, path = prepared.split(split), split_off_at(run, split)
+        path.unlink(missing_ok=True)
+        if pairs.rows:
+            _write(path, *pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
+
+
+def _is_both(done: PrepareSettings, settings: PrepareSettings, old: OldText, run: Path) -> bool:
+    """Whether new and old text were prepared together before, from what is asked for now; but for the weights."""
+    replayed = old.named or (_replayed(run),)
+    both = settings.changed(
+        corpora=[*settings.corpora, *replayed], held_out=settings.held_out.changed(**held_out_of(run, settings))
+    )
+    plain = [corpus.changed(weight=1.0) for corpus in done.corpora[len(settings.corpora) :]]
+    return done.changed(corpora=[*done.corpora[: len(settings.corpora)], *plain]) == both
+
+
+def _weighted(manifest: Manifest, new: int, share: float) -> PrepareSettings:
+    """The settings of the manifest, with the weight that its counts ask for. The first `new` corpora are of new text."""
+    settings = PrepareSettings(**manifest.settings)
+    rows = [corpus.kept.get("train", 0) for corpus in manifest.corpora[: len(settings.corpora)]]
+    weight = weight_for(share, sum(rows[:new]), sum(rows[new:]))
+    corpora = [*settings.corpora[:new], *(corpus.changed(weight=weight) for corpus in settings.corpora[new:])]
+    return settings.changed(corpora=corpora)
+
+
+def sampled(prepared: Path, run: Path, seed: int) -> CorpusSettings:
+    """Pairs of the old training text, drawn without return, as a corpus of the new run."""
+    pairs = Prepared.open(prepared).split("train")
+    order = np.argsort(draws(key_of(seed, pairs.rows), np.arange(pairs.rows, dtype=np.int64)), kind="stable")
+    source, target = pairs.texts(np.sort(order[:MOST]).astype(np.int64))
+    _write(run / REPLAY, source, target)
+    return _replayed(run)
+
+
+def _replayed(run: Path) -> CorpusSettings:
+    return CorpusSettings(name="replay", paths=[str(run / REPLAY)], columns=("source", "target"))
+
+
+def _write(path: Path, source: pa.StringArray, target: pa.StringArray) -> None:
+    with whole_file(path) as beside:
+        pq.write_table(pa.table({"source": source, "target": target}), beside)
+
+
+def weight_for(share: float, new: int, old: int) -> float:
+    """How often each old pair is seen in an epoch, so that `share` of all pairs are old."""
+    return float(min(1000.0, max(1e-3, share / (1 - share) * new / max(1, old))))

@@ -1,0 +1,69 @@
+"""What a run says of itself: `report.md` and `report.html`, written into its folder at every end, good or bad.
+
+    write_report(Path("en-de")) -> (Path("en-de/report.md"), Path("en-de/report.html"))
+
+Everything comes from the files of the run, so a report can be written again at any time. A part that is missing is said to be missing.
+Equal runs give equal bytes.
+"""
+
+from pathlib import Path
+
+from limelight.corpus.markup import figure
+from limelight.files import write_whole
+from limelight.training import report_html, report_learning, report_origin
+from limelight.training.advice import advise
+from limelight.training.advice_learning import Advice
+from limelight.training.layout import REPORT_HTML, REPORT_MD
+from limelight.training.record import RunRecord, read_run
+from limelight.training.report_headline import headline, numbers, sentences, short_title, title
+from limelight.training.report_markdown import markdown
+from limelight.training.report_parts import Block, Cell, Said, Section, Table, decimal
+
+
+def write_report(run: Path) -> tuple[Path, Path]:
+    """Markdown and HTML. Raises only where a file cannot be written."""
+    record = read_run(run)
+    advice = advise(record)
+    told, sections = sentences(record), sections_of(record, advice)
+    top = headline(record, advice)
+    written = run / REPORT_MD, run / REPORT_HTML
+    write_whole(written[0], markdown(title(record, advice), told, [*_learning(record), *top.blocks], sections).encode())
+    write_whole(
+        written[1], report_html.page(short_title(record, advice), told, numbers(record), top, sections).encode()
+    )
+    return written
+
+
+def sections_of(record: RunRecord, advice: list[Advice]) -> list[Section]:
+    return [
+        report_origin.reproduce(record),
+        report_origin.data(record),
+        report_origin.compute(record),
+        report_learning.curves(record),
+        report_learning.quality(record),
+        report_learning.samples(record),
+        report_learning.suspicious(record),
+        report_learning.advice(advice),
+        report_learning.following(record),
+    ]
+
+
+def _learning(record: RunRecord) -> list[Block]:
+    """The head of report.md: some validations, and what was said for one sentence then."""
+    chosen = report_learning.shown_validations(record)
+    if not chosen:
+        return []
+    sample = chosen[-1].samples[0]
+    target = record.languages[1] if record.languages else None
+    rows: list[list[Cell]] = [
+        [
+            str(figure(valid.step)),
+            decimal(valid.nll, 2),
+            decimal(valid.bleu, 1),
+            decimal(valid.chrf, 1),
+            Said(valid.samples[0].translation, target),
+        ]
+        for valid in chosen
+    ]
+    head = ["step", "validation loss", "BLEU", "chrF", f"what it said for “{sample.source}”"]
+    return [Table("", head, rows)]

@@ -1,0 +1,114 @@
+"""From what was asked for to a complete recipe: a given one with the machine filled in, or a chosen one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from limelight import bundle
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError
+from limelight.runtime import choose_device, choose_threads
+from limelight.training.asked import Asked
+from limelight.training.calibrate import Stand
+from limelight.training.choose import Planner, merged
+from limelight.training.config import FineTuning, Recipe
+from limelight.training.layout import Chosen
+from limelight.training.numbers import choose_precision
+from limelight.training.replay import OldText
+from limelight.training.validate import validation_pairs
+
+
+def resolved(asked: Asked, prepared: Prepared, spent: float, say: Callable[[Chosen], None]) -> Recipe:
+    """`spent` seconds of the budget are gone; `say` hears of every choice."""
+    validation_pairs(prepared)  # refused before minutes of measuring, not after
+    asked = _by_name(asked)
+    if "vocab_size" in (changed := asked.changes.get("model", {})):
+        _check_pieces((changed.get("source_vocab_size") or changed["vocab_size"], changed["vocab_size"]), prepared)
+    device = choose_device(asked.device)
+    threads = choose_threads(asked.threads)
+    precision = choose_precision(device.value, asked.precision)
+    say(Chosen("device", str(device.value), device.why))
+    say(Chosen("numbers", precision.value, precision.why))
+    stand = Stand(device.value, precision.value, asked.threads and threads.value)
+    recipe = _given(asked, stand) if asked.recipe else _chosen(asked, prepared, stand, spent, say)
+    _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
+    return recipe
+
+
+def _check_pieces(wanted: tuple[int, int], prepared: Prepared) -> None:
+    sizes = prepared.manifest.vocab_sizes
+    if wanted != sizes:
+        raise ConfigError(
+            f"the recipe's model has {wanted[0]:,} and {wanted[1]:,} pieces, but the text has "
+            f"{sizes[0]:,} and {sizes[1]:,}; set data.pieces.size={sizes[1]} and model.vocab_size={sizes[1]}"
+        )
+
+
+def _by_name(asked: Asked) -> Asked:
+    """What was written as a key of the recipe, as if it had been asked for by its option: both mean the same, and the key wins."""
+    changes = asked.changes
+    machine = asked.recipe.machine.model_dump() if asked.recipe else {}
+    keys = {name: changes.get("machine", {}).get(name) for name in ("device", "precision", "threads")}
+    keys |= {"steps": changes.get("schedule", {}).get("steps")}
+    keys |= {name: changes.get(name) for name in ("budget_seconds", "seed")}
+    given = {name: value if value is not None else getattr(asked, name) for name, value in keys.items()}
+    for name in ("device", "precision", "threads"):
+        given[name] = given[name] if given[name] is not None else machine.get(name)
+    return replace(asked, **given)
+
+
+def _chosen(asked: Asked, prepared: Prepared, stand: Stand, spent: float, say: Callable[[Chosen], None]) -> Recipe:
+    fine_tuning, model = None, None
+    if asked.bundle is not None:
+        old = OldText(asked.bundle, asked.replay, tuple(asked.replay_data))
+        fine_tuning = FineTuning(bundle=str(asked.bundle), replay=old.share)
+        model = bundle.read(asked.bundle).settings.model
+    planner = Planner(
+        prepared,
+        stand,
+        asked.changes,
+        preset=asked.preset,
+        budget_seconds=asked.budget_seconds,
+        spent=spent,
+        steps=asked.steps,
+        model=model,
+        fine_tuning=fine_tuning,
+        seed=1 if asked.seed is None else asked.seed,
+    )
+    plan = planner.plan()
+    for chosen in plan.chosen:
+        say(chosen)
+    return plan.recipe
+
+
+def _given(asked: Asked, stand: Stand) -> Recipe:
+    """What was asked for on the command line wins over what is written, and that over what this machine would choose."""
+    assert asked.recipe is not None
+    values = asked.recipe.model_dump()
+    machine = {"device": str(stand.device), "precision": stand.precision, "threads": torch.get_num_threads()}
+    written = {key: value for key, value in values["machine"].items() if value is not None}
+    given = {name: getattr(asked, name) for name in machine if getattr(asked, name) is not None}
+    values["machine"] = {**machine, **written, **given}
+    torch.set_num_threads(values["machine"]["threads"])
+    changes: dict[str, Any] = {"schedule": {"steps": asked.steps}} if asked.steps else {}
+    for name in ("budget_seconds", "seed"):
+        if getattr(asked, name) is not None:
+            changes[name] = getattr(asked, name)
+    recipe = Recipe(**merged(merged(values, changes), asked.changes))
+    if (
+        recipe.batch.longest is None
+    ):  # else the first pair that is too long for the model would end the run, hours later
+        recipe = recipe.changed(batch=recipe.batch.changed(longest=recipe.model.max_length - 1))
+    return recipe
+
+
+def longer(recipe: Recipe, asked: Asked) -> Recipe:
+    """The same run with more time or more steps."""
+    steps, budget = asked.steps, asked.budget_seconds
+    if budget is not None and budget != recipe.budget_seconds:
+        recipe = recipe.changed(budget_seconds=budget)
+    if steps is not None and steps != recipe.schedule.steps:
+        recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps))
+    return recipe

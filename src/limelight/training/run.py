@@ -1,0 +1,300 @@
+"""A whole run: text in, translator and report out.
+
+    prepare     clean, split, learn pieces                  limelight.corpus
+    choose      calibrate, then fix size, steps, schedule   recipe.toml
+    train       the loop, with validation and checkpoints   metrics.jsonl, checkpoints/, best/, bundle/
+    finish      the best weights, the test set              bundle/, scores.json
+    report      always, however the run ended               report.md, report.html
+
+The same command on the same folder goes on where the run was stopped.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from limelight import bundle
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.engine import Engine, Progress
+from limelight.corpus.loader import Loader
+from limelight.corpus.manifest import Manifest
+from limelight.corpus.prepare import prepare
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError, LimelightError
+from limelight.evaluation.config import Running
+from limelight.model.transformer import Transformer
+from limelight.planning.size import flops_of_pair, parameters
+from limelight.runtime import choose_threads, keep_freed_memory, plant_seed
+from limelight.text.tokenizer import Tokenizer
+from limelight.training import checkpoint
+from limelight.training.asked import Asked as Asked
+from limelight.training.asked import Result as Result
+from limelight.training.choose import Text
+from limelight.training.config import Recipe
+from limelight.training.ending import divergence, result_of
+from limelight.training.finish import score, winner, write_bundle
+from limelight.training.journal import forget_after, written
+from limelight.training.kept import Kept
+from limelight.training.layout import (
+    CHECKPOINTS,
+    KEPT,
+    PREPARED,
+    RECIPE,
+    Chosen,
+    Facts,
+    State,
+    read_status,
+    write_status,
+)
+from limelight.training.loop import Training
+from limelight.training.numbers import Numbers
+from limelight.training.origin import origin
+from limelight.training.pace import memory_held
+from limelight.training.replay import OldText, continued
+from limelight.training.report import write_report
+from limelight.training.resolve import longer, resolved
+from limelight.training.signals import Stop, Stopped
+from limelight.training.validate import Validator
+from limelight.training.watch import Notice, Watcher
+
+
+def train(
+    asked: Asked,
+    folder: Path,
+    engine: Engine,
+    watch: Watcher,
+    progress: Callable[[Progress], None],
+    command: Sequence[str],
+) -> Result:
+    """Begins a run in `folder`, or goes on with the one that is there."""
+    run = Run(asked, folder, engine, watch, progress, command)
+    with run.stop.listening():
+        try:
+            return run.go()
+        except Stopped as stopped:  # while it was already closing
+            write_status(folder, stopped.reason, run.step, run.steps)
+            return result_of(folder, stopped.reason)
+
+
+class Run:
+    """The phases of one start. What must outlive it is in the folder."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        folder: Path,
+        engine: Engine,
+        watch: Watcher,
+        progress: Callable[[Progress], None],
+        command: Sequence[str],
+    ) -> None:
+        self.asked, self.folder, self.engine, self.watch, self.progress = asked, folder, engine, watch, progress
+        self.began = time.monotonic()
+        self.stop = Stop()
+        self.facts = Facts.load(folder)
+        self.resumes = bool(self.facts.asked)
+        saved = checkpoint.latest(self.folder / CHECKPOINTS).checkpoint
+        self._check(saved is not None)
+        if not self.resumes:
+            self.facts = replace(origin(command), asked=asked.fingerprint())
+        self.step = saved.step if saved else 0
+        self.steps = int(saved.state["schedule"]["steps"]) if saved else 0
+
+    def _check(self, started: bool) -> None:
+        if self.resumes and self.facts.asked != self.asked.fingerprint():
+            if not started:  # nothing is lost: what was asked for before failed or was stopped before the first step
+                self.resumes = False
+                return
+            raise ConfigError(
+                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
+                "folder with -o"
+            )
+        used = self.folder.exists() and any(self.folder.iterdir())
+        if not self.resumes and used and not (self.folder / PREPARED).exists():
+            raise ConfigError(f"{self.folder} is there already and is no run; give another folder with -o")
+
+    def go(self) -> Result:
+        """However it ends, there is a status and a report."""
+        state: State = read_status(self.folder).get("state", "failed")
+        # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
+        if self.resumes and state in ("done", "diverged") and not self._asks_for_more():
+            return result_of(self.folder, state)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.facts.problem = None  # of an earlier start
+        state = "failed"
+        try:
+            state = self._phases()
+        except Stopped as stopped:
+            state = stopped.reason
+        except BaseException as error:
+            self.facts.problem = str(error) if isinstance(error, LimelightError) else f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            if not self.asked.dry_run:
+                self._close(state)
+        return self._dry() if self.asked.dry_run and state == "done" else result_of(self.folder, state)
+
+    def _dry(self) -> Result:
+        lines = [f"{each.name}: {each.value} ({each.why})" for each in self.facts.chosen]
+        values = {"state": "done", "folder": str(self.folder), "chosen": [vars(each) for each in self.facts.chosen]}
+        return Result(
+            "done", self.folder, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values
+        )
+
+    def _close(self, state: State) -> None:
+        self.facts.save(self.folder)
+        write_status(self.folder, state, self.step, self.steps)
+        write_report(self.folder)
+
+    def _asks_for_more(self) -> bool:
+        done = Recipe.load(self.folder / RECIPE)
+        more_time = (self.asked.budget_seconds or 0) > (done.budget_seconds or 0)
+        return more_time or (self.asked.steps or 0) > done.schedule.steps
+
+    def _phases(self) -> State:
+        if not self.asked.dry_run:
+            write_status(self.folder, "preparing", self.step, self.steps)
+        prepared = self._timed("prepare", self._prepare)
+        keep_freed_memory()
+        found = checkpoint.latest(self.folder / CHECKPOINTS)
+        recipe = self._timed("calibrate", lambda: self._recipe(prepared, found.checkpoint is not None))
+        if self.asked.dry_run:
+            return "done"
+        with ExitStack() as stack:
+            return self._train(recipe, prepared, found, stack)
+
+    def _prepare(self) -> Prepared:
+        settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
+        if settings is None:
+            raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
+        place = self.folder / PREPARED
+        if self.asked.bundle is not None:
+            old = OldText(self.asked.bundle, self.asked.replay, tuple(self.asked.replay_data))
+            settings = continued(settings, old, self.folder, self.asked.seed or 1, self._prepare_in(place))
+            self._say(Chosen("replay", *old.described))
+        self._prepare_in(place)(settings)
+        self.engine.close()  # its processes would wait through hours of training
+        return Prepared.open(place)
+
+    def _prepare_in(self, place: Path) -> Callable[[PrepareSettings], Manifest]:
+        return lambda settings: prepare(settings, place, self.engine, self.progress, force=True)[0]
+
+    def _recipe(self, prepared: Prepared, goes_on: bool) -> Recipe:
+        """That of the folder when the run goes on; else the one given, or a chosen one."""
+        path = self.folder / RECIPE
+        if goes_on and path.exists():
+            recipe = longer(Recipe.load(path), self.asked)
+            choose_threads(recipe.machine.threads)
+        else:
+            recipe = resolved(self.asked, prepared, time.monotonic() - self.began, self._say)
+        if not self.asked.dry_run:
+            recipe.save(path)
+        return recipe
+
+    def _train(self, recipe: Recipe, prepared: Prepared, found: checkpoint.Found, stack: ExitStack) -> State:
+        device = torch.device(recipe.machine.device or "cpu")
+        numbers = self._numbers(recipe, device)
+        self._describe(recipe, prepared)
+        tokenizers = [Tokenizer.load(prepared.folder / entry.path) for entry in prepared.manifest.pieces]
+        validator = Validator(numbers.model, prepared, (tokenizers[0], tokenizers[-1]), recipe.validation)
+        kept = Kept(self.folder / KEPT, recipe.average.best)
+        resumed = found.checkpoint
+        at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
+        forget_after(self.folder, at["step"], at["validated"])
+        kept.forget_after(at["step"])
+        watch = written(self.folder, self.watch, stack)
+        workers = (
+            recipe.machine.workers if recipe.machine.workers is not None else int(recipe.batch.sampling is not None)
+        )
+        state = resumed.state["loader"] if resumed else None
+        loader = stack.enter_context(Loader(prepared, recipe.batch, workers=workers, state=state))
+        with self.stop.kept_from_children():
+            loader.start()
+        training = Training(
+            recipe, self.folder, numbers, loader, validator, kept, watch, self.stop, self._better(recipe, prepared)
+        )
+        training.pace.spent.before = time.monotonic() - self.began
+        if resumed is not None:
+            training.resume(resumed)
+            training.tell("resumed", f"goes on from step {resumed.step:,}")
+        for sentence in found.refused:
+            training.tell("note", sentence)
+        try:
+            ending = training.run()
+        finally:
+            self.step, self.steps = training.saved, training.schedule.steps
+            spent = training.pace.spent
+            self.facts.seconds |= {"train": spent.train, "validate": spent.validate, "save": spent.save}
+            self.facts.memory = max(self.facts.memory, memory_held(device))
+        if ending == "diverged":
+            self.step = training.at.step
+            self.facts.problem = divergence(recipe, self.step)
+        if ending == "done":
+            self.facts.seconds["score"] = 0.0
+            self._timed("score", lambda: self._finish(training, prepared))
+        return ending
+
+    def _numbers(self, recipe: Recipe, device: torch.device) -> Numbers:
+        plant_seed(recipe.seed)
+        model = Transformer(recipe.model).to(device)
+        if recipe.fine_tuning is not None:
+            model.load_state_dict(bundle.read(Path(recipe.fine_tuning.bundle)).weights())
+        if recipe.machine.compile:
+            for block in (*model.encoder.blocks, *model.decoder.blocks):
+                block.compile()
+        return Numbers(model, recipe.machine.precision or "float32")
+
+    def _describe(self, recipe: Recipe, prepared: Prepared) -> None:
+        text = Text.of(prepared.manifest)
+        self.facts.parameters = parameters(recipe.model)
+        pair = flops_of_pair(recipe.model, text.source / text.pairs, text.target / text.pairs)
+        self.facts.flops_per_piece = pair / (text.target / text.pairs)
+        self.facts.save(self.folder)
+
+    def _better(self, recipe: Recipe, prepared: Prepared) -> Callable[[Any, Any], None]:
+        """From the first validation on there is a translator to try."""
+        return lambda weights, report: write_bundle(self.folder, recipe, prepared, weights, report.step)
+
+    def _finish(self, training: Training, prepared: Prepared) -> None:
+        write_status(self.folder, "scoring", self.step, self.steps)
+        recipe, threads = training.recipe, torch.get_num_threads()
+        won = winner(
+            training.weights,
+            self.step,
+            training.kept,
+            training.validator,
+            recipe.validation.metric,
+            threads,
+            lambda done, total: self.progress(Progress("compare", done, total)),
+        )
+        self.facts.winner, self.facts.compared = won.name, won.compared
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step)
+        running = Running(device=recipe.machine.device, threads=threads)
+        found = score(
+            self.folder,
+            prepared,
+            running,
+            lambda speed, total: self.progress(Progress("score", speed.sentences, total)),
+        )
+        if found is None:
+            training.tell("note", "there is no test set, so there are no scores; give one with --test")
+            return
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step, found[1])
+
+    def _timed(self, name: str, work: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.facts.seconds[name] = self.facts.seconds.get(name, 0.0) + time.monotonic() - began
+
+    def _say(self, chosen: Chosen) -> None:
+        if chosen not in self.facts.chosen:
+            self.facts.chosen = [each for each in self.facts.chosen if each.name != chosen.name] + [chosen]
+            text = f"{chosen.name}: {chosen.value} ({chosen.why})"
+            self.watch(Notice(0, time.monotonic() - self.began, "chosen", text))

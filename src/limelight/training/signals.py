@@ -1,0 +1,70 @@
+"""Ctrl-C and SIGTERM: the run saves and stops at the next step. A second one stops it at once; the checkpoint before stays valid."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Literal
+
+Reason = Literal["interrupted", "preempted"]
+REASONS: dict[int, Reason] = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted"}
+
+
+class Stopped(KeyboardInterrupt):
+    """Raised where waiting for the next step would take too long, and by the second signal."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class Stop:
+    """`asked` says why the run should stop. While `at_once`, a signal raises `Stopped` in the place where it comes."""
+
+    asked: Reason | None = None
+    at_once: bool = True
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        again, self.asked = self.asked is not None, REASONS[number]
+        if self.at_once or again:
+            raise Stopped(self.asked)
+
+    @contextmanager
+    def listening(self) -> Iterator["Stop"]:
+        """Only in the main thread: Python hears signals nowhere else."""
+        before = {number: signal.signal(number, self._heard) for number in REASONS}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @staticmethod
+    @contextmanager
+    def kept_from_children() -> Iterator[None]:
+        """Processes that begin inside hear neither of them, not even while they load what they need to say so themselves."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, REASONS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    @contextmanager
+    def not_waiting(self) -> Iterator[None]:
+        """Within `waiting_for_step`: here a signal raises all the same. Who catches it does so outside of this, and misses none."""
+        self.at_once = True
+        try:
+            yield
+        finally:
+            self.at_once = False
+
+    @contextmanager
+    def waiting_for_step(self) -> Iterator[None]:
+        """Inside, the first signal is only noted."""
+        self.at_once = False
+        try:
+            yield
+        finally:
+            self.at_once = True

@@ -1,0 +1,136 @@
+"""Validation by real translation: the translator that a person would get at this moment, on text it has not seen.
+
+The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limelight.bundle import BundleSettings
+from limelight.corpus.batches import BatchSettings
+from limelight.corpus.loader import Loader
+from limelight.corpus.shards import Pairs, Prepared
+from limelight.decoding.config import SearchSettings
+from limelight.engines.torch import TorchEngine
+from limelight.errors import DataError
+from limelight.evaluation.config import EvaluateSettings
+from limelight.evaluation.metrics import count
+from limelight.model.transformer import Transformer
+from limelight.text.tokenizer import Tokenizer
+from limelight.training.config import ValidationSettings
+from limelight.training.gradients import batch_of
+from limelight.training.watch import Sample
+from limelight.translator import Translator
+
+METRICS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=None)
+
+
+@dataclass(frozen=True)
+class Validated:
+    nll: float  # per target piece, in nats
+    bleu: float
+    chrf: float
+    samples: tuple[Sample, ...]
+
+    def score(self, metric: str) -> float:
+        return self.chrf if metric == "chrf" else self.bleu
+
+
+class Validator:
+    """Keeps a twin of the model in float32, so that the one in training is not touched."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        prepared: Prepared,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        settings: ValidationSettings,
+    ) -> None:
+        self.settings, self.prepared = settings, prepared
+        pairs = validation_pairs(prepared)
+        longest = model.config.max_length - 1
+        # Here as in training, pairs that the model has no positions for are left out.
+        self._batches = BatchSettings(budget=max(8192, 2 * longest + 2), longest=longest)
+        if not self._batches.fits(*pairs.lengths(np.arange(pairs.rows, dtype=np.int64))).any():
+            raise DataError(
+                f"all {pairs.rows:,} validation pairs of {prepared.folder} are longer than model.max_length={model.config.max_length} "
+                "pieces; raise it, or give shorter pairs with --valid"
+            )
+        # Spread over the whole set: what is given in the order of a book begins with its title page.
+        chosen = np.unique(np.linspace(0, pairs.rows - 1, min(settings.sentences, pairs.rows)).astype(np.int64))
+        source, target = pairs.texts(chosen)
+        self.sources: list[str] = source.to_pylist()
+        self.references: list[str] = target.to_pylist()
+        self._samples = _spread_by_length(self.sources, settings.samples)
+        self._twin = copy.deepcopy(model).float().eval().requires_grad_(False)
+        self.device = next(self._twin.parameters()).device
+        language = prepared.manifest.languages
+        self._language = language[1]
+        self._tokenizers = tokenizers
+        self._bundle = BundleSettings(languages=language, model=model.config)
+
+    def validate(self, weights: Mapping[str, Tensor], threads: int) -> Validated:
+        """`threads` of a CPU each translate a batch of their own."""
+        with torch.no_grad():  # else the twin would hang on to whatever the weights were computed from
+            for name, weight in self._twin.named_parameters():
+                weight.copy_(weights[name])
+        nll = self._nll()
+        before = torch.get_num_threads()
+        workers = 1
+        if self.device.type == "cpu":
+            workers = threads
+            torch.set_num_threads(1)
+        try:
+            engine = TorchEngine(self._twin, workers=workers)
+            with closing(Translator(engine, self._bundle, *self._tokenizers)) as translator:
+                # Without guards: a second search would hide that a model loops.
+                made = translator.translate(self.sources, SearchSettings(beam=self.settings.beam), guards=False)
+        finally:
+            torch.set_num_threads(before)
+        texts = [translation.text for translation in made]
+        bleu, chrf = (count(name, texts, [self.references], METRICS, self._language).value for name in METRICS.metrics)
+        samples = tuple(
+            Sample(self.sources[i], self.references[i], texts[i], made[i].confidence) for i in self._samples
+        )
+        return Validated(nll, bleu, chrf, samples)
+
+    @torch.inference_mode()
+    def _nll(self) -> float:
+        """Of about as many pairs as are translated, the same ones each time; pairs longer than the model's positions are left out."""
+        total, pieces, pairs = 0.0, 0, 0
+        with Loader(self.prepared, self._batches, split="valid") as loader:
+            for share in loader.epoch(0):
+                loss = self._twin.loss(batch_of(share, self.device, self._twin.config.pad_token))
+                total += float(loss.nll)
+                pieces += share.targets
+                pairs += share.rows
+                if pairs >= self.settings.sentences:
+                    break
+        return total / pieces
+
+
+def validation_pairs(prepared: Prepared) -> Pairs:
+    pairs = prepared.split("valid")
+    if not pairs.rows:
+        raise DataError(
+            f"{prepared.folder} has no validation pairs, so nobody could tell which weights are best; "
+            "give a set with --valid, or more text"
+        )
+    return pairs
+
+
+def _spread_by_length(sources: Sequence[str], most: int) -> list[int]:
+    """Numbers of sentences to watch: short, middle and long ones, the very shortest and longest left out."""
+    order = sorted(range(len(sources)), key=lambda i: (len(sources[i]), i))
+    middle = order[len(order) // 10 : len(order) - len(order) // 10] or order
+    return (
+        [middle[i] for i in np.unique(np.linspace(0, len(middle) - 1, min(most, len(middle))).astype(int))]
+        if most
+        else []
+    )
