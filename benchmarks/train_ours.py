@@ -20,7 +20,14 @@ from limelight.corpus.shards import Prepared
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import PieceSettings, Tokenizer
-from limelight.training.config import CheckpointSettings, Recipe, ScheduleSettings, ValidationSettings
+from limelight.training.config import (
+    AverageSettings,
+    CheckpointSettings,
+    OptimizerSettings,
+    Recipe,
+    ScheduleSettings,
+    ValidationSettings,
+)
 from limelight.training.journal import written
 from limelight.training.kept import Kept
 from limelight.training.loop import Training
@@ -59,6 +66,8 @@ def ours(gate: Gate, size: str = "small") -> None:
             model=ModelConfig.preset(size, prepared.manifest.vocab_sizes[1]),
             batch=BatchSettings(budget=CELLS, longest=1023),
             schedule=ScheduleSettings(steps=NEVER),
+            optimizer=OptimizerSettings(clip=1.0),
+            average=AverageSettings(decay=0.999),
             validation=ValidationSettings(every=NEVER),
             checkpoints=CheckpointSettings(every_seconds=float(NEVER)),
         )

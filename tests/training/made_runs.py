@@ -148,7 +148,7 @@ def facts(story: Story) -> Facts:
         winner=None if story.test_chrf is None else "mean of the 3 best",
         compared={}
         if story.test_chrf is None
-        else {"moving average at the end": 56.01, "best validation (step 1,100)": 56.1, "mean of the 3 best": 56.32},
+        else {"weights at the end": 56.01, "best validation (step 1,100)": 56.1, "mean of the 3 best": 56.32},
         problem=None if story.problem is None else story.problem + story.text,
     )  # fmt: skip
 

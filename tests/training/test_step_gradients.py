@@ -69,6 +69,13 @@ def test_losses_are_per_target_piece_of_the_whole_step() -> None:
     assert abs(whole.loss - whole.nll) > 5e-4  # smoothing counts in the one alone
 
 
+def test_a_step_of_very_few_pieces_counts_for_less() -> None:
+    """The pair has 3 target pieces: as one of 12, each of them weighs a quarter."""
+    full, less = (taken(model_of(), [share_of([0])], least=least) for least in (3, 12))
+    assert_equal({name: gradient / 4 for name, gradient in full.items()}, less, 1e-6)
+    assert_equal(full, taken(model_of(), [share_of([0])]), 1e-6)
+
+
 def test_a_batch_that_does_not_fit_into_memory_is_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of this machine holds two rows, as far as the step can tell; half-made gradients are thrown away."""
     whole, heard = taken(model_of(), [share_of([0, 1, 2, 3, 4])]), []

@@ -27,7 +27,7 @@ from limelight.training.pace import reserve
 
 # The least text, in target pieces, that each size has been seen to make use of, smallest first.
 TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
-SEEN_PER_PARAMETER: Final = 1.0  # target pieces in the whole run; with fewer a smaller model is better
+SEEN_PER_PARAMETER: Final = 0.4  # target pieces in the whole run; with fewer a smaller model is better
 STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
 BATCH: Final = (3_072, 25_000)  # target pieces of a step: the least that keeps two cores busy, and the paper's (5.1)
 MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster
@@ -44,6 +44,7 @@ PATIENCE: Final = 8
 # (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
 DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
 RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
+CLIP: Final = 1.0
 FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 
 
@@ -104,7 +105,7 @@ class Planner:
             "model": config.model_dump(),
             "batch": batch.model_dump(),
             "accumulate": accumulate,
-            "optimizer": {"learning_rate": self._rate(config)},
+            "optimizer": {"learning_rate": self._rate(config), "clip": CLIP},
             "schedule": {"steps": steps, "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10)))},
             "average": {"decay": _decay(steps)},
             "validation": self._validation(steps, pieces / measured.pieces_per_second),

@@ -30,7 +30,9 @@ class OptimizerSettings(Settings):
     epsilon: float = Field(default=1e-9, gt=0)
     momentum: float = Field(default=0.95, ge=0, lt=1, description="Of Muon.")
     weight_decay: float = Field(default=0.01, ge=0, lt=1, description="Of matrices; not of biases and norms.")
-    clip: float | None = Field(default=1.0, gt=0, description="Longest gradient; a longer one is shortened to it.")
+    clip: float | None = Field(
+        default=None, gt=0, description="Longest gradient; a longer one is shortened to it. Absent: none is."
+    )
 
 
 class ScheduleSettings(Settings):
@@ -50,7 +52,7 @@ class ScheduleSettings(Settings):
 class AverageSettings(Settings):
     """Weights averaged over time are better than the last (Polyak and Juditsky 1992)."""
 
-    decay: float | None = Field(default=0.999, gt=0, lt=1, description="Moving average of the weights; None: without.")
+    decay: float | None = Field(default=None, gt=0, lt=1, description="Moving average of the weights. Absent: without.")
     best: int = Field(default=3, ge=1, le=20, description="The best kept weights, whose mean is tried at the end.")
 
 

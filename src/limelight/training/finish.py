@@ -44,8 +44,8 @@ def winner(
     threads: int,
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> Winner:
-    """The moving average at the end, the best validation, or the mean of the best ones: whichever translates best."""
-    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {"moving average at the end": lambda: last}
+    """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best."""
+    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {"weights at the end": lambda: last}
     best = kept.best
     if best is not None and best[0] != step_of_last:
         step = best[0]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +72,13 @@ KINDS: dict[str, type[Any]] = {"step": StepReport, "valid": ValidReport, "notice
 
 
 def line_of(event: Event) -> str:
-    """One line of `metrics.jsonl`; numbers survive bit by bit."""
+    """One line of `metrics.jsonl`; numbers survive bit by bit. What is no number becomes null: JSON has no other word for it."""
     tag = next(tag for tag, kind in KINDS.items() if isinstance(event, kind))
-    return json.dumps({"event": tag, **dataclasses.asdict(event)}, ensure_ascii=False) + "\n"
+    values = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in dataclasses.asdict(event).items()
+    }
+    return json.dumps({"event": tag, **values}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def event_of(line: str | bytes) -> Event:
@@ -81,7 +86,8 @@ def event_of(line: str | bytes) -> Event:
     kind = KINDS[value.pop("event")]
     if kind is ValidReport:
         value["samples"] = tuple(Sample(**sample) for sample in value["samples"])
-    event: Event = kind(**value)
+    numbers = {field.name for field in dataclasses.fields(kind) if field.type in (float, "float")}
+    event: Event = kind(**{key: math.nan if each is None and key in numbers else each for key, each in value.items()})
     return event
 
 

@@ -1,0 +1,288 @@
+"""What a run decides by itself, from the text and the time at hand."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+from made_sentences import sentences
+from prepare_command import FAST, given_pieces, here, write_pairs
+
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError, DataError, RuntimeChoiceError
+from limelight.model.config import ModelConfig
+from limelight.planning.size import parameters
+from limelight.training import choose
+from limelight.training.asked import Asked
+from limelight.training.calibrate import Measured, Stand, calibrate
+from limelight.training.choose import BATCH, LEAST_TRAINING, Plan, Planner, Text, merged
+from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.layout import Chosen
+from limelight.training.resolve import longer, resolved
+
+CPU = Stand(torch.device("cpu"), "float32", 1)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("choose")
+    paths = write_pairs(sentences(300), folder)
+    assert here("prepare", *paths, *FAST, given_pieces(), "-o", folder / "prepared").code == 0
+    return Prepared.open(folder / "prepared")
+
+
+def with_text(prepared: Prepared, target: int) -> Prepared:
+    """The same corpus, which says that it has so many target pieces."""
+    manifest = prepared.manifest
+    rows = sum(shard.rows for shard in manifest.splits["train"])
+    figures = {side: {"pieces": target - rows} for side in ("source", "target")}
+    return replace(prepared, manifest=manifest.changed(statistics={"pieces": {"train": figures}}))
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A machine of 10,000 target pieces per second for `small`, and in proportion for others. Returns how long was measured."""
+    asked: list[float] = []
+    small = sum(parameters(ModelConfig.preset("small", 600)).values())
+
+    def measured(
+        config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float
+    ) -> Measured:
+        asked.append(seconds)
+        return Measured(10_000 * small / sum(parameters(config).values()), 1, None, 0.0)
+
+    monkeypatch.setattr(choose, "calibrate", measured)
+    return asked
+
+
+def plan(prepared: Prepared, changes: dict[str, Any] | None = None, **more: Any) -> Plan:
+    return Planner(prepared, CPU, changes or {}, **more).plan()
+
+
+def why(made: Plan, name: str) -> Chosen:
+    return next(each for each in made.chosen if each.name == name)
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(
+    ("text", "budget", "width"),
+    [
+        (20_000, 3_600, 128),  # too little text for more
+        (500_000, 3_600, 256),
+        (500_000, 60, 128),  # too little time
+        (20_000_000, 7_200, 256),  # base would see fewer pieces than it has weights
+        (20_000_000, 20 * 86_400, 512),
+    ],
+)
+def test_the_model_is_as_large_as_text_and_time_have_use_for(
+    prepared: Prepared, text: int, budget: float, width: int
+) -> None:
+    assert plan(with_text(prepared, text), budget_seconds=budget).recipe.model.d_model == width
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: Prepared) -> None:
+    changes = {
+        "model": {"dropout": 0.45, "max_length": 90},
+        "optimizer": {"learning_rate": 1e-4},
+        "batch": {"budget": 700},
+        "accumulate": 3,
+        "validation": {"every": 7},
+        "average": {"decay": 0.5},
+    }
+    made = plan(prepared, changes, preset="toy", steps=50)
+    recipe = made.recipe
+    assert (recipe.model.dropout, recipe.model.max_length, recipe.optimizer.learning_rate) == (0.45, 90, 1e-4)
+    assert (recipe.batch.budget, recipe.accumulate, recipe.validation.every, recipe.average.decay) == (700, 3, 7, 0.5)
+    assert recipe.schedule.steps == 50
+    assert (why(made, "batch").why, why(made, "schedule").why, why(made, "model").why) == ("asked for",) * 3
+
+
+@pytest.mark.usefixtures("fast")
+def test_pairs_that_the_model_has_no_positions_for_are_left_out_of_batches(prepared: Prepared) -> None:
+    recipe = plan(prepared, {"model": {"max_length": 30}}, preset="toy", steps=5).recipe
+    assert (recipe.batch.longest, recipe.model.max_length) == (29, 30)
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_largest_pair_that_is_allowed_fits_into_a_batch(prepared: Prepared) -> None:
+    batch = plan(prepared, preset="toy", steps=5).recipe.batch
+    assert batch.longest is not None and batch.budget >= 2 * (batch.longest + 1)
+
+
+@pytest.mark.usefixtures("fast")
+def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
+    """What is reserved for the end, spent before and given to validation is not trained in."""
+    made = plan(with_text(prepared, 500_000), preset="small", budget_seconds=1_000, spent=100)
+    pieces = made.recipe.schedule.steps * BATCH[0]
+    assert 0.9 * (1_000 - 35 - 100) * 10_000 < pieces < (1_000 - 35 - 100) * 10_000
+    assert "within the budget" in why(made, "schedule").why
+
+
+@pytest.mark.usefixtures("fast")
+def test_r_drop_has_half_the_steps(prepared: Prepared) -> None:
+    one, two = (
+        plan(prepared, changes, preset="small", budget_seconds=1_000).recipe.schedule.steps
+        for changes in ({}, {"r_drop": 5.0})
+    )
+    assert two == pytest.approx(one / 2, rel=0.01)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_budget_that_preparation_used_up_is_said(prepared: Prepared) -> None:
+    made = plan(prepared, preset="small", budget_seconds=30, spent=55.0)
+    reason = why(made, "schedule").why
+    assert "55 of the 30 seconds" in reason and "give a larger one" in reason
+    assert "within the budget" not in reason
+    assert made.recipe.schedule.steps == max(20, int(LEAST_TRAINING * 10_000 / BATCH[0]))
+
+
+@pytest.mark.usefixtures("fast")
+def test_without_a_budget_it_stops_when_it_no_longer_improves(prepared: Prepared) -> None:
+    made = plan(with_text(prepared, 1_000_000))
+    assert made.recipe.validation.patience is not None
+    assert made.recipe.budget_seconds is None
+    assert why(made, "schedule").value.endswith("40.0 epochs")
+    assert "about 67 minutes at most" in why(made, "schedule").why
+    assert plan(prepared, budget_seconds=600).recipe.validation.patience is None
+
+
+@pytest.mark.usefixtures("fast")
+def test_epochs_are_those_of_the_batches_that_will_be_seen(prepared: Prepared) -> None:
+    made = plan(with_text(prepared, 70_000), {"batch": {"budget": 1_400}}, preset="toy", steps=1_000)
+    assert why(made, "schedule").value == "1,000 steps, 10.0 epochs"
+    assert why(made, "dropout") == Chosen("dropout", "0.2", "the text is seen 10.0 times")
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: Prepared) -> None:
+    rates = [plan(with_text(prepared, text), steps=1_000).recipe.model.dropout for text in (50_000, 200_000, 900_000)]
+    assert rates == [0.3, 0.2, 0.1]
+
+
+def test_little_is_measured_when_the_steps_are_given(prepared: Prepared, fast: list[float]) -> None:
+    plan(prepared, preset="toy", steps=20)
+    plan(prepared, preset="toy", budget_seconds=600)
+    assert fast == [2.0, 12.0]
+
+
+@pytest.mark.usefixtures("fast")
+def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: Prepared) -> None:
+    old = ModelConfig.preset("tiny", prepared.manifest.vocab_sizes[1], max_length=200)
+    tuning = FineTuning(bundle="en-de", replay=0.5)
+    new = plan(prepared, preset="tiny", steps=400).recipe
+    recipe = plan(prepared, {"model": {"dropout": 0.25}}, model=old, fine_tuning=tuning, steps=400).recipe
+    assert recipe.model == old.changed(dropout=0.25)
+    assert recipe.batch.longest == 199
+    assert recipe.optimizer.learning_rate == new.optimizer.learning_rate / 4
+    assert recipe.fine_tuning == tuning
+    with pytest.raises(ConfigError, match=r"(?s)without --from.*model.d_model=64, but it has d_model=128"):
+        plan(prepared, {"model": {"d_model": 64}}, model=old, fine_tuning=tuning, steps=4)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_recipe_survives_its_file(prepared: Prepared, tmp_path: Path) -> None:
+    recipe = plan(prepared, budget_seconds=600, seed=9).recipe
+    recipe.save(tmp_path / "recipe.toml")
+    assert Recipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def test_weights_of_corpora_count_in_how_much_text_there_is(prepared: Prepared) -> None:
+    manifest = prepared.manifest
+    once = Text.of(manifest)
+    thrice = Text.of(manifest.changed(corpora=[each.changed(weight=3.0) for each in manifest.corpora]))
+    assert (thrice.pairs, thrice.source, thrice.target) == pytest.approx(
+        (3 * once.pairs, 3 * once.source, 3 * once.target)
+    )
+
+
+def test_changes_are_merged_key_by_key() -> None:
+    assert merged({"a": {"x": 1, "y": 2}, "b": None}, {"a": {"y": 3}, "b": {"z": 4}}) == {
+        "a": {"x": 1, "y": 3},
+        "b": {"z": 4},
+    }
+
+
+def test_a_measurement_counts_target_pieces(prepared: Prepared) -> None:
+    config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
+    batch = choose.BatchSettings(budget=800)
+    found = calibrate(config, prepared, batch, OptimizerSettings(), CPU, 0.2)
+    assert found.pieces_per_second > 100
+    assert (found.threads, found.one_thread) == (torch.get_num_threads(), None)
+
+
+# From what is asked for to a recipe.
+
+
+def asked(prepared: Prepared, tmp_path: Path, **more: Any) -> tuple[Recipe, list[Chosen]]:
+    said: list[Chosen] = []
+    data = choose.Recipe.model_fields["data"].annotation(**prepared.manifest.settings)  # type: ignore[misc, union-attr]
+    before = torch.get_num_threads()
+    try:
+        return resolved(Asked(**{"data": data, "preset": "toy", **more}), prepared, 0.0, said.append), said
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_key_of_the_recipe_is_as_good_as_its_option(prepared: Prepared, tmp_path: Path) -> None:
+    changes = {
+        "schedule": {"steps": 6},
+        "seed": 4,
+        "machine": {"precision": "autocast", "device": "cpu", "threads": 1},
+    }
+    by_key, said = asked(prepared, tmp_path, changes=changes)
+    by_name, _ = asked(prepared, tmp_path, steps=6, seed=4, precision="autocast", device="cpu", threads=1)
+    assert by_key == by_name
+    assert by_key.schedule.warmup < 6 and by_key.batch.seed == 4
+    assert Chosen("numbers", "autocast", "asked for") in said
+    budget, _ = asked(prepared, tmp_path, changes={"budget_seconds": 60.0})
+    assert budget == asked(prepared, tmp_path, budget_seconds=60.0)[0]
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_device_that_is_not_there_is_refused_wherever_it_is_written(prepared: Prepared, tmp_path: Path) -> None:
+    recipe, _ = asked(prepared, tmp_path, steps=3)
+    for more in (
+        {"changes": {"machine": {"device": "hpu"}}},
+        {"data": None, "recipe": recipe.changed(machine=recipe.machine.changed(device="hpu"))},
+    ):
+        with pytest.raises(RuntimeChoiceError, match="try cpu"):
+            asked(prepared, tmp_path, **more)
+
+
+@pytest.mark.usefixtures("fast")
+def test_what_is_asked_wins_over_what_is_written(prepared: Prepared, tmp_path: Path) -> None:
+    recipe, _ = asked(prepared, tmp_path, steps=30, seed=2, precision="float32", threads=1)
+    again, _ = asked(prepared, tmp_path, data=None, recipe=recipe)
+    assert again == recipe
+    other, _ = asked(prepared, tmp_path, data=None, recipe=recipe, steps=40, seed=3, precision="autocast")
+    assert (other.schedule.steps, other.seed, other.machine.precision) == (40, 3, "autocast")
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_model_of_other_pieces_is_refused(prepared: Prepared, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"500 and 500 pieces.*data.pieces.size"):
+        asked(prepared, tmp_path, steps=3, changes={"model": {"vocab_size": 500}})
+
+
+def test_text_too_short_to_validate_is_refused_before_anything_is_measured(
+    prepared: Prepared, tmp_path: Path, fast: list[float]
+) -> None:
+    splits = {**prepared.manifest.splits, "valid": []}
+    short = replace(prepared, manifest=prepared.manifest.changed(splits=splits))
+    with pytest.raises(DataError, match=r"no validation pairs.*--valid, or more text"):
+        asked(short, tmp_path, steps=3)
+    assert fast == []
+
+
+@pytest.mark.usefixtures("fast")
+def test_more_time_or_steps_make_the_same_run_longer(prepared: Prepared, tmp_path: Path) -> None:
+    recipe, _ = asked(prepared, tmp_path, steps=30)
+    assert longer(recipe, Asked(data=recipe.data)) == recipe
+    assert longer(recipe, Asked(data=recipe.data, steps=50)).schedule.steps == 50
+    assert longer(recipe, Asked(data=recipe.data, budget_seconds=90.0)).budget_seconds == 90

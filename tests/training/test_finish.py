@@ -1,0 +1,57 @@
+"""The end of a run: which weights win. The bundle and its scores are looked at where a whole run is made."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from limelight.training.finish import winner
+from limelight.training.kept import Kept
+from limelight.training.validate import Validated
+
+LAST = 9  # the step of the last weights
+
+
+class Judge:
+    """Scores weights by their only number: the nearer to `wanted`, the better."""
+
+    def __init__(self, wanted: float) -> None:
+        self.wanted = wanted
+
+    def validate(self, weights: Any, threads: int) -> Validated:
+        distance = abs(float(weights["w"].mean()) - self.wanted)
+        return Validated(1.0, distance, -distance, ())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [(1.0, "weights at the end"), (7.0, "best validation (step 2)"), (6.0, "mean of the 2 best")],
+)
+def test_the_weights_that_translate_best_win(tmp_path: Path, wanted: float, name: str) -> None:
+    kept, watched = Kept(tmp_path / "best", 3), []
+    for step, value in ((1, 5.0), (2, 7.0)):
+        kept.offer(step, value, {"w": torch.full((2,), value)})
+    last = {"w": torch.ones(2)}
+    won = winner(last, LAST, kept, Judge(wanted), "chrf", 1, lambda *done: watched.append(done))  # type: ignore[arg-type]
+    assert won.name == name and float(won.weights["w"].mean()) == wanted
+    assert won.compared == {
+        "weights at the end": -abs(1 - wanted),
+        "best validation (step 2)": -abs(7 - wanted),
+        "mean of the 2 best": -abs(6 - wanted),
+    }
+    assert watched == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+def test_the_metric_of_the_recipe_decides(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "best", 3)
+    kept.offer(2, 7.0, {"w": torch.full((2,), 7.0)})
+    won = winner({"w": torch.ones(2)}, LAST, kept, Judge(1.0), "bleu", 1)  # type: ignore[arg-type]
+    assert won.name == "best validation (step 2)"
+
+
+def test_weights_are_not_compared_with_themselves(tmp_path: Path) -> None:
+    last, kept = {"w": torch.ones(2)}, Kept(tmp_path / "best", 3)
+    assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
+    kept.offer(LAST, 1.0, last)
+    assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
