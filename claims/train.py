@@ -1,13 +1,16 @@
-"""What the docs state about training: one command from text to translator, steps that resume bit by bit, bad steps that do no harm, and
-the speed of the whole loop.
+"""What the docs state about training: one command from text to translator, steps that resume bit by bit, and the speed of the whole loop.
 
 make claim-train            under a minute on 2 cores: a tiny translator from raw text, its resume, and the speed of `small`
-make claim-train FULL=1     all of it, about three hours: Multi30k in 30 minutes with two seeds, fine-tuning, recurrent networks
+make claim-train FULL=1     about two hours: Multi30k in 30 minutes with two seeds, fine-tuning, and the speed of other toolkits too
+
+A toolkit that is not installed counts as SHORT in the full claim. Recurrent networks are compared by a command of its own,
+`python benchmarks/recurrent.py`; that bad steps do no harm is for the tests to show.
 
 Reads Multi30k, Tatoeba and l10n from the folder that LIMELIGHT_DATA names.
 """
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -90,10 +93,12 @@ def throughput(claims: Claims, full: bool) -> None:
     names = speed.USUAL if full else (speed.OURS, speed.BARE)
     found = speed.measure(speed.runtime.choose_threads().value, 5 if full else 3, 10 if full else 4, names)
     bars = {speed.BARE: 0.9 if full else 0.8, speed.HUGGING_FACE: 1.8, speed.EOLE: 1.8}
-    for other in found:
+    for other in names:
         if other != speed.OURS:
-            times = statistics.median(speed.ratio(found, speed.OURS, other))
-            claims.at_least(f"training `small`, whole loop: times {other}", times, bars[other])
+            measured = other in found
+            times = statistics.median(speed.ratio(found, speed.OURS, other)) if measured else math.nan
+            said = "" if measured else ", not measured"
+            claims.at_least(f"training `small`, whole loop: times {other}{said}", times, bars[other])
 
 
 def multi30k(claims: Claims, data: Path, work: Path) -> None:

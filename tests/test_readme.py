@@ -35,7 +35,9 @@ def test_links_lead_somewhere(page: str) -> None:
         assert (ROOT / link).exists(), link
 
 
-@pytest.mark.parametrize(("title", "room"), [("The model", "model"), ("The search", "decoding")])
+@pytest.mark.parametrize(
+    ("title", "room"), [("The model", "model"), ("The search", "decoding"), ("Training", "training")]
+)
 def test_files_named_in_the_architecture_exist(title: str, room: str) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     section = text.split(f"## {title}, file by file")[1].split("\n## ")[0]

@@ -16,13 +16,15 @@ from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
 from limelight.planning.size import parameters
+from limelight.training import calibrate as calibrate_file
 from limelight.training import choose
 from limelight.training.asked import Asked
-from limelight.training.calibrate import Measured, Stand, calibrate
-from limelight.training.choose import BATCH, LEAST_TRAINING, Plan, Planner, Text, merged
+from limelight.training.calibrate import Measured, Memory, Stand, calibrate, estimated_bytes
+from limelight.training.choose import Plan, Planner, Text, merged
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.resolve import longer, resolved
+from limelight.training.rules import BATCH, LEAST_BATCH, LEAST_TRAINING
 
 CPU = Stand(torch.device("cpu"), "float32", 1)
 
@@ -53,7 +55,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float
     ) -> Measured:
         asked.append(seconds)
-        return Measured(10_000 * small / sum(parameters(config).values()), 1, None, 0.0)
+        return Measured(10_000 * small / sum(parameters(config).values()), 1, None, 1.0, 0.0)
 
     monkeypatch.setattr(choose, "calibrate", measured)
     return asked
@@ -134,7 +136,7 @@ def test_r_drop_has_half_the_steps(prepared: Prepared) -> None:
 
 @pytest.mark.usefixtures("fast")
 def test_a_budget_that_preparation_used_up_is_said(prepared: Prepared) -> None:
-    made = plan(prepared, preset="small", budget_seconds=30, spent=55.0)
+    made = plan(with_text(prepared, 500_000), preset="small", budget_seconds=30, spent=55.0)
     reason = why(made, "schedule").why
     assert "55 of the 30 seconds" in reason and "give a larger one" in reason
     assert "within the budget" not in reason
@@ -162,6 +164,46 @@ def test_epochs_are_those_of_the_batches_that_will_be_seen(prepared: Prepared) -
 def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: Prepared) -> None:
     rates = [plan(with_text(prepared, text), steps=1_000).recipe.model.dropout for text in (50_000, 200_000, 900_000)]
     assert rates == [0.3, 0.2, 0.1]
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_step_sees_a_small_part_of_a_short_text(prepared: Prepared) -> None:
+    """Also in a long run, for which the batch would grow."""
+    made = plan(with_text(prepared, 60_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000)
+    assert made.recipe.batch.budget == 2 * 6_000 and made.recipe.accumulate == 1
+    assert "6,000 target pieces a step" in why(made, "batch").value and "short" in why(made, "batch").why
+    assert why(made, "schedule").value == "100,000 steps, 10000.0 epochs"
+    tiny = plan(with_text(prepared, 2_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000).recipe
+    assert tiny.batch.budget == 2 * LEAST_BATCH
+    long = plan(with_text(prepared, 900_000), preset="toy", steps=100_000)
+    assert long.recipe.batch.budget * long.recipe.accumulate == pytest.approx(2 * BATCH[1], abs=4)
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_text_that_one_batch_holds_is_seen_once_in_a_step(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little memory there is: the longest pair needs a larger batch than this text."""
+    monkeypatch.setattr(choose, "memory_at_hand", lambda device: 300)
+    made = plan(with_text(prepared, 900), preset="toy", steps=100)
+    assert made.recipe.accumulate == 1 and why(made, "schedule").value == "100 steps, 100.0 epochs"
+    assert plan(with_text(prepared, 90_000), preset="toy", steps=100).recipe.accumulate > 1
+
+
+def test_padding_is_no_text(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = with_text(prepared, 500_000)
+    chosen, asked_for = [], []
+    for padding in (0.0, 0.2):
+        measured = Measured(10_000.0, 1, None, 1.0, padding)
+        monkeypatch.setattr(choose, "calibrate", lambda *given, measured=measured: measured)
+        chosen.append(plan(text, preset="small", budget_seconds=1_000).recipe)
+        asked_for.append(plan(text, {"batch": {"budget": 4_000}}, preset="small", budget_seconds=1_000).recipe)
+    dense, padded = chosen
+    assert padded.batch.budget == pytest.approx(dense.batch.budget / 0.8, rel=0.001)
+    assert padded.schedule.steps == pytest.approx(dense.schedule.steps, rel=0.001)
+    dense, padded = asked_for
+    assert padded.batch.budget == dense.batch.budget == 4_000
+    assert padded.schedule.steps == pytest.approx(dense.schedule.steps / 0.8, rel=0.001)
 
 
 def test_little_is_measured_when_the_steps_are_given(prepared: Prepared, fast: list[float]) -> None:
@@ -213,6 +255,27 @@ def test_a_measurement_counts_target_pieces(prepared: Prepared) -> None:
     found = calibrate(config, prepared, batch, OptimizerSettings(), CPU, 0.2)
     assert found.pieces_per_second > 100
     assert (found.threads, found.one_thread) == (torch.get_num_threads(), None)
+    assert 0 < found.padding < 0.5
+    assert found.bytes_per_cell > 100
+
+
+def test_memory_that_was_held_before_does_not_hide_what_a_step_needs(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system tells the most that was ever held, and preparing a corpus may hold more than a few steps."""
+    config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
+    monkeypatch.setattr(calibrate_file, "memory_held", lambda device: 1 << 50)
+    found = calibrate(config, prepared, choose.BatchSettings(budget=800), OptimizerSettings(), CPU, 0.01)
+    assert found.bytes_per_cell == estimated_bytes(config, "float32") == 4 * 64 * 2 * 30
+    assert estimated_bytes(config, "masters") == 2 * 64 * 2 * 30
+
+
+def test_memory_grows_from_what_is_held_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier peak, which is free again, is not held."""
+    monkeypatch.setattr(calibrate_file, "memory_held", lambda device: 900)
+    assert Memory(now=300, most=800).grown(CPU.device) == 600
+    assert Memory(now=300, most=900).grown(CPU.device) is None
+    assert Memory(now=None, most=800).grown(CPU.device) is None
 
 
 # From what is asked for to a recipe.

@@ -55,3 +55,20 @@ def test_weights_are_not_compared_with_themselves(tmp_path: Path) -> None:
     assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
     kept.offer(LAST, 1.0, last)
     assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
+
+
+def test_a_score_that_is_known_is_not_measured_again(tmp_path: Path) -> None:
+    kept, asked = Kept(tmp_path / "best", 3), []
+    kept.offer(2, 7.0, {"w": torch.full((2,), 7.0)})
+
+    class Counting(Judge):
+        def validate(self, weights: Any, threads: int) -> Validated:
+            asked.append(float(weights["w"].mean()))
+            return super().validate(weights, threads)
+
+    won = winner({"w": torch.ones(2)}, LAST, kept, Counting(7.0), "chrf", 1, known=0.5)  # type: ignore[arg-type]
+    assert asked == [7.0]
+    assert won.name == "weights at the end" and won.compared == {
+        "weights at the end": 0.5,
+        "best validation (step 2)": 0.0,
+    }

@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from limelight.training import journal
 from limelight.training.journal import SAMPLES, Lines, Status, TensorBoard, forget_after
-from limelight.training.layout import METRICS, read_status
+from limelight.training.layout import FACTS, METRICS, STATUS, Facts, read_status
+from limelight.training.record import read_run
 from limelight.training.watch import Event, Notice, Sample, StepReport, ValidReport, read_events
 
 SAMPLE = Sample("A cat.\u2028It sits.", "Eine Katze.", "Eine »Katze«", 0.25)
@@ -69,6 +71,26 @@ def test_a_line_that_a_crash_cut_off_goes_when_the_run_goes_on(tmp_path: Path) -
     assert read_events(tmp_path / METRICS) == [*EVENTS, step(4)]
 
 
+@pytest.mark.parametrize("damage", [b'{"event": "step", "st\n', b"7\n", b'{"event": "step"}\n', b"\xff\x00\n", b"\n"])
+def test_a_damaged_line_in_the_middle_goes_and_nothing_else(tmp_path: Path, damage: bytes) -> None:
+    write(tmp_path, EVENTS[:3])
+    for name in (METRICS, SAMPLES):
+        with (tmp_path / name).open("ab") as file:
+            file.write(damage)
+    write(tmp_path, EVENTS[3:])
+    forget_after(tmp_path, 3, 3)
+    assert read_events(tmp_path / METRICS) == EVENTS
+    assert len((tmp_path / SAMPLES).read_bytes().split(b"\n")) == 5
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"state": "tra', b"[1]", b"\xff"])
+def test_a_status_and_facts_that_cannot_be_read_are_as_good_as_absent(tmp_path: Path, damage: bytes) -> None:
+    for name in (STATUS, FACTS):
+        (tmp_path / name).write_bytes(damage)
+    assert read_status(tmp_path) == {} and Facts.load(tmp_path) == Facts()
+    assert len(read_run(tmp_path).unreadable) == 2  # a report names them
+
+
 def test_a_validation_that_a_checkpoint_knows_nothing_of_is_forgotten(tmp_path: Path) -> None:
     """Saved in the middle of it: the step was taken, and will be validated again."""
     write(tmp_path, EVENTS)
@@ -105,3 +127,13 @@ def test_tensorboard_takes_every_event(tmp_path: Path) -> None:
         board(event)
     board.close()
     assert list((tmp_path / journal.TENSORBOARD).iterdir())
+
+
+def test_tensorboard_hides_what_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package is not needed for this: torch's writer is replaced by one that says what it was given."""
+    given: list[dict[str, object]] = []
+    writer = SimpleNamespace(SummaryWriter=lambda path, **more: given.append(more))
+    monkeypatch.setattr(journal, "import_module", lambda name: writer)
+    for step_before in (0, 40):
+        TensorBoard(tmp_path, step_before)
+    assert given == [{"purge_step": None}, {"purge_step": 41}]

@@ -18,9 +18,9 @@ from limelight.corpus.engine_local import LocalEngine
 from limelight.corpus.manifest import Manifest
 from limelight.corpus.prepare import prepare
 from limelight.corpus.shards import Prepared
-from limelight.errors import DataError
+from limelight.errors import ConfigError, DataError
 from limelight.training import replay
-from limelight.training.layout import PREPARED
+from limelight.training.layout import BUNDLE, PREPARED
 from limelight.training.replay import REPLAY, OldText, continued, sampled, weight_for
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"  # translates en to de
@@ -77,6 +77,47 @@ def test_as_much_old_text_is_seen_as_was_asked_for(
         manifest = preparing(continued(new, OldText(old, share), tmp_path, 1, preparing))
         seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
         assert seen[1] / sum(seen) == pytest.approx(share, abs=0.005)
+
+
+def test_new_text_counts_as_often_as_it_is_seen(
+    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
+) -> None:
+    thrice = new.changed(corpora=[new.corpora[0].changed(weight=3.0)])
+    manifest = preparing(continued(thrice, OldText(old, 0.5), tmp_path, 1, preparing))
+    seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
+    assert seen[0] > 250 and seen[1] == pytest.approx(seen[0])
+
+
+def test_a_folder_around_a_bundle_is_its_run_only_where_runs_lay_it(old: Path, tmp_path: Path) -> None:
+    assert OldText(old, None).prepared == OldText(old / BUNDLE, None).prepared == old / PREPARED
+    copytree(STORED, tmp_path / "other")
+    (tmp_path / PREPARED).symlink_to(old / PREPARED)
+    beside = OldText(tmp_path / "other", None)
+    assert beside.prepared is None and beside.share == 0
+    assert "no run with its text beside it" in beside.described[1]
+
+
+def test_text_beside_a_bundle_in_other_languages_is_not_its_old_text(old: Path, tmp_path: Path) -> None:
+    copytree(STORED, tmp_path / BUNDLE)
+    Manifest.load(old / PREPARED).changed(languages=("en", "fr")).save(_made(tmp_path / PREPARED))
+    for place in (tmp_path, tmp_path / BUNDLE):
+        found = OldText(place, None)
+        assert found.prepared is None and found.share == 0
+        assert "is en to fr, but it translates en to de" in found.described[1]
+        with pytest.raises(DataError, match=r"nothing to replay: .* is en to fr.*--replay-data"):
+            _ = OldText(place, 0.3).share
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_old_text_that_is_named_and_not_wanted_is_refused() -> None:
+    named = CorpusSettings(name="replay-old", paths=["old.en", "old.de"])
+    with pytest.raises(ConfigError, match=r"--replay 0 .*--replay-data names some; leave out one"):
+        OldText(STORED, 0.0, (named,))
+    assert OldText(STORED, 0.0).described == ("none", "not wanted; what is not in the new text may be forgotten")
 
 
 def test_old_held_out_sentences_are_not_trained_on(
@@ -146,7 +187,7 @@ def test_without_old_text_there_is_no_replay(new: PrepareSettings, preparing: Pr
     settings = continued(new, OldText(STORED, None), tmp_path, 1, preparing)
     assert [corpus.name for corpus in settings.corpora] == ["new"]
     assert preparing.asked == 0
-    with pytest.raises(DataError, match=r"nothing to replay; name the old text with --replay-data"):
+    with pytest.raises(DataError, match=r"nothing to replay: it is no run.*; name the old text with --replay-data"):
         _ = OldText(STORED, 0.3).share
 
 

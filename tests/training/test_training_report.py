@@ -23,6 +23,7 @@ from limelight.cli import report
 from limelight.corpus import pictures as corpus_pictures
 from limelight.errors import DataError
 from limelight.training import report_pictures
+from limelight.training.config import Recipe
 from limelight.training.layout import FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS
 from limelight.training.record import read_run
 from limelight.training.report import write_report
@@ -107,6 +108,20 @@ def test_it_says_what_state_a_run_ended_in(tmp_path: Path) -> None:
     assert "It ended before its first step." in second_paragraph("before the first step")
     assert "It was not validated." in second_paragraph("not validated")
     assert second_paragraph("done") == "Best at step 1 100 of 1 200."
+
+
+def test_only_a_run_that_can_go_on_is_told_to(tmp_path: Path) -> None:
+    """The same steps would diverge again, and the command says so instead of taking them."""
+    for name, goes_on in (("interrupted", True), ("diverged", False), ("done", False)):
+        assert ("# Go on from the last checkpoint" in written(tmp_path / name, ENDINGS[name])[1]) == goes_on
+
+
+def test_a_recipe_with_a_budget_is_not_said_to_take_the_same_steps(tmp_path: Path) -> None:
+    run, markdown, _ = written(tmp_path)
+    assert "but for the number of steps, which follows the clock" in markdown
+    recipe = Recipe.load(run / RECIPE)
+    recipe.changed(budget_seconds=None).save(run / RECIPE)
+    assert "follows the clock" not in texts_of(write_report(run))[0]
 
 
 @pytest.mark.parametrize("name", [FACTS, METRICS, RECIPE, SCORES, STATUS, f"{PREPARED}/manifest.json"])

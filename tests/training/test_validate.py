@@ -80,6 +80,13 @@ def test_the_nll_is_that_of_the_model(bundle: Bundle, prepared: Prepared) -> Non
     assert found.nll == pytest.approx(total / pieces, rel=1e-4)
 
 
+def test_the_text_is_normalized_as_the_finished_translator_will(bundle: Bundle, prepared: Prepared) -> None:
+    settings = {**prepared.manifest.settings, "normalize": ["spaces"]}
+    plain = Prepared(prepared.folder, prepared.manifest.changed(settings=settings))
+    assert validator_of(bundle, plain)._bundle.normalization == ("spaces",)
+    assert len(validator_of(bundle, prepared)._bundle.normalization) > 1
+
+
 def test_the_model_in_training_is_not_touched(bundle: Bundle, prepared: Prepared) -> None:
     model = bundle.load_model().bfloat16().train()
     before = {name: weight.clone() for name, weight in model.named_parameters()}

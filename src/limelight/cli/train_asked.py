@@ -144,6 +144,12 @@ def _changed(recipe: Recipe, written: Sequence[str]) -> Recipe:
     values = recipe.model_dump(exclude_unset=True)
     for text in written:
         put_setting(values, *text.split("=", 1))
+    keys = {text.split("=", 1)[0] for text in written}
+    if (
+        "schedule.steps" in keys and "budget_seconds" not in keys
+    ):  # the budget of then would change the steps asked for now
+        values.pop("budget_seconds", None)
+        values["schedule"]["fixed"] = True
     return Recipe(**values)
 
 

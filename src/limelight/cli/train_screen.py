@@ -2,7 +2,7 @@
 
     2026-11-14T21:17:04 step=3450/12000 pct=28.8 loss=3.412 lr=6.1e-04 grad=0.82 pieces_s=5870 pad=0.06 mem_gb=2.3 left=3:14:00
 
-Whatever happens to the terminal, the run goes on: a screen that cannot be written to falls silent.
+A screen that cannot be written to falls silent, and the run goes on. A terminal that is closed asks the run to save and stop.
 """
 
 import math

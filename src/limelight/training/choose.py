@@ -4,14 +4,14 @@
     plan.recipe                     complete
     plan.chosen                     each choice in words, with its reason
 
-The rules come from our experiments (docs/experiments.md); a value that a person gave wins over every rule.
+The numbers stand in `limelight.training.rules`; a value that a person gave wins over every rule.
 """
 
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from limelight.corpus.batches import BatchSettings
 from limelight.corpus.manifest import Manifest
@@ -20,32 +20,11 @@ from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.planning.size import flops_of_pair, parameters
 from limelight.runtime import memory_at_hand
+from limelight.training import rules
 from limelight.training.calibrate import Measured, Stand, calibrate
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.pace import reserve
-
-# The least text, in target pieces, that each size has been seen to make use of, smallest first.
-TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
-SEEN_PER_PARAMETER: Final = 0.4  # target pieces in the whole run; with fewer a smaller model is better
-STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
-BATCH: Final = (3_072, 25_000)  # target pieces of a step: the least that keeps two cores busy, and the paper's (5.1)
-MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster
-MEMORY_TO_USE: Final = 0.6  # of what is free: long sentences need more than the mean that was measured
-SHARE_TO_CALIBRATE, LONGEST_CALIBRATION = 0.02, 20.0
-CALIBRATION_FOR_STEPS: Final = 2.0  # seconds: when the steps are given, only the threads depend on it
-LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
-VALIDATIONS: Final = 20
-BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained model takes long to say nothing
-VALIDATION_SHARE: Final = 0.05  # of the time; what it really takes is measured, and the steps follow
-EPOCHS_WITHOUT_BUDGET: Final = 40
-LEAST_PIECES_WITHOUT_BUDGET: Final = 10_000_000
-PATIENCE: Final = 8
-# (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
-DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
-RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
-CLIP: Final = 1.0
-FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 
 
 @dataclass(frozen=True)
@@ -105,8 +84,12 @@ class Planner:
             "model": config.model_dump(),
             "batch": batch.model_dump(),
             "accumulate": accumulate,
-            "optimizer": {"learning_rate": self._rate(config), "clip": CLIP},
-            "schedule": {"steps": steps, "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10)))},
+            "optimizer": {"learning_rate": self._rate(config), "clip": rules.CLIP},
+            "schedule": {
+                "steps": steps,
+                "fixed": self.steps is not None,
+                "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10))),
+            },
             "average": {"decay": _decay(steps)},
             "validation": self._validation(steps, pieces / measured.pieces_per_second),
             "machine": {
@@ -130,10 +113,10 @@ class Planner:
             config = self._config(self.preset)
             self._say("model", f"{self.preset}: {_described(config)}", "asked for")
             return config, self._measure(config)
-        name = [name for name, least in TEXT_FOR.items() if self.text.target >= least][-1]
+        name = [name for name, least in rules.TEXT_FOR.items() if self.text.target >= least][-1]
         measured_on = self._config("small" if name != "tiny" else "tiny")
         measured = self._measure(measured_on)
-        names = list(TEXT_FOR)[: list(TEXT_FOR).index(name) + 1]
+        names = list(rules.TEXT_FOR)[: list(rules.TEXT_FOR).index(name) + 1]
         why = f"{self.text.target:,.0f} target pieces to learn from are too few for more"
         if name == names[-1] == "big":
             why = "the largest that is chosen by itself"
@@ -150,7 +133,7 @@ class Planner:
         source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
         slower = flops_of_pair(config, source, target) / flops_of_pair(measured_on, source, target)
         seen = measured.pieces_per_second / slower * self._training_seconds()
-        return seen >= SEEN_PER_PARAMETER * sum(parameters(config).values())
+        return seen >= rules.SEEN_PER_PARAMETER * sum(parameters(config).values())
 
     def _config(self, preset: str) -> ModelConfig:
         sizes = self.prepared.manifest.vocab_sizes
@@ -160,10 +143,10 @@ class Planner:
 
     def _measure(self, config: ModelConfig) -> Measured:
         budget = self.budget_seconds or 600.0
-        seconds = min(LONGEST_CALIBRATION, SHARE_TO_CALIBRATE * budget)
+        seconds = min(rules.LONGEST_CALIBRATION, rules.SHARE_TO_CALIBRATE * budget)
         if self.steps is not None:
-            seconds = min(seconds, CALIBRATION_FOR_STEPS)
-        batch = self._settings_of_batch(config, 2 * BATCH[0])
+            seconds = min(seconds, rules.CALIBRATION_FOR_STEPS)
+        batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
         optimizer = OptimizerSettings(**self.changes.get("optimizer", {}))
         began = time.monotonic()
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
@@ -183,7 +166,7 @@ class Planner:
     def _training_seconds(self) -> float:
         assert self.budget_seconds is not None
         room = self.budget_seconds - reserve(self.budget_seconds) - self.spent
-        return max(LEAST_TRAINING, room * (1 - VALIDATION_SHARE))
+        return max(rules.LEAST_TRAINING, room * (1 - rules.VALIDATION_SHARE))
 
     def _why(self, seen: float, measured: Measured) -> str:
         """The reason for the number of steps."""
@@ -193,7 +176,7 @@ class Planner:
         if self.budget_seconds is None:
             minutes = seen / measured.pieces_per_second / 60
             return f"{speed}, so about {minutes:,.0f} minutes at most; it ends earlier when it no longer improves"
-        if self._training_seconds() <= LEAST_TRAINING:
+        if self._training_seconds() <= rules.LEAST_TRAINING:
             return (
                 f"{self.spent:.0f} of the {self.budget_seconds:.0f} seconds went by before training, so it is short and ends "
                 "after the budget; give a larger one"
@@ -203,33 +186,39 @@ class Planner:
     def _pieces(self, measured: Measured) -> float:
         """Target pieces that the whole run will see."""
         if self.steps is not None:
-            return float(self.steps * BATCH[0])
+            return float(self.steps * rules.BATCH[0])
         if self.budget_seconds is None:
-            return max(EPOCHS_WITHOUT_BUDGET * self.text.target, float(LEAST_PIECES_WITHOUT_BUDGET))
+            return max(rules.EPOCHS_WITHOUT_BUDGET * self.text.target, float(rules.LEAST_PIECES_WITHOUT_BUDGET))
         passes = 2.0 if self.changes.get("r_drop") else 1.0
         return measured.pieces_per_second / passes * self._training_seconds()
 
     def _batch(self, config: ModelConfig, seen: float, measured: Measured) -> tuple[BatchSettings, int, float]:
         """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
-        wanted = min(max(seen / STEPS_WANTED, BATCH[0]), BATCH[1])
-        share = self.text.target / (self.text.source + self.text.target)
-        cells = wanted / share
-        accumulate = int(self.changes.get("accumulate", 0))
-        at_once = cells if self.stand.device.type != "cpu" else min(cells, MOST_AT_ONCE)
+        wanted = min(max(seen / rules.STEPS_WANTED, rules.BATCH[0]), rules.BATCH[1])
+        most = max(rules.LEAST_BATCH, self.text.target / rules.BATCHES_OF_TEXT)
+        # Of the cells of a batch, so many hold a target piece; the others a source piece, or padding.
+        share = (1 - measured.padding) * self.text.target / (self.text.source + self.text.target)
+        cells = min(wanted, most) / share
+        at_once = cells if self.stand.device.type != "cpu" else min(cells, rules.MOST_AT_ONCE)
         room = memory_at_hand(self.stand.device)
-        if room is not None and measured.bytes_per_cell > 0:
-            at_once = min(at_once, MEMORY_TO_USE * room / measured.bytes_per_cell)
+        if room is not None:
+            at_once = min(at_once, rules.MEMORY_TO_USE * room / measured.bytes_per_cell)
         asked = "budget" in self.changes.get("batch", {})
-        accumulate = accumulate or (1 if asked else max(1, math.ceil(cells / at_once - 0.01)))
+        accumulate = 1 if asked else max(1, math.ceil(cells / at_once - 0.01))
+        if self._settings_of_batch(config, int(cells / accumulate)).budget * share >= self.text.target:
+            accumulate = 1  # one batch holds the text
+        accumulate = int(self.changes.get("accumulate", accumulate))
         batch = self._settings_of_batch(config, int(cells / accumulate))
-        pieces = batch.budget * share * accumulate
+        pieces = min(batch.budget * share, self.text.target) * accumulate
         self._say(
             "batch",
             f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else ""),
             "asked for"
             if asked
-            else f"room for {STEPS_WANTED:,} steps or more"
-            if wanted > BATCH[0]
+            else "the text is short, and a step should see a small part of it"
+            if most < wanted
+            else f"room for {rules.STEPS_WANTED:,} steps or more"
+            if wanted > rules.BATCH[0]
             else "small, so that there are more steps",
         )
         return batch, accumulate, pieces
@@ -246,20 +235,22 @@ class Planner:
     def _regularized(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self.changes.get("model", {}):
             return config
-        rate = next(rate for least, rate in DROPOUT if epochs >= least)
+        rate = next(rate for least, rate in rules.DROPOUT if epochs >= least)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
 
     def _rate(self, config: ModelConfig) -> float:
-        rate = RATE_AT_256 * 256 / config.d_model
+        rate = rules.RATE_AT_256 * 256 / config.d_model
         if config.norm_order == "post":
             rate *= 0.5  # without a norm before each sub-layer a higher rate diverges
-        return rate * FINE_TUNING_RATE if self.fine_tuning else rate
+        return rate * rules.FINE_TUNING_RATE if self.fine_tuning else rate
 
     def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:
-        values: dict[str, Any] = {"every": max(1, steps // VALIDATIONS, int(BETWEEN_VALIDATIONS / step_seconds))}
+        values: dict[str, Any] = {
+            "every": max(1, steps // rules.VALIDATIONS, int(rules.BETWEEN_VALIDATIONS / step_seconds))
+        }
         if self.budget_seconds is None and self.steps is None:
-            values["patience"] = PATIENCE
+            values["patience"] = rules.PATIENCE
         return values
 
     def _say(self, name: str, value: str, why: str) -> None:

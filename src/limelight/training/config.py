@@ -3,21 +3,24 @@
     recipe = Recipe.load(Path("en-de/recipe.toml"))
     recipe.optimizer.learning_rate -> 0.002
 
-The defaults are what our experiments found best for a single machine (docs/experiments.md); what depends on the corpus and on the
+What was measured of the defaults stands in docs/experiments.md, all of it on one small machine; what depends on the corpus and on the
 time at hand is chosen by `limelight.training.choose`.
 """
 
-from typing import Literal, Self
+from pathlib import Path
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from limelight.config import Settings
 from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import PrepareSettings
+from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 
 Precision = Literal["masters", "autocast", "float32"]
 Metric = Literal["chrf", "bleu"]
+DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
 
 
 class OptimizerSettings(Settings):
@@ -42,6 +45,7 @@ class ScheduleSettings(Settings):
         default="stable_decay", description="inverse_sqrt is the paper's (5.3)."
     )
     steps: int = Field(default=10_000, ge=1)
+    fixed: bool = Field(default=False, description="The steps were asked for: a budget may only make them fewer.")
     warmup: int = Field(default=400, ge=0, description="Steps in which the rate rises from zero.")
     decay: float = Field(
         default=1.0, gt=0, le=1, description="stable_decay: the last part of the steps, in which it falls."
@@ -140,3 +144,18 @@ class Recipe(Settings):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+
+def decisive(recipe: Recipe) -> dict[str, Any]:
+    """The sections that a run does not go on without, for its checkpoints."""
+    return recipe.model_dump(mode="json", include=DECIDES)
+
+
+def refuse_changed(recipe: Recipe, before: dict[str, Any], folder: Path) -> None:
+    now = decisive(recipe)
+    differ = sorted(key for key in DECIDES if now[key] != before.get(key))
+    if differ:
+        raise ConfigError(
+            f"{folder} cannot go on: its recipe was changed in {', '.join(differ)}; train with other settings in a folder of "
+            "their own: limelight train recipe.toml -o another"
+        )

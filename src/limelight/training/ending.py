@@ -33,6 +33,13 @@ def result_of(run: Path, state: State) -> Result:
     return Result(state, run, EXIT_CODES.get(state, 70), headline or None, lines, values)
 
 
+def dry_result(run: Path, facts: Facts) -> Result:
+    """What would be trained, and why."""
+    lines = [f"{each.name}: {each.value} ({each.why})" for each in facts.chosen]
+    values = {"state": "done", "folder": str(run), "chosen": [vars(each) for each in facts.chosen]}
+    return Result("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)
+
+
 def _scores(run: Path) -> list[dict[str, Any]]:
     path = run / SCORES
     return list(json.loads(path.read_bytes())["evaluation"]["scores"]) if path.exists() else []

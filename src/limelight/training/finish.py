@@ -24,6 +24,7 @@ from limelight.training.layout import BUNDLE, SCORES
 from limelight.training.replay import split_off_at
 from limelight.training.validate import Validator
 
+AT_THE_END = "weights at the end"
 SHOWN = 5  # examples of each kind in the report
 SETTINGS = EvaluateSettings(worst=SHOWN)
 
@@ -43,9 +44,13 @@ def winner(
     metric: str,
     threads: int,
     watch: Callable[[int, int], None] = lambda done, total: None,
+    known: float | None = None,
 ) -> Winner:
-    """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best."""
-    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {"weights at the end": lambda: last}
+    """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best.
+
+    `known` is the score of those at the end, when the last validation was of them.
+    """
+    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {AT_THE_END: lambda: last}
     best = kept.best
     if best is not None and best[0] != step_of_last:
         step = best[0]
@@ -56,7 +61,10 @@ def winner(
     compared: dict[str, float] = {}
     for name, get in candidates.items():
         watch(len(compared), len(candidates))
-        compared[name] = validator.validate(get(), threads).score(metric)
+        if name == AT_THE_END and known is not None:
+            compared[name] = known
+        else:
+            compared[name] = validator.validate(get(), threads).score(metric)
     watch(len(compared), len(candidates))
     name = max(compared, key=lambda each: compared[each])
     return Winner(name, candidates[name](), compared)

@@ -16,27 +16,34 @@ STATUS_EVERY = 2.0  # seconds
 
 
 def forget_after(run: Path, step: int, validated: int) -> None:
-    """A run that goes on from a checkpoint takes the steps, and makes the validations, after it again; what was written of them goes."""
+    """A run that goes on from a checkpoint takes the steps, and makes the validations, after it again; what was written of them goes.
+
+    So do lines that cannot be read: a full disk leaves halves of lines, with whole ones after them.
+    """
     for name in (METRICS, SAMPLES):
         path = run / name
         if path.exists():
             lines = path.read_bytes().split(b"\n")[:-1]
-            kept = [line for line in lines if _is_before(json.loads(line), step, validated)]
+            kept = [line for line in lines if _is_before(line, step, validated)]
             write_whole(path, b"".join(line + b"\n" for line in kept))
 
 
-def _is_before(value: dict[str, Any], step: int, validated: int) -> bool:
+def _is_before(line: bytes, step: int, validated: int) -> bool:
     """Samples are of validations, too, and name no event."""
-    return int(value["step"]) <= (validated if value.get("event", "valid") == "valid" else step)
+    try:
+        value = json.loads(line)
+        return int(value["step"]) <= (validated if value.get("event", "valid") == "valid" else step)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
-def written(run: Path, watch: Watcher, stack: ExitStack) -> Watcher:
-    """A watcher that writes all of this, and then tells `watch`. The stack closes the files."""
+def written(run: Path, watch: Watcher, stack: ExitStack, step: int = 0) -> Watcher:
+    """A watcher that writes all of this, and then tells `watch`. The stack closes the files. `step` is the one that a run goes on from."""
     lines = Lines(run)
     stack.callback(lines.close)
     watchers: list[Watcher] = [lines, Status(run), watch]
     if TensorBoard.installed():
-        board = TensorBoard(run)
+        board = TensorBoard(run, step)
         stack.callback(board.close)
         watchers.append(board)
 
@@ -89,9 +96,10 @@ def _finite(value: float) -> float | None:
 class TensorBoard:
     """The same figures for those who look at several runs side by side."""
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, step: int = 0) -> None:
+        """What an earlier start wrote of the steps after `step` is no longer shown."""
         writer: Any = import_module("torch.utils.tensorboard")
-        self._writer = writer.SummaryWriter(str(run / TENSORBOARD))
+        self._writer = writer.SummaryWriter(str(run / TENSORBOARD), purge_step=step + 1 if step else None)
 
     @staticmethod
     def installed() -> bool:

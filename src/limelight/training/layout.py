@@ -10,6 +10,13 @@ from limelight.files import write_whole
 RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status.json", "run.json", "scores.json"
 PREPARED, CHECKPOINTS, KEPT, BUNDLE = "prepared", "checkpoints", "best", "bundle"
 REPORT_MD, REPORT_HTML = "report.md", "report.html"
+DAMAGED = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+)  # what a file may cause that is broken, or not there
 
 State = Literal["preparing", "training", "scoring", "done", "interrupted", "preempted", "diverged", "failed"]
 
@@ -47,10 +54,15 @@ class Facts:
 
     @classmethod
     def load(cls, run: Path) -> "Facts":
-        path = run / FACTS
-        if not path.exists():
+        """What cannot be read is as good as absent: a run should go on all the same."""
+        try:
+            return cls.of((run / FACTS).read_bytes())
+        except DAMAGED:
             return cls()
-        value = json.loads(path.read_bytes())
+
+    @classmethod
+    def of(cls, content: bytes) -> "Facts":
+        value = json.loads(content)
         value["chosen"] = [Chosen(**each) for each in value["chosen"]]
         return cls(**value)
 
@@ -63,5 +75,8 @@ def write_status(run: Path, state: State, step: int, steps: int, **more: Any) ->
 
 
 def read_status(run: Path) -> dict[str, Any]:
-    path = run / STATUS
-    return json.loads(path.read_bytes()) if path.exists() else {}
+    """Empty when there is none, or none that can be read."""
+    try:
+        return dict(json.loads((run / STATUS).read_bytes()))
+    except DAMAGED:
+        return {}

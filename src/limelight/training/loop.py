@@ -23,7 +23,7 @@ from limelight.corpus.loader import Loader
 from limelight.runtime import give_back_memory
 from limelight.training import checkpoint
 from limelight.training.average import MovingAverage
-from limelight.training.config import Recipe, ScheduleSettings
+from limelight.training.config import Recipe, ScheduleSettings, decisive, refuse_changed
 from limelight.training.gradients import Losses, gradients
 from limelight.training.kept import Kept
 from limelight.training.layout import CHECKPOINTS
@@ -75,6 +75,7 @@ class Training:
         self.watchdog = Watchdog(recipe.trouble)
         self.pace = Pace(recipe.budget_seconds, recipe.validation.every)
         self.at = Progress()
+        self.last_score: float | None = None  # of the latest validation
         self.saved = 0  # the step to go on from
         self._changed = True  # since then
         self._saved_when = time.monotonic()
@@ -199,7 +200,7 @@ class Training:
             return
         finally:
             give_back_memory()
-        score = found.score(self.recipe.validation.metric)
+        score = self.last_score = found.score(self.recipe.validation.metric)
         better = self.at.best is None or score > self.at.best
         self.kept.offer(self.at.step, score, self.weights)
         self.at.best = score if better else self.at.best
@@ -215,13 +216,17 @@ class Training:
             self._better(self.weights, report)
         self._replan()
 
-    def _replan(self) -> None:
+    def _replan(self, resumed: bool = False) -> None:
         """A machine may be slower or faster than it was measured; the schedule still ends within the budget."""
-        steps = self.pace.replanned(self.at.step, self.schedule.steps)
-        if steps is not None and self.at.step < max(steps, self.schedule.steps):
-            steps = max(steps, self.at.step + 1)
-            self.tell("replanned", f"{steps:,} steps in place of {self.schedule.steps:,}, to end within the budget")
-            self.schedule = self.schedule.changed(steps=steps, warmup=min(self.schedule.warmup, steps - 1))
+        ended = self.at.step >= self.schedule.steps
+        steps = self.pace.replanned(self.at.step, self.schedule.steps, longer=not self.schedule.fixed)
+        if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
+            return
+        steps = max(steps, self.at.step + 1)
+        self.tell("replanned", f"{steps:,} steps in place of {self.schedule.steps:,}, to end within the budget")
+        # A rate that would still rise when the run ends has to fall instead.
+        warmup = min(self.schedule.warmup, max(self.at.step, steps // 10), steps - 1)
+        self.schedule = self.schedule.changed(steps=steps, warmup=warmup)
 
     def _save_is_due(self) -> bool:
         since = time.monotonic() - self._saved_when
@@ -253,6 +258,7 @@ class Training:
             "schedule": self.schedule.model_dump(mode="json"),
             "planned": self.recipe.schedule.steps,  # before any change for the budget
             "budget": self.recipe.budget_seconds,
+            "recipe": decisive(self.recipe),
             "loader": self.loader.state,
             "trouble": self.watchdog.state(),
             "pace": self.pace.state(),
@@ -261,6 +267,7 @@ class Training:
     def resume(self, found: checkpoint.Checkpoint) -> None:
         """The loader must have been opened with `found.state["loader"]`. More steps than before make the schedule longer."""
         tensors, state = found.tensors(), found.state
+        refuse_changed(self.recipe, state["recipe"], self.folder)
         self.numbers.load(
             {name.removeprefix("weights/"): t for name, t in tensors.items() if name.startswith("weights/")}
         )
@@ -274,13 +281,15 @@ class Training:
             torch.cuda.set_rng_state(tensors["chance/cuda"], self.numbers.device)
         self.at = Progress(**state["progress"])
         was, asked = ScheduleSettings(**state["schedule"]), self.recipe.schedule
-        longer = asked.steps > state["planned"]
-        self.schedule = asked if longer else was
+        self.schedule = was
+        if asked.steps != state["planned"]:
+            self.schedule, self.at.since_best = asked, 0
         self.watchdog.load(state["trouble"])
         self.pace.load(state["pace"])
         self.saved, self._changed = self.at.step, False
         if (self.recipe.budget_seconds or 0) > (state["budget"] or 0):
-            self._replan()
+            self.at.since_best = 0
+            self._replan(resumed=True)
 
     def tell(self, kind: NoticeKind, text: str) -> None:
         self._watch(Notice(self.at.step, self.pace.elapsed, kind, text))

@@ -7,13 +7,15 @@ float32     where there is no bfloat16, and to compare with
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from limelight.bundle import read
 from limelight.model.transformer import Transformer
-from limelight.runtime import Choice, choose_dtype
-from limelight.training.config import Precision
+from limelight.runtime import Choice, choose_dtype, plant_seed
+from limelight.training.config import Precision, Recipe
 from limelight.training.masters import MasterWeights
 
 
@@ -60,3 +62,15 @@ def choose_precision(device: torch.device, asked: Precision | None) -> Choice[Pr
     if dtype.value == torch.bfloat16:
         return Choice("masters", f"bfloat16 weights with float32 masters, since {dtype.why}")
     return Choice("float32", dtype.why)
+
+
+def new_numbers(recipe: Recipe, device: torch.device, goes_on: bool) -> Numbers:
+    """A model as the recipe says: by chance, or with the weights of the translator it goes on from. Those of a run come later."""
+    plant_seed(recipe.seed)
+    model = Transformer(recipe.model).to(device)
+    if recipe.fine_tuning is not None and not goes_on:
+        model.load_state_dict(read(Path(recipe.fine_tuning.bundle)).weights())
+    if recipe.machine.compile:
+        for block in (*model.encoder.blocks, *model.decoder.blocks):
+            block.compile()
+    return Numbers(model, recipe.machine.precision or "float32")

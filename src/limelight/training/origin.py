@@ -10,6 +10,9 @@ from pathlib import Path
 
 import torch
 
+from limelight.planning.size import flops_of_pair, parameters
+from limelight.training.choose import Text
+from limelight.training.config import Recipe
 from limelight.training.layout import Facts
 
 PACKAGES = ("limelight", "torch", "sentencepiece", "sacrebleu", "numpy", "polars", "pyarrow", "safetensors")
@@ -57,3 +60,10 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def describe(facts: Facts, recipe: Recipe, text: Text) -> None:
+    """Parameters by part, and the arithmetic of a target piece."""
+    facts.parameters = parameters(recipe.model)
+    pair = flops_of_pair(recipe.model, text.source / text.pairs, text.target / text.pairs)
+    facts.flops_per_piece = pair / (text.target / text.pairs)

@@ -64,12 +64,14 @@ class Pace:
     def left(self, steps: int) -> float:
         return steps * self.per_step()
 
-    def replanned(self, step: int, steps: int) -> int | None:
-        """How many steps end with the budget, if that is worth a change."""
+    def replanned(self, step: int, steps: int, longer: bool = True) -> int | None:
+        """How many steps end with the budget, if that is worth a change; only fewer ones unless `longer`."""
         if self.budget is None or self._steps < FEW:
             return None
         room = self.budget - reserve(self.budget) - self.elapsed
         fitting = step + max(0, int(room / self.per_step()))
+        if fitting > steps and not longer:
+            return None
         return fitting if abs(fitting - steps) > WORTH * max(1, steps - step) + 1 else None
 
     def state(self) -> dict[str, Any]:

@@ -20,11 +20,12 @@ from limelight.errors import LimelightError
 from limelight.evaluation.buckets import Bucket, BucketScore
 from limelight.evaluation.metrics import Score
 from limelight.evaluation.worst import Sentence
+from limelight.training import layout
 from limelight.training.config import Metric, Recipe
-from limelight.training.layout import BUNDLE, FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS, Facts, read_status
+from limelight.training.layout import BUNDLE, FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS, Facts
 from limelight.training.watch import Event, Notice, StepReport, ValidReport, event_of, read_events
 
-DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, LimelightError)  # what a broken file may cause
+DAMAGED = (*layout.DAMAGED, LimelightError)
 TITLES: dict[Metric, str] = {"chrf": "chrF2", "bleu": "BLEU"}  # of a validation's score among those of the test set
 LATELY = 200  # steps, or a tenth of all, whose mean says where training stands
 
@@ -185,8 +186,8 @@ def read_run(run: Path) -> RunRecord:
     return RunRecord(
         run=run,
         recipe=attempt(RECIPE, lambda: Recipe.load(run / RECIPE), None) if there(RECIPE) else None,
-        facts=attempt(FACTS, lambda: Facts.load(run), Facts()),
-        status=attempt(STATUS, lambda: dict(read_status(run)), {}),
+        facts=attempt(FACTS, lambda: Facts.of((run / FACTS).read_bytes()), Facts()) if there(FACTS) else Facts(),
+        status=attempt(STATUS, lambda: dict(json.loads((run / STATUS).read_bytes())), {}) if there(STATUS) else {},
         steps=_each_once([event for event in events if isinstance(event, StepReport)]),
         validations=_each_once([event for event in events if isinstance(event, ValidReport)]),
         notices=tuple(event for event in events if isinstance(event, Notice)),

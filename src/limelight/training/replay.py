@@ -5,6 +5,7 @@ The old text is what the earlier run trained on, as its prepared corpus has it: 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,9 +19,9 @@ from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.manifest import Manifest, Split
 from limelight.corpus.reading.language_tags import closeness
 from limelight.corpus.shards import Prepared
-from limelight.errors import DataError
+from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
-from limelight.training.layout import PREPARED
+from limelight.training.layout import BUNDLE, PREPARED
 
 REPLAY = "replay.parquet"
 MOST = 1_000_000  # pairs: more than a run of fine-tuning sees
@@ -36,30 +37,45 @@ class OldText:
     asked: float | None
     named: tuple[CorpusSettings, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.asked == 0 and self.named:
+            raise ConfigError(
+                "--replay 0 leaves the old text out, but --replay-data names some; leave out one of the two"
+            )
+
     @property
     def prepared(self) -> Path | None:
         """The prepared corpus of the run that the bundle belongs to, if it is still there."""
-        for run in (self.bundle, self.bundle.parent):
+        return self._found[0]
+
+    @cached_property
+    def _found(self) -> tuple[Path | None, str]:
+        """The corpus, or why there is none. A folder around a bundle is its run only if the bundle lies there as runs lay it."""
+        bundle = self.bundle.absolute()
+        for run in (bundle, *([bundle.parent] if bundle.name == BUNDLE else [])):
             if (run / PREPARED / "manifest.json").exists():
-                return run / PREPARED
-        return None
+                theirs, ours = Manifest.load(run / PREPARED).languages, read(bundle).settings.languages
+                if any(closeness(a, b) is None for a, b in zip(ours, theirs, strict=True)):
+                    return None, f"{run / PREPARED} is {' to '.join(theirs)}, but it translates {' to '.join(ours)}"
+                return run / PREPARED, ""
+        return None, "it is no run with its text beside it"
 
     @property
     def share(self) -> float:
         if self.prepared is None and not self.named:
             if self.asked:
                 raise DataError(
-                    f"{self.bundle} is no run with its text beside it, so there is nothing to replay; name the old text with "
-                    "--replay-data"
+                    f"for {self.bundle} there is nothing to replay: {self._found[1]}; name the old text with --replay-data"
                 )
             return 0.0
         return SHARE if self.asked is None else self.asked
 
     @property
     def described(self) -> tuple[str, str]:
-        if not self.share:
-            return "none", "the old text is not at hand, or not wanted; what is not in the new text may be forgotten"
-        return f"{self.share:.0%} of the pairs are of the old text", "against forgetting"
+        if self.share:
+            return f"{self.share:.0%} of the pairs are of the old text", "against forgetting"
+        why = "not wanted" if self.asked == 0 else f"the old text is not at hand: {self._found[1]}"
+        return "none", f"{why}; what is not in the new text may be forgotten"
 
     def corpora(self, run: Path, seed: int) -> list[CorpusSettings]:
         if self.named or self.prepared is None:
@@ -141,8 +157,9 @@ def _is_both(done: PrepareSettings, settings: PrepareSettings, old: OldText, run
 def _weighted(manifest: Manifest, new: int, share: float) -> PrepareSettings:
     """The settings of the manifest, with the weight that its counts ask for. The first `new` corpora are of new text."""
     settings = PrepareSettings(**manifest.settings)
-    rows = [corpus.kept.get("train", 0) for corpus in manifest.corpora[: len(settings.corpora)]]
-    weight = weight_for(share, sum(rows[:new]), sum(rows[new:]))
+    entries = manifest.corpora[: len(settings.corpora)]
+    seen = sum(corpus.kept.get("train", 0) * corpus.weight for corpus in entries[:new])
+    weight = weight_for(share, seen, sum(corpus.kept.get("train", 0) for corpus in entries[new:]))
     corpora = [*settings.corpora[:new], *(corpus.changed(weight=weight) for corpus in settings.corpora[new:])]
     return settings.changed(corpora=corpora)
 
@@ -165,6 +182,6 @@ def _write(path: Path, source: pa.StringArray, target: pa.StringArray) -> None:
         pq.write_table(pa.table({"source": source, "target": target}), beside)
 
 
-def weight_for(share: float, new: int, old: int) -> float:
-    """How often each old pair is seen in an epoch, so that `share` of all pairs are old."""
+def weight_for(share: float, new: float, old: int) -> float:
+    """How often each of `old` pairs is seen in an epoch, so that `share` of all are old when `new` ones are seen."""
     return float(min(1000.0, max(1e-3, share / (1 - share) * new / max(1, old))))

@@ -259,7 +259,7 @@ def following(record: RunRecord) -> Section:
             commands.append(("Evaluate", ["limelight", "evaluate", run, f"{run}/{PREPARED}"]))
         commands.append(("Evaluate on another set", ["limelight", "evaluate", run, "test.source", "test.reference"]))
     lines = [f"# {what}\n{shlex.join(words)}" for what, words in commands]
-    if record.state in ("interrupted", "preempted", "diverged", "failed", "training") and record.facts.command:
+    if record.state in ("interrupted", "preempted", "failed", "training") and record.facts.command:
         lines.append(f"# Go on from the last checkpoint\n{shlex.join(record.facts.command)}")
     more = longer(record)
     if more and record.state == "done":

@@ -36,7 +36,11 @@ def reproduce(record: RunRecord) -> Section:
         blocks += [Listing(shlex.join(facts.command))]
     if recipe:
         again = shlex.join(["limelight", "train", str(record.run / RECIPE), "-o", f"{record.run}-again"])
-        blocks += [Paragraph(["The recipe alone does the same, with the choices made then:"]), Listing(again)]
+        told = "The recipe alone does the same, with the choices made then"
+        told += ", but for the number of steps, which follows the clock when there is a budget" * bool(
+            recipe.budget_seconds
+        )
+        blocks += [Paragraph([f"{told}:"]), Listing(again)]
     known: list[tuple[str, Cell]] = []
     if recipe:
         known.append(("seed", str(recipe.seed)))

@@ -92,14 +92,15 @@ def _given(asked: Asked, stand: Stand) -> Recipe:
     given = {name: getattr(asked, name) for name in machine if getattr(asked, name) is not None}
     values["machine"] = {**machine, **written, **given}
     torch.set_num_threads(values["machine"]["threads"])
-    changes: dict[str, Any] = {"schedule": {"steps": asked.steps}} if asked.steps else {}
-    for name in ("budget_seconds", "seed"):
-        if getattr(asked, name) is not None:
-            changes[name] = getattr(asked, name)
+    changes: dict[str, Any] = {}
+    if asked.steps:
+        changes = {"schedule": {"steps": asked.steps, "fixed": True}, "budget_seconds": None}
+    if asked.budget_seconds is not None:
+        changes["budget_seconds"] = asked.budget_seconds
+    if asked.seed is not None:
+        changes |= {"seed": asked.seed, "batch": {"seed": asked.seed}}
     recipe = Recipe(**merged(merged(values, changes), asked.changes))
-    if (
-        recipe.batch.longest is None
-    ):  # else the first pair that is too long for the model would end the run, hours later
+    if recipe.batch.longest is None:  # else the first pair too long for the model would end the run, hours later
         recipe = recipe.changed(batch=recipe.batch.changed(longest=recipe.model.max_length - 1))
     return recipe
 
@@ -107,8 +108,21 @@ def _given(asked: Asked, stand: Stand) -> Recipe:
 def longer(recipe: Recipe, asked: Asked) -> Recipe:
     """The same run with more time or more steps."""
     steps, budget = asked.steps, asked.budget_seconds
-    if budget is not None and budget != recipe.budget_seconds:
+    if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
-        recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps))
+        warmup = min(recipe.schedule.warmup, max(1, steps // 10))
+        recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe
+
+
+def asks_for_more(asked: Asked, done: Recipe) -> bool:
+    """More time or more steps than a run that has ended had."""
+    more_time = (asked.budget_seconds or 0) > (done.budget_seconds or 0)
+    return more_time or (asked.steps or 0) > done.schedule.steps
+
+
+def refuse_device(asked: Asked) -> None:
+    """Before hours of preparation, not after."""
+    written = asked.recipe.machine.device if asked.recipe else None
+    choose_device(asked.device or asked.changes.get("machine", {}).get("device") or written)

@@ -9,6 +9,7 @@
 The same command on the same folder goes on where the run was stopped.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,25 +19,22 @@ from typing import Any
 
 import torch
 
-from limelight import bundle
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.engine import Engine, Progress
 from limelight.corpus.loader import Loader
 from limelight.corpus.manifest import Manifest
 from limelight.corpus.prepare import prepare
 from limelight.corpus.shards import Prepared
-from limelight.errors import ConfigError, LimelightError
+from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import Running
-from limelight.model.transformer import Transformer
-from limelight.planning.size import flops_of_pair, parameters
-from limelight.runtime import choose_threads, keep_freed_memory, plant_seed
+from limelight.runtime import choose_threads, keep_freed_memory
 from limelight.text.tokenizer import Tokenizer
 from limelight.training import checkpoint
 from limelight.training.asked import Asked as Asked
 from limelight.training.asked import Result as Result
 from limelight.training.choose import Text
 from limelight.training.config import Recipe
-from limelight.training.ending import divergence, result_of
+from limelight.training.ending import divergence, dry_result, result_of
 from limelight.training.finish import score, winner, write_bundle
 from limelight.training.journal import forget_after, written
 from limelight.training.kept import Kept
@@ -45,22 +43,26 @@ from limelight.training.layout import (
     KEPT,
     PREPARED,
     RECIPE,
+    SCORES,
     Chosen,
     Facts,
     State,
     read_status,
     write_status,
 )
+from limelight.training.lock import LOCK, alone_in
 from limelight.training.loop import Training
-from limelight.training.numbers import Numbers
-from limelight.training.origin import origin
+from limelight.training.numbers import new_numbers
+from limelight.training.origin import describe, origin
 from limelight.training.pace import memory_held
 from limelight.training.replay import OldText, continued
 from limelight.training.report import write_report
-from limelight.training.resolve import longer, resolved
+from limelight.training.resolve import asks_for_more, longer, refuse_device, resolved
 from limelight.training.signals import Stop, Stopped
 from limelight.training.validate import Validator
 from limelight.training.watch import Notice, Watcher
+
+logger = logging.getLogger(__name__)
 
 
 def train(
@@ -72,7 +74,13 @@ def train(
     command: Sequence[str],
 ) -> Result:
     """Begins a run in `folder`, or goes on with the one that is there."""
-    run = Run(asked, folder, engine, watch, progress, command)
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder):
+        return _train_alone(Run(asked, folder, engine, watch, progress, command))
+
+
+def _train_alone(run: "Run") -> Result:
+    folder = run.folder
     with run.stop.listening():
         try:
             return run.go()
@@ -98,7 +106,8 @@ class Run:
         self.stop = Stop()
         self.facts = Facts.load(folder)
         self.resumes = bool(self.facts.asked)
-        saved = checkpoint.latest(self.folder / CHECKPOINTS).checkpoint
+        self.found = checkpoint.latest(self.folder / CHECKPOINTS)
+        saved = self.found.checkpoint
         self._check(saved is not None)
         if not self.resumes:
             self.facts = replace(origin(command), asked=asked.fingerprint())
@@ -106,6 +115,11 @@ class Run:
         self.steps = int(saved.state["schedule"]["steps"]) if saved else 0
 
     def _check(self, started: bool) -> None:
+        if self.found.refused and not started:
+            raise ModelFileError(
+                "\n  - ".join([f"{self.folder} cannot go on, every checkpoint of it is damaged:", *self.found.refused])
+                + f"\nto begin again from the first step, remove {self.folder / CHECKPOINTS}; its bundle and best weights stay"
+            )
         if self.resumes and self.facts.asked != self.asked.fingerprint():
             if not started:  # nothing is lost: what was asked for before failed or was stopped before the first step
                 self.resumes = False
@@ -114,17 +128,21 @@ class Run:
                 f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
                 "folder with -o"
             )
-        used = self.folder.exists() and any(self.folder.iterdir())
+        used = any(path.name != LOCK for path in self.folder.iterdir())
         if not self.resumes and used and not (self.folder / PREPARED).exists():
             raise ConfigError(f"{self.folder} is there already and is no run; give another folder with -o")
 
     def go(self) -> Result:
         """However it ends, there is a status and a report."""
+        refuse_device(self.asked)
         state: State = read_status(self.folder).get("state", "failed")
         # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
-        if self.resumes and state in ("done", "diverged") and not self._asks_for_more():
+        if (
+            self.resumes
+            and state in ("done", "diverged")
+            and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE))
+        ):
             return result_of(self.folder, state)
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.facts.problem = None  # of an earlier start
         state = "failed"
         try:
@@ -137,52 +155,54 @@ class Run:
         finally:
             if not self.asked.dry_run:
                 self._close(state)
-        return self._dry() if self.asked.dry_run and state == "done" else result_of(self.folder, state)
-
-    def _dry(self) -> Result:
-        lines = [f"{each.name}: {each.value} ({each.why})" for each in self.facts.chosen]
-        values = {"state": "done", "folder": str(self.folder), "chosen": [vars(each) for each in self.facts.chosen]}
-        return Result(
-            "done", self.folder, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values
+        return (
+            dry_result(self.folder, self.facts)
+            if self.asked.dry_run and state == "done"
+            else result_of(self.folder, state)
         )
 
     def _close(self, state: State) -> None:
-        self.facts.save(self.folder)
-        write_status(self.folder, state, self.step, self.steps)
-        write_report(self.folder)
-
-    def _asks_for_more(self) -> bool:
-        done = Recipe.load(self.folder / RECIPE)
-        more_time = (self.asked.budget_seconds or 0) > (done.budget_seconds or 0)
-        return more_time or (self.asked.steps or 0) > done.schedule.steps
+        """What goes wrong here must not hide why the run ended."""
+        for work in (
+            lambda: self.facts.save(self.folder),
+            lambda: write_status(self.folder, state, self.step, self.steps),
+            lambda: write_report(self.folder),
+        ):
+            try:
+                work()
+            except Exception as error:
+                logger.error("%s: the end of the run could not be recorded: %s", self.folder, error)
 
     def _phases(self) -> State:
         if not self.asked.dry_run:
+            self.facts.save(self.folder)
             write_status(self.folder, "preparing", self.step, self.steps)
-        prepared = self._timed("prepare", self._prepare)
+        goes_on = self.found.checkpoint is not None
+        prepared = Prepared.open(self.folder / PREPARED) if goes_on else self._timed("prepare", self._prepare)
+        self.engine.close()  # its processes would wait through hours of training
         keep_freed_memory()
-        found = checkpoint.latest(self.folder / CHECKPOINTS)
-        recipe = self._timed("calibrate", lambda: self._recipe(prepared, found.checkpoint is not None))
+        recipe = self._timed("calibrate", lambda: self._recipe(prepared, goes_on))
         if self.asked.dry_run:
             return "done"
         with ExitStack() as stack:
-            return self._train(recipe, prepared, found, stack)
+            return self._train(recipe, prepared, stack)
 
     def _prepare(self) -> Prepared:
         settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
         if settings is None:
             raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
         place = self.folder / PREPARED
+
+        def into_place(wanted: PrepareSettings) -> Manifest:
+            return prepare(wanted, place, self.engine, self.progress, force=True)[0]
+
         if self.asked.bundle is not None:
             old = OldText(self.asked.bundle, self.asked.replay, tuple(self.asked.replay_data))
-            settings = continued(settings, old, self.folder, self.asked.seed or 1, self._prepare_in(place))
+            seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
+            settings = continued(settings, old, self.folder, seed, into_place)
             self._say(Chosen("replay", *old.described))
-        self._prepare_in(place)(settings)
-        self.engine.close()  # its processes would wait through hours of training
+        into_place(settings)
         return Prepared.open(place)
-
-    def _prepare_in(self, place: Path) -> Callable[[PrepareSettings], Manifest]:
-        return lambda settings: prepare(settings, place, self.engine, self.progress, force=True)[0]
 
     def _recipe(self, prepared: Prepared, goes_on: bool) -> Recipe:
         """That of the folder when the run goes on; else the one given, or a chosen one."""
@@ -196,21 +216,22 @@ class Run:
             recipe.save(path)
         return recipe
 
-    def _train(self, recipe: Recipe, prepared: Prepared, found: checkpoint.Found, stack: ExitStack) -> State:
-        device = torch.device(recipe.machine.device or "cpu")
-        numbers = self._numbers(recipe, device)
-        self._describe(recipe, prepared)
+    def _train(self, recipe: Recipe, prepared: Prepared, stack: ExitStack) -> State:
+        resumed, device = self.found.checkpoint, torch.device(recipe.machine.device or "cpu")
+        numbers = new_numbers(recipe, device, resumed is not None)
+        describe(self.facts, recipe, Text.of(prepared.manifest))
+        self.facts.winner, self.facts.compared = None, {}
+        self.facts.save(self.folder)
+        (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
         tokenizers = [Tokenizer.load(prepared.folder / entry.path) for entry in prepared.manifest.pieces]
         validator = Validator(numbers.model, prepared, (tokenizers[0], tokenizers[-1]), recipe.validation)
         kept = Kept(self.folder / KEPT, recipe.average.best)
-        resumed = found.checkpoint
         at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
         forget_after(self.folder, at["step"], at["validated"])
         kept.forget_after(at["step"])
-        watch = written(self.folder, self.watch, stack)
-        workers = (
-            recipe.machine.workers if recipe.machine.workers is not None else int(recipe.batch.sampling is not None)
-        )
+        watch = written(self.folder, self.watch, stack, at["step"])
+        ahead = recipe.machine.workers
+        workers = int(recipe.batch.sampling is not None) if ahead is None else ahead
         state = resumed.state["loader"] if resumed else None
         loader = stack.enter_context(Loader(prepared, recipe.batch, workers=workers, state=state))
         with self.stop.kept_from_children():
@@ -222,7 +243,7 @@ class Run:
         if resumed is not None:
             training.resume(resumed)
             training.tell("resumed", f"goes on from step {resumed.step:,}")
-        for sentence in found.refused:
+        for sentence in self.found.refused:
             training.tell("note", sentence)
         try:
             ending = training.run()
@@ -239,23 +260,6 @@ class Run:
             self._timed("score", lambda: self._finish(training, prepared))
         return ending
 
-    def _numbers(self, recipe: Recipe, device: torch.device) -> Numbers:
-        plant_seed(recipe.seed)
-        model = Transformer(recipe.model).to(device)
-        if recipe.fine_tuning is not None:
-            model.load_state_dict(bundle.read(Path(recipe.fine_tuning.bundle)).weights())
-        if recipe.machine.compile:
-            for block in (*model.encoder.blocks, *model.decoder.blocks):
-                block.compile()
-        return Numbers(model, recipe.machine.precision or "float32")
-
-    def _describe(self, recipe: Recipe, prepared: Prepared) -> None:
-        text = Text.of(prepared.manifest)
-        self.facts.parameters = parameters(recipe.model)
-        pair = flops_of_pair(recipe.model, text.source / text.pairs, text.target / text.pairs)
-        self.facts.flops_per_piece = pair / (text.target / text.pairs)
-        self.facts.save(self.folder)
-
     def _better(self, recipe: Recipe, prepared: Prepared) -> Callable[[Any, Any], None]:
         """From the first validation on there is a translator to try."""
         return lambda weights, report: write_bundle(self.folder, recipe, prepared, weights, report.step)
@@ -263,15 +267,9 @@ class Run:
     def _finish(self, training: Training, prepared: Prepared) -> None:
         write_status(self.folder, "scoring", self.step, self.steps)
         recipe, threads = training.recipe, torch.get_num_threads()
-        won = winner(
-            training.weights,
-            self.step,
-            training.kept,
-            training.validator,
-            recipe.validation.metric,
-            threads,
-            lambda done, total: self.progress(Progress("compare", done, total)),
-        )
+        told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
+        metric, last = recipe.validation.metric, training.last_score
+        won = winner(training.weights, self.step, training.kept, training.validator, metric, threads, told, last)
         self.facts.winner, self.facts.compared = won.name, won.compared
         write_bundle(self.folder, recipe, prepared, won.weights, self.step)
         running = Running(device=recipe.machine.device, threads=threads)

@@ -8,7 +8,12 @@ from types import FrameType
 from typing import Literal
 
 Reason = Literal["interrupted", "preempted"]
-REASONS: dict[int, Reason] = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted"}
+# SIGHUP comes when the terminal is closed; with nohup it does not.
+REASONS: dict[int, Reason] = {
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "preempted",
+    signal.SIGHUP: "preempted",
+}
 
 
 class Stopped(KeyboardInterrupt):
@@ -34,7 +39,8 @@ class Stop:
     @contextmanager
     def listening(self) -> Iterator["Stop"]:
         """Only in the main thread: Python hears signals nowhere else."""
-        before = {number: signal.signal(number, self._heard) for number in REASONS}
+        heard = [number for number in REASONS if signal.getsignal(number) is not signal.SIG_IGN]
+        before = {number: signal.signal(number, self._heard) for number in heard}
         try:
             yield self
         finally:

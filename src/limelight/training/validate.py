@@ -14,6 +14,7 @@ from torch import Tensor
 
 from limelight.bundle import BundleSettings
 from limelight.corpus.batches import BatchSettings
+from limelight.corpus.config import PrepareSettings
 from limelight.corpus.loader import Loader
 from limelight.corpus.shards import Pairs, Prepared
 from limelight.decoding.config import SearchSettings
@@ -73,7 +74,8 @@ class Validator:
         language = prepared.manifest.languages
         self._language = language[1]
         self._tokenizers = tokenizers
-        self._bundle = BundleSettings(languages=language, model=model.config)
+        normalization = PrepareSettings(**prepared.manifest.settings).normalize
+        self._bundle = BundleSettings(languages=language, model=model.config, normalization=normalization)
 
     def validate(self, weights: Mapping[str, Tensor], threads: int) -> Validated:
         """`threads` of a CPU each translate a batch of their own."""

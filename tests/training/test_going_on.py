@@ -1,0 +1,116 @@
+"""Going on with a run: with more steps, after damage, with an edited recipe, beside another process, after a closed terminal."""
+
+import fcntl
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import Signal, Small, make_corpus, notices, recipe
+
+from limelight.corpus.engine_local import LocalEngine
+from limelight.errors import ConfigError, ModelFileError
+from limelight.training.asked import Asked, Result
+from limelight.training.config import Recipe
+from limelight.training.layout import CHECKPOINTS, METRICS, RECIPE, SCORES
+from limelight.training.lock import LOCK
+from limelight.training.pace import Pace
+from limelight.training.run import train
+from limelight.training.watch import StepReport, read_events
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+def go(wanted: Recipe, run: Path, **asked: Any) -> Result:
+    return train(Asked(None, wanted, **asked), run, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"])
+
+
+def steps_of(run: Path) -> list[int]:
+    return [event.step for event in read_events(run / METRICS) if isinstance(event, StepReport)]
+
+
+def short(corpus: Path, **changes: Any) -> Recipe:
+    return recipe(corpus, schedule={"steps": 6, "warmup": 1}, validation={"every": 3, "sentences": 4}, **changes)
+
+
+def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Path, tmp_path: Path) -> None:
+    run, wanted = tmp_path / "run", short(corpus)
+    assert go(wanted, run).state == "done"
+    (run / SCORES).write_bytes(b'{"evaluation": {"scores": []}}')
+    assert go(wanted, run, steps=9).state == "done"
+    assert steps_of(run) == list(range(1, 10))
+    assert not (run / SCORES).exists(), "there is no test set now, so these were the scores of other weights"
+
+
+def test_a_run_that_had_no_patience_left_goes_on_when_more_is_asked_for(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    wanted = short(corpus, optimizer={"learning_rate": 1e-12}).changed(
+        validation={"every": 1, "sentences": 4, "patience": 2}
+    )
+    go(wanted, run)
+    assert steps_of(run) == [1, 2, 3], "the first validation is the best, and two more are no better"
+    go(wanted, run, steps=20)
+    assert steps_of(run)[-1] == 5
+
+
+def test_steps_that_were_asked_for_are_not_made_more_by_a_budget(corpus: Path, tmp_path: Path) -> None:
+    pace = Pace(budget=1000.0, validation_every=10)
+    for _ in range(30):
+        pace.stepped(0.01)
+    assert pace.replanned(30, 60, longer=False) is None
+    assert (pace.replanned(30, 60) or 0) > 1000
+    given = short(corpus).changed(budget_seconds=60.0)
+    go(given, tmp_path / "run", steps=4)
+    done = Recipe.load(tmp_path / "run" / RECIPE)
+    assert (done.schedule.steps, done.schedule.fixed, done.budget_seconds) == (4, True, None)
+
+
+def test_when_every_checkpoint_is_damaged_the_run_is_refused_and_nothing_of_it_changes(
+    corpus: Path, tmp_path: Path
+) -> None:
+    run, wanted = tmp_path / "run", short(corpus)
+    go(wanted, run)
+    for tensors in (run / CHECKPOINTS).glob("*/tensors.safetensors"):
+        tensors.write_bytes(tensors.read_bytes()[:-1])
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with pytest.raises(ModelFileError, match="every checkpoint of it is damaged"):
+        go(wanted, run, steps=9)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_recipe_edited_in_the_run_is_refused(corpus: Path, tmp_path: Path) -> None:
+    run, wanted = tmp_path / "run", short(corpus)
+    go(wanted, run)
+    edited = Recipe.load(run / RECIPE)
+    edited.changed(label_smoothing=0.2).save(run / RECIPE)
+    with pytest.raises(ConfigError, match="changed in label_smoothing"):
+        go(wanted, run, steps=9)
+
+
+def test_the_corpus_may_be_gone_when_a_run_goes_on(corpus: Path, tmp_path: Path) -> None:
+    mine = make_corpus(tmp_path / "mine")
+    run, wanted = tmp_path / "run", short(mine)
+    go(wanted, run)
+    for path in mine.glob("numbers.*"):
+        path.unlink()
+    assert go(wanted, run, steps=8).state == "done"
+    assert steps_of(run)[-1] == 8
+
+
+def test_a_second_process_is_kept_out(corpus: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with (run / LOCK).open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another process is training"):
+            go(short(corpus), run)
+
+
+def test_a_closed_terminal_saves_and_stops(corpus: Path, tmp_path: Path) -> None:
+    small = Small(corpus, tmp_path / "run")
+    assert small.live(Signal(after_step=5, number=signal.SIGHUP)) == 75
+    assert small.status == {"state": "preempted", "step": 5, "steps": small.saved.state["schedule"]["steps"]}
+    assert notices(small.run, "saved")
