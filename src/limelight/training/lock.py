@@ -1,4 +1,7 @@
-"""One process at a time writes into a run. The lock goes with the process, however it ends."""
+"""Whose folder it is: a run begins in no folder of someone else, and one process at a time writes into it.
+
+The lock goes with the process, however it ends.
+"""
 
 import fcntl
 from collections.abc import Iterator
@@ -6,13 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from limelight.errors import ConfigError
+from limelight.training.layout import FACTS, PREPARED
 
 LOCK = ".lock"
 
 
+def refuse_foreign(folder: Path) -> None:
+    """A folder with things of someone else in it; a run begins in an empty one, or in one with a prepared corpus."""
+    there = {path.name for path in folder.iterdir()} - {LOCK} if folder.exists() else set()
+    if there and not there & {PREPARED, FACTS}:
+        raise ConfigError(f"{folder} is there already and is no run; give another folder with -o")
+
+
 @contextmanager
 def alone_in(run: Path) -> Iterator[None]:
-    with (run / LOCK).open("wb") as file:
+    with (run / LOCK).open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

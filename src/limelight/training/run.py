@@ -50,7 +50,7 @@ from limelight.training.layout import (
     read_status,
     write_status,
 )
-from limelight.training.lock import LOCK, alone_in
+from limelight.training.lock import alone_in, refuse_foreign
 from limelight.training.loop import Training
 from limelight.training.numbers import new_numbers
 from limelight.training.origin import describe, origin
@@ -74,6 +74,7 @@ def train(
     command: Sequence[str],
 ) -> Result:
     """Begins a run in `folder`, or goes on with the one that is there."""
+    refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with alone_in(folder):
         return _train_alone(Run(asked, folder, engine, watch, progress, command))
@@ -128,9 +129,6 @@ class Run:
                 f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
                 "folder with -o"
             )
-        used = any(path.name != LOCK for path in self.folder.iterdir())
-        if not self.resumes and used and not (self.folder / PREPARED).exists():
-            raise ConfigError(f"{self.folder} is there already and is no run; give another folder with -o")
 
     def go(self) -> Result:
         """However it ends, there is a status and a report."""
