@@ -160,6 +160,7 @@ def _life(wanted: Recipe, run: Path, told: Signal | None, reports: bool) -> None
     if not reports:
         runs.write_report = lambda folder: None
     torch.set_num_threads(1)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as on a terminal, also where the tests run under nohup
     os.setsid()
     sender = Sender(told or Signal())
     if told and told.inside:

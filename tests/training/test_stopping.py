@@ -50,7 +50,7 @@ MOMENTS = [
     ("while a recipe is made", "limelight.training.run:resolved", 1, 0),
     ("before the first step", "limelight.training.loop:Training.run", 1, 0),
     ("in the fifth step", GRADIENTS, 5, 5),
-    ("before it has gone on", "limelight.training.run:prepare", 1, 5),
+    ("before it has gone on", "limelight.training.run:longer", 1, 5),
     ("in the second validation", "limelight.training.validate:Validator._nll", 1, 8),
     ("in the last save", SAVE, 1, 12),
     ("while the best weights are chosen", "limelight.training.run:winner", 1, 12),
@@ -135,11 +135,11 @@ def test_the_command_itself_is_interrupted_and_goes_on(corpus: Path, straight: S
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=200)
     assert process.returncode == INTERRUPTED, err.decode()
-    assert b"Traceback" not in err and b"the same command goes on" in out
+    assert b"Traceback" not in err and b"run the same command again to go on" in err
     step = run.status["step"]
     assert run.status["state"] == "interrupted" and (not step or run.saved.step == step)
     process = start()
-    out, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=200)
     assert process.returncode == DONE, err.decode()
     assert story(run.run) == story(straight.run) and remains(run.run) == remains(straight.run)
     assert [notice.step for notice in notices(run.run, "resumed")] == [step] * (step > 0)
@@ -158,15 +158,17 @@ def test_the_time_before_training_counts_at_every_start() -> None:
 @pytest.mark.slow
 def test_signals_at_random_moments_change_nothing(corpus: Path, tmp_path: Path) -> None:
     chance = Random(1)
-    changes = {"checkpoints": {"every_seconds": 0.2}}
+    changes = {"checkpoints": {"every_seconds": 0.2}, "schedule": {"steps": 250}, "validation": {"every": 60}}
     straight = Small(corpus, tmp_path / "straight", changes)
+    began = time.monotonic()
     assert straight.live() == DONE
+    lasts = time.monotonic() - began
     run = Small(corpus, tmp_path / "run", changes, prepared=False)
     codes = []
     while not codes or codes[-1] != DONE:
         assert len(codes) < 60
         process = run.begin()
-        process.join(chance.uniform(0.1, 4 + len(codes) / 4))
+        process.join(chance.uniform(0.1, 0.5 + len(codes) / 20) * lasts)
         if process.exitcode is None:
             number = chance.choice([signal.SIGTERM, signal.SIGINT])
             os.kill(process.pid, number)
@@ -174,5 +176,5 @@ def test_signals_at_random_moments_change_nothing(corpus: Path, tmp_path: Path) 
         codes.append(process.exitcode)
         assert codes[-1] in (STOPPED, INTERRUPTED, DONE, -signal.SIGTERM, 1)  # the last two: before `train` began
         assert not checkpoint.latest(run.run / CHECKPOINTS).refused
-    assert codes.count(STOPPED) + codes.count(INTERRUPTED) >= 6
+    assert codes.count(STOPPED) + codes.count(INTERRUPTED) >= 3
     check_equal(run, straight)

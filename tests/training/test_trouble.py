@@ -78,7 +78,7 @@ def test_the_reason_says_what_is_usual() -> None:
         watchdog.judge(loss, 0.8)
     assert watchdog.judge(812.3, 0.8) == "the loss 812.3 is 807.3 standard deviations above the last 8 steps (5)"
     assert watchdog.judge(5.0, 0.8 * math.e**8) == (
-        "the gradient norm 2385 is 40 standard deviations above the last 8 steps (0.8)"
+        "the gradient norm 2385 is 16 standard deviations above the last 8 steps (0.8)"
     )
 
 

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Literal
 
@@ -51,6 +52,7 @@ class Stop:
     @contextmanager
     def kept_from_children() -> Iterator[None]:
         """Processes that begin inside hear neither of them, not even while they load what they need to say so themselves."""
+        resource_tracker.ensure_running()  # beginning later, with the first child, it would unblock them
         before = signal.pthread_sigmask(signal.SIG_BLOCK, REASONS)
         try:
             yield
