@@ -133,7 +133,7 @@ def test_the_command_itself_is_interrupted_and_goes_on(corpus: Path, straight: S
         time.sleep(0.01)
     time.sleep(0.2)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=200)
     assert process.returncode == INTERRUPTED, err.decode()
     assert b"Traceback" not in err and b"run the same command again to go on" in err
     step = run.status["step"]
