@@ -17,11 +17,11 @@ from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
     from limelight.evaluation.comet import CometSettings
-    from limelight.evaluation.config import EvaluateSettings, Running
+    from limelight.evaluation.config import EvaluateSettings, Running, Speed
     from limelight.evaluation.evaluate import Evaluation
     from limelight.evaluation.inputs import Inputs, System
     from limelight.evaluation.metrics import Counts
-    from limelight.evaluation.translating import Speed, Translated
+    from limelight.evaluation.translating import Translated
 
 EXAMPLES = """Examples:
 

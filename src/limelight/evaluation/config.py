@@ -22,6 +22,25 @@ class Running:
     threads: int | None = None
 
 
+@dataclass(frozen=True)
+class Speed:
+    """Of the search alone, without the time that loading takes."""
+
+    sentences: int
+    seconds: float
+    source_pieces: int
+    target_pieces: int
+
+    @property
+    def sentences_per_second(self) -> float:
+        return self.sentences / max(self.seconds, 1e-9)
+
+    @property
+    def pieces_per_second(self) -> float:
+        """Source and target together."""
+        return (self.source_pieces + self.target_pieces) / max(self.seconds, 1e-9)
+
+
 class EvaluateSettings(Settings):
     """EvaluateSettings() measures what `sacrebleu -m bleu chrf ter --confidence` measures, with the same draws."""
 

@@ -12,29 +12,10 @@ from pathlib import Path
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
-from limelight.evaluation.config import Running
+from limelight.evaluation.config import Running, Speed
 from limelight.translator import Translator
 
 BLOCK = 512  # sentences between two reports: some batches for each worker
-
-
-@dataclass(frozen=True)
-class Speed:
-    """Of the search alone, without the time that loading takes."""
-
-    sentences: int
-    seconds: float
-    source_pieces: int
-    target_pieces: int
-
-    @property
-    def sentences_per_second(self) -> float:
-        return self.sentences / max(self.seconds, 1e-9)
-
-    @property
-    def pieces_per_second(self) -> float:
-        """Source and target together."""
-        return (self.source_pieces + self.target_pieces) / max(self.seconds, 1e-9)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.training.config import Precision, Recipe
 from limelight.training.layout import State
+from limelight.training.replay import OldText
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Asked:
     precision: Precision | None = None
     threads: int | None = None
     dry_run: bool = False
+
+    @property
+    def old_text(self) -> OldText | None:
+        """Of the translator to go on from."""
+        return OldText(self.bundle, self.replay, tuple(self.replay_data)) if self.bundle is not None else None
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""

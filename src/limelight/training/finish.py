@@ -14,9 +14,9 @@ from limelight import bundle
 from limelight.bundle import BundleSettings
 from limelight.corpus.shards import Prepared
 from limelight.decoding.config import SearchSettings
-from limelight.evaluation.config import EvaluateSettings, Running
+from limelight.evaluation.config import EvaluateSettings, Running, Speed
 from limelight.evaluation.evaluate import Evaluation, evaluate
-from limelight.evaluation.translating import Speed, Translated, translate_set
+from limelight.evaluation.translating import Translated, translate_set
 from limelight.files import write_whole
 from limelight.training.config import Recipe
 from limelight.training.kept import Kept

@@ -18,6 +18,7 @@ from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Manifest
 from limelight.errors import LimelightError
 from limelight.evaluation.buckets import Bucket, BucketScore
+from limelight.evaluation.config import Speed
 from limelight.evaluation.metrics import Score
 from limelight.evaluation.worst import Sentence
 from limelight.training import layout
@@ -30,14 +31,6 @@ TITLES: dict[Metric, str] = {"chrf": "chrF2", "bleu": "BLEU"}  # of a validation
 LATELY = 200  # steps, or a tenth of all, whose mean says where training stands
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Speed:
-    sentences: int
-    seconds: float
-    source_pieces: int
-    target_pieces: int
 
 
 @dataclass(frozen=True)

@@ -116,13 +116,12 @@ def headline(record: RunRecord, advice: list[Advice]) -> Section:
         blocks.append(Table(f"Scores on {told}", ["metric", "value", "±", "95 % between", "signature"], rows))
         blocks += [Paragraph([f"Note: {note}."]) for note in scores.notes]
         if scores.speed and scores.speed.seconds:
-            pieces = scores.speed.source_pieces + scores.speed.target_pieces
             blocks.append(
                 Paragraph(
                     [
                         f"Translated in {duration(scores.speed.seconds)}: "
-                        f"{scores.speed.sentences / scores.speed.seconds:.1f} sentences/s, "
-                        f"{figure(round(pieces / scores.speed.seconds))} source + target pieces/s."
+                        f"{scores.speed.sentences_per_second:.1f} sentences/s, "
+                        f"{figure(round(scores.speed.pieces_per_second))} source + target pieces/s."
                     ]
                 )
             )

@@ -16,7 +16,6 @@ from limelight.training.choose import Planner, merged
 from limelight.training.config import FineTuning, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.numbers import choose_precision
-from limelight.training.replay import OldText
 from limelight.training.validate import validation_pairs
 
 
@@ -61,10 +60,10 @@ def _by_name(asked: Asked) -> Asked:
 
 def _chosen(asked: Asked, prepared: Prepared, stand: Stand, spent: float, say: Callable[[Chosen], None]) -> Recipe:
     fine_tuning, model = None, None
-    if asked.bundle is not None:
-        old = OldText(asked.bundle, asked.replay, tuple(asked.replay_data))
-        fine_tuning = FineTuning(bundle=str(asked.bundle), replay=old.share)
-        model = bundle.read(asked.bundle).settings.model
+    old = asked.old_text
+    if old is not None:
+        fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share)
+        model = bundle.read(old.bundle).settings.model
     planner = Planner(
         prepared,
         stand,

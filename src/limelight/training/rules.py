@@ -6,7 +6,9 @@ from typing import Final
 
 # The least text, in target pieces, for each size, smallest first. Set by hand, and above `small` nothing was tried.
 TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
-SEEN_PER_PARAMETER: Final = 1.5  # target pieces in the whole run; with fewer a smaller model is better (docs/experiments.md)
+SEEN_PER_PARAMETER: Final = (
+    1.5  # target pieces in the whole run; with fewer a smaller model is better (docs/experiments.md)
+)
 STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
 BATCH: Final = (3_072, 25_000)  # target pieces of a step: the least that keeps two cores busy, and the paper's (5.1)
 BATCHES_OF_TEXT: Final = 10  # at least: else a long run on a short text would see all of it several times in a step

@@ -55,7 +55,7 @@ from limelight.training.loop import Training
 from limelight.training.numbers import new_numbers
 from limelight.training.origin import describe, origin
 from limelight.training.pace import memory_held
-from limelight.training.replay import OldText, continued
+from limelight.training.replay import continued
 from limelight.training.report import write_report
 from limelight.training.resolve import asks_for_more, longer, refuse_device, resolved
 from limelight.training.signals import Stop, Stopped
@@ -194,8 +194,8 @@ class Run:
         def into_place(wanted: PrepareSettings) -> Manifest:
             return prepare(wanted, place, self.engine, self.progress, force=True)[0]
 
-        if self.asked.bundle is not None:
-            old = OldText(self.asked.bundle, self.asked.replay, tuple(self.asked.replay_data))
+        old = self.asked.old_text
+        if old is not None:
             seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
             settings = continued(settings, old, self.folder, seed, into_place)
             self._say(Chosen("replay", *old.described))
