@@ -114,11 +114,14 @@ def reference_beam(
     source_pieces: int = 1,
     prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
-    """The shrinking beam of Sutskever et al. (2014), run to the limit without stopping early.
+    """The beam of the settings, run without stopping early: `refilling_beam` with patience, else the shrinking beam of Sutskever et al. (2014).
 
-    Each step takes the best (W - finished) of all continuations; those that end are finished and keep their place.
+    Each step of that takes the best (W - finished) of all continuations; those that end are finished and keep their place.
     """
     penalty = penalty or length_penalty(settings)
+    if settings.patience is not None and settings.beam > 1 and settings.groups == 1:
+        paths = refilling_beam(model, number, settings, settings.limit(source_pieces), prefix)
+        return ranked([path.as_hypothesis(model.specials.end, penalty) for path in paths])[: settings.nbest]
     finished: list[Path] = []
     alive = [Path((), ())]
     for _ in range(settings.limit(source_pieces)):
@@ -129,6 +132,24 @@ def reference_beam(
         alive = [path for path in taken if path.pieces[-1] != model.specials.end]
     hypotheses = [path.as_hypothesis(model.specials.end, penalty) for path in finished + alive]
     return ranked(hypotheses)[: settings.nbest]
+
+
+def refilling_beam(
+    model: TableModel, number: int, settings: SearchSettings, limit: int, prefix: Sequence[int]
+) -> list[Path]:
+    """Those among the best W that end are finished, and the best W of the others go on, until W * patience are finished."""
+    finished: list[Path] = []
+    alive = [Path((), ())]
+    for step in range(1, limit + 1):
+        longer = [longer for path in alive for longer in continuations(model, number, path, settings, prefix)]
+        longer.sort(key=lambda path: -path.total)
+        ended = [path.pieces[-1] == model.specials.end for path in longer]
+        top = longer[: settings.beam]
+        finished += top if step == limit else [path for path, over in zip(top, ended, strict=False) if over]
+        if len(finished) >= round(settings.beam * settings.patience):
+            break
+        alive = [path for path, over in zip(longer, ended, strict=True) if not over][: settings.beam]
+    return finished
 
 
 def ranked(hypotheses: list[Hypothesis]) -> list[Hypothesis]:

@@ -68,10 +68,13 @@ def test_a_beam_of_one_breaks_ties_by_a_most_probable_piece():
 @pytest.mark.parametrize("norm", ["gnmt", "power"])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("width", [2, 3, 4])
-def test_a_narrow_beam_equals_the_slow_search_that_never_stops_early(width, alpha, norm):
+@pytest.mark.parametrize("patience", [None, 1.0, 1.5, 2.0])
+def test_a_narrow_beam_equals_the_slow_search_that_never_stops_early(patience, width, alpha, norm):
     for seed, nbest in itertools.product(range(6), {1, width}):
         model = mixed_model(6, seed)
-        settings = SearchSettings(beam=width, nbest=nbest, length_penalty=alpha, length_norm=norm, max_length=9)
+        settings = SearchSettings(
+            beam=width, nbest=nbest, length_penalty=alpha, length_norm=norm, max_length=9, patience=patience
+        )
         numbers = range(100, 108)
         for number, outcome in zip(numbers, find(model, [sentence(n) for n in numbers], settings), strict=True):
             check_sound(model, number, outcome, settings, 9)
@@ -148,7 +151,7 @@ def test_the_search_does_not_stop_while_a_longer_translation_can_still_win():
     """The end at once has .5; with penalty 1 and power norm the long one wins: log(.5 * .9^8) / 9 > log(.5) / 1."""
     table = {(): {1: 0.5, 2: 0.5}} | {(2,) * n: {2: 0.9, 1: 0.1} for n in range(1, 9)}
     model = TableModel(listed_rows(table, 3), 3)
-    settings = SearchSettings(beam=2, length_penalty=1.0, length_norm="power", max_length=9)
+    settings = SearchSettings(beam=2, length_penalty=1.0, length_norm="power", max_length=9, patience=None)
     best = find(model, [sentence(100)], settings)[0].hypotheses[0]
     assert (best.ids, best.finish) == ([2] * 9, "length")
     assert best.score == pytest.approx(math.log(0.5 * 0.9**8) / 9, abs=1e-6)
@@ -158,7 +161,7 @@ def test_a_hypothesis_that_ended_keeps_its_place_in_the_beam():
     """Beam 2: once [] has ended one row is left, which goes with 2 (.35) and leaves 3 (.25), though 3 would end better."""
     table = {(): {1: 0.4, 2: 0.35, 3: 0.25}, (2,): {1: 0.5, 2: 0.5}, (3,): {1: 1.0}}
     model = TableModel(listed_rows(table, 4), 4)
-    settings = SearchSettings(beam=2, nbest=2, length_penalty=0.0, max_length=2)
+    settings = SearchSettings(beam=2, nbest=2, length_penalty=0.0, max_length=2, patience=None)
     assert [h.ids for h in find(model, [sentence(100)], settings)[0].hypotheses] == [[], [2]]
 
 

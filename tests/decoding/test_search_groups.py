@@ -30,7 +30,7 @@ def test_the_first_group_searches_as_if_it_were_alone(diversity):
     """So what a beam of W/G finds is among the translations, whatever the other groups do."""
     model = TableModel(random_rows(8, 2, "plain"), 8)
     settings = SearchSettings(beam=6, nbest=6, groups=3, diversity=diversity, max_length=7)
-    narrow = settings.changed(beam=2, nbest=2, groups=1)
+    narrow = settings.changed(beam=2, nbest=2, groups=1, patience=None)
     for number, outcome in zip(NUMBERS, found(model, settings), strict=True):
         by_ids = {tuple(h.ids): h for h in outcome.hypotheses}
         for wanted in reference_beam(model, number, narrow):
@@ -40,7 +40,7 @@ def test_the_first_group_searches_as_if_it_were_alone(diversity):
 def test_without_diversity_all_groups_find_the_same():
     model = TableModel(random_rows(8, 2, "plain"), 8)
     settings = SearchSettings(beam=6, nbest=6, groups=3, diversity=0.0, max_length=7)
-    narrow = settings.changed(beam=2, nbest=2, groups=1)
+    narrow = settings.changed(beam=2, nbest=2, groups=1, patience=None)
     assert found(model, settings) == found(model, narrow)
 
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -26,14 +27,14 @@ class Agreement:
         return self.same / self.sentences
 
 
-def random_model(seed: int = 0) -> Transformer:
+def random_model(seed: int = 0, **changes: Any) -> Transformer:
     torch.manual_seed(seed)
     # Its own output matrix: with a tied one a random model repeats its last piece for ever, whatever the source.
-    model = Transformer(ModelConfig.preset("toy", VOCABULARY, dropout=0.0, tie="none")).eval()
+    model = Transformer(ModelConfig.preset("toy", VOCABULARY, **{"dropout": 0.0, "tie": "none", **changes})).eval()
     with (
         torch.no_grad()
     ):  # sharper, and looking more at the source, as a trained model: else all translations would be alike
-        model.output.weight.mul_(3)
+        (model.output if model.config.tie == "none" else model.target_embedding).weight.mul_(3)
         for light in model.spotlights():
             if light.kind == "cross":
                 light.attention.out.weight.mul_(3)

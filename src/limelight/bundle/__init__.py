@@ -4,6 +4,7 @@
       config.json         BundleSettings: what is needed to translate beside pieces and weights
       model.safetensors
       pieces.model        SentencePiece; source.model and target.model when the sides have their own
+      vocabulary.json     only if the ids are not those of SentencePiece; source. and target. when the sides have their own
       README.md           the model card
       manifest.json       size and sha256 of each file above, and a checksum of itself
 

@@ -11,15 +11,29 @@ import torch
 from torch import Tensor
 
 from limelight.bundle.card import card
-from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, SHARED, SOURCE, TARGET, WEIGHTS, refusal
+from limelight.bundle.layout import (
+    AGAIN,
+    CARD,
+    CONFIG,
+    MANIFEST,
+    SHARED,
+    SOURCE,
+    SOURCE_VOCABULARY,
+    TARGET,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    WEIGHTS,
+    refusal,
+)
 from limelight.bundle.manifest import relist, verify
 from limelight.bundle.settings import BundleSettings
-from limelight.bundle.strict_json import read_json, understood
+from limelight.bundle.strict_json import read_json, settings_of, understood
 from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
 from limelight.errors import DataError, ModelFileError
 from limelight.files import Stamp, force_to_disk, put_folder, stamp_of
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import Tokenizer
+from limelight.text.vocabulary import LARGEST, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -59,10 +73,10 @@ def read(folder: Path) -> Bundle:
         listed = verify(folder)
         settings = _read_settings(folder)
         names = (SHARED, SHARED) if SHARED in listed else (SOURCE, TARGET)
-        tokenizers = {name: _read_tokenizer(folder, name) for name in names}
-        if problems := _token_problems(settings, names, tokenizers):
+        source, target = _read_tokenizers(folder, names, listed)
+        if problems := _token_problems(settings, names, source, target):
             raise refusal(folder, problems)
-        return Bundle(folder, settings, tokenizers[names[0]], tokenizers[names[1]], stamp)
+        return Bundle(folder, settings, source, target, stamp)
     except OSError as error:
         raise ModelFileError(f"{folder} cannot be read: {error.strerror} ({error.filename})") from None
 
@@ -74,8 +88,12 @@ def write(
     pieces: bytes | tuple[bytes, bytes],
     license: str | None = None,
     force: bool = False,
+    vocabulary: Vocabulary | tuple[Vocabulary, Vocabulary] | None = None,
 ) -> None:
-    """The folder appears as a whole, and only if it can be read. `force` replaces a bundle, and nothing else."""
+    """The folder appears as a whole, and only if it can be read. `force` replaces a bundle, and nothing else.
+
+    `vocabulary`: the ids of the pieces, one list or one for each side, unless they are those of SentencePiece.
+    """
     folder = folder.resolve()
     if folder.exists() and not force:
         raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace a bundle")
@@ -86,7 +104,8 @@ def write(
     beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     beside.mkdir(parents=True)
     try:
-        for name, content in _contents(settings, weights, pieces, license).items():
+        contents = {**_contents(settings, weights, pieces, license), **_numbers(vocabulary)}
+        for name, content in contents.items():
             (beside / name).write_bytes(content)
         save_weights(beside, weights)
         relist(beside)
@@ -119,21 +138,36 @@ def _read_settings(folder: Path) -> BundleSettings:
     return understood(BundleSettings, folder, CONFIG, value)
 
 
-def _read_tokenizer(folder: Path, name: str) -> Tokenizer:
+def _read_tokenizers(folder: Path, names: tuple[str, str], listed: set[str]) -> tuple[Tokenizer, Tokenizer]:
+    """Of the source and of the target: one object when both have the same pieces and ids."""
+    lists = (SOURCE_VOCABULARY, TARGET_VOCABULARY) if SOURCE_VOCABULARY in listed else (VOCABULARY, VOCABULARY)
+    numbers = {name: _read_vocabulary(folder, name) for name in lists if name in listed}
+    source, target = zip(names, lists, strict=True)
+    made = {pair: _read_tokenizer(folder, pair[0], numbers.get(pair[1])) for pair in {source, target}}
+    return made[source], made[target]
+
+
+def _read_vocabulary(folder: Path, name: str) -> Vocabulary:
+    _, value = read_json(folder, name, LARGEST)
+    return settings_of(Vocabulary, folder, name, value)
+
+
+def _read_tokenizer(folder: Path, name: str, numbers: Vocabulary | None) -> Tokenizer:
     try:
-        return Tokenizer((folder / name).read_bytes())
+        return Tokenizer((folder / name).read_bytes(), numbers)
     except (DataError, ValueError, LookupError) as error:  # SentencePiece puts damaged bytes into its messages
         raise refusal(folder, [f"{name}: {error}"]) from None
 
 
-def _token_problems(settings: BundleSettings, names: tuple[str, str], tokenizers: Mapping[str, Tokenizer]) -> list[str]:
+def _token_problems(
+    settings: BundleSettings, names: tuple[str, str], source: Tokenizer, target: Tokenizer
+) -> list[str]:
     """Where pieces and model do not mean the same: a model would read other words than were written."""
-    c, target = settings.model, tokenizers[names[1]]
+    c = settings.model
     problems = []
-    if names[0] != names[1] and c.tie == "all":
+    if source.vocabulary != target.vocabulary and c.tie == "all":
         problems.append(f"{CONFIG}: has tie=all, but {names[0]} and {names[1]} differ; one matrix cannot serve both")
-    for name, size in zip(names, (c.source_vocab, c.vocab_size), strict=True):
-        tokenizer = tokenizers[name]
+    for name, tokenizer, size in zip(names, (source, target), (c.source_vocab, c.vocab_size), strict=True):
         if tokenizer.size != size:
             problems.append(f"{name}: has {tokenizer.size:,} pieces, but the model of {CONFIG} has {size:,}")
         if tokenizer.pad != c.pad_token:
@@ -153,6 +187,16 @@ def _contents(
     license: str | None,
 ) -> dict[str, bytes]:
     source, target = pieces if isinstance(pieces, tuple) else (pieces, pieces)
-    config = json.dumps(settings.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     models = {SHARED: target} if source == target else {SOURCE: source, TARGET: target}
-    return {CONFIG: config.encode(), CARD: card(settings, weights, license).encode(), **models}
+    return {CONFIG: settings.encoded(), CARD: card(settings, weights, license).encode(), **models}
+
+
+def _numbers(vocabulary: Vocabulary | tuple[Vocabulary, Vocabulary] | None) -> dict[str, bytes]:
+    if vocabulary is None:
+        return {}
+    source, target = vocabulary if isinstance(vocabulary, tuple) else (vocabulary, vocabulary)
+    lists = {VOCABULARY: target} if source == target else {SOURCE_VOCABULARY: source, TARGET_VOCABULARY: target}
+    return {
+        name: json.dumps(kept.model_dump(mode="json"), ensure_ascii=False).encode() + b"\n"
+        for name, kept in lists.items()
+    }

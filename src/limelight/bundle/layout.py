@@ -8,9 +8,15 @@ from limelight.errors import ModelFileError
 FORMAT = 1
 MANIFEST, CONFIG, WEIGHTS, CARD = "manifest.json", "config.json", "model.safetensors", "README.md"
 SHARED, SOURCE, TARGET = "pieces.model", "source.model", "target.model"
+# Only where the pieces are not numbered as SentencePiece does: one list for both sides, or one each.
+VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY = (
+    "vocabulary.json",
+    "source.vocabulary.json",
+    "target.vocabulary.json",
+)
 EXPORT = "ctranslate2/"  # made on demand; its engine reads whatever lies there
 AGAIN = "copy or make the bundle again"
-NAMES = (CONFIG, WEIGHTS, SHARED, SOURCE, TARGET, CARD)
+NAMES = (CONFIG, WEIGHTS, SHARED, SOURCE, TARGET, VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY, CARD)
 
 
 def is_ours(path: str) -> bool:

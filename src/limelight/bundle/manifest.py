@@ -18,7 +18,10 @@ from limelight.bundle.layout import (
     MANIFEST,
     SHARED,
     SOURCE,
+    SOURCE_VOCABULARY,
     TARGET,
+    TARGET_VOCABULARY,
+    VOCABULARY,
     WEIGHTS,
     is_ours,
     paths,
@@ -55,6 +58,9 @@ def verify(folder: Path) -> set[str]:
     problems += [f"{MANIFEST}: does not list {name}" for name in (CONFIG, WEIGHTS) if name not in listed]
     if {SHARED, SOURCE, TARGET} & set(listed) not in ({SHARED}, {SOURCE, TARGET}):
         problems.append(f"{MANIFEST}: must list either {SHARED}, or {SOURCE} and {TARGET}")
+    vocabularies = {VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY} & set(listed)
+    if vocabularies not in (set(), {VOCABULARY}, {SOURCE_VOCABULARY, TARGET_VOCABULARY}):
+        problems.append(f"{MANIFEST}: must list either {VOCABULARY}, or {SOURCE_VOCABULARY} and {TARGET_VOCABULARY}")
     different = [problem for entry in entries if (problem := _difference(folder, entry))]
     if len(different) > len(entries) / 2:
         problems.append(f"{MANIFEST}: most files are not what it lists; it may belong to another bundle")

@@ -1,9 +1,10 @@
 """config.json: what is needed to translate beside pieces and weights, and the scores that the translator was accepted with."""
 
+import json
 from importlib.metadata import version
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from limelight.bundle.layout import FORMAT
 from limelight.config import Settings
@@ -34,6 +35,15 @@ class BundleSettings(Settings):
     model: ModelConfig
     normalization: tuple[Step, ...] = Field(default=DEFAULT_STEPS, description="What the training text went through.")
     search: SearchSettings = Field(default=SearchSettings(), description="Used unless a translation asks for another.")
+    source_begin: tuple[NonNegativeInt, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Ids before the pieces of every source: a language, of a model that has many.",
+    )
+    source_ends: bool = Field(default=True, description="Does every source carry the end piece?")
+    target_begin: tuple[NonNegativeInt, ...] = Field(
+        default=(), max_length=100, description="Ids that every translation begins with, and that are not shown."
+    )
     alignment: tuple[tuple[int, int], ...] | None = Field(
         default=None, description="Layer and head, counted from 0, of the cross-attentions that align best."
     )
@@ -51,6 +61,22 @@ class BundleSettings(Settings):
         outside = [i for i in self.search.suppress if not 0 <= i < size]
         if outside:
             problems.append(f"search.suppress has id {outside[0]}, but the model has ids 0 to {size - 1}")
+        for name, known in (("source_begin", self.model.source_vocab), ("target_begin", size)):
+            beyond = [i for i in getattr(self, name) if i >= known]
+            if beyond:
+                problems.append(f"{name} has id {beyond[0]}, but the model has ids 0 to {known - 1}")
+        reserved = {self.model.pad_token, self.model.start_token, self.model.end_token}
+        if reserved & set(self.target_begin):
+            problems.append("target_begin has the padding, the start or the end, which no translation can begin with")
+        if max(len(self.source_begin), len(self.target_begin)) >= self.model.max_length - 1:
+            problems.append("source_begin or target_begin fills all positions of the model")
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def encoded(self) -> bytes:
+        """config.json as it is written."""
+        unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
+        unused |= {"source_ends"} if self.source_ends else set()
+        dumped = self.model_dump(mode="json", exclude=unused)
+        return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

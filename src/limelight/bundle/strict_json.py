@@ -12,22 +12,22 @@ LARGEST = 1_000_000
 Checked = TypeVar("Checked", bound=Settings)
 
 
-def read_json(folder: Path, name: str) -> tuple[bytes, dict[str, Any]]:
+def read_json(folder: Path, name: str, largest: int = LARGEST) -> tuple[bytes, dict[str, Any]]:
     """The file as it lies there, and its value."""
     try:
         with (folder / name).open("rb") as file:
-            content = file.read(LARGEST + 1)
-        return content, parse(content)
+            content = file.read(largest + 1)
+        return content, parse(content, largest)
     except OSError as error:
         raise refusal(folder, [f"{name}: cannot be read ({error.strerror})"]) from None
     except ValueError as error:
         raise refusal(folder, [f"{name}: is damaged, {str(error)[:300]}"]) from None
 
 
-def parse(content: bytes) -> dict[str, Any]:
+def parse(content: bytes, largest: int = LARGEST) -> dict[str, Any]:
     """parse(b'{"a": 1}') -> {"a": 1}; ValueError for all that is not plain JSON."""
-    if len(content) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST:,} bytes")
+    if len(content) > largest:
+        raise ValueError(f"it has more than {largest:,} bytes")
     try:
         value = json.loads(content.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_distinct)
         json.dumps(value, ensure_ascii=False).encode()  # half characters, such as "\ud800", cannot be written again
@@ -41,6 +41,11 @@ def parse(content: bytes) -> dict[str, Any]:
 def understood(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
     """The value as settings of a kind, or a refusal with every problem."""
     check_format(folder, name, value)
+    return settings_of(kind, folder, name, value)
+
+
+def settings_of(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
+    """The same for a file without a format of its own."""
     try:
         return kind(**value)
     except ConfigError as error:

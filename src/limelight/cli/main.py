@@ -7,7 +7,7 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli import evaluate, prepare, report, train, translate
+from limelight.cli import evaluate, export, import_model, prepare, report, train, translate
 from limelight.errors import LimelightError
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app.command("prepare", epilog=prepare.EXAMPLES)(prepare.prepare)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("export", epilog=export.EXAMPLES)(export.export)
+app.command("import", epilog=import_model.EXAMPLES)(import_model.import_model)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 
 

@@ -64,9 +64,10 @@ def translate(
     phrase: Annotated[list[str] | None, typer.Option("--phrase", help="Every translation contains this. Repeatable.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search loops and empty outputs again.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
-    dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16.")] = None,
+    dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
@@ -80,9 +81,9 @@ def translate(
               "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
     account = Account(quiet or bool(_given(texts)), total)
     try:
-        with _opened(output) as file, Translator.load(bundle, device, dtype, threads) as translator:
+        with _opened(output) as file, Translator.load(bundle, device, dtype, threads, engine) as translator:
             search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
-            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards)
+            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl)
             if batch_pieces is not None:
                 translator.batch_pieces = batch_pieces
             for chunk in chunks:
@@ -108,6 +109,7 @@ class Wishes:
     phrases: tuple[str, ...]
     align: bool
     guards: bool
+    probabilities: bool
 
 
 def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list["Translation"]:
@@ -122,6 +124,7 @@ def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list[
             phrases=[wishes.phrases] * count if wishes.phrases else None,
             align=wishes.align,
             guards=wishes.guards,
+            probabilities=wishes.probabilities,
         )
     except InvalidScoresError as error:
         raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None

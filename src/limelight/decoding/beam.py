@@ -1,7 +1,8 @@
 """Beam search (section 6.1): the W most probable beginnings of each sentence go on side by side.
 
-The beam is the classical one (Sutskever et al. 2014): a hypothesis that ends keeps its place among the W, and the rest go on with
-the places left. So a beam of one is greedy search, and a full beam is exhaustive.
+With `patience`, the beam of today's toolkits: a hypothesis that ends makes room for the next best, and the search ends when
+W * patience have ended (Kasai et al. 2022). Without, the classical one (Sutskever et al. 2014): what ends keeps its place among the W, and
+the rest go on with the places left; a full beam is exhaustive. A beam of one is greedy search in both.
 
 How the next W are chosen is a `Choice`: the best (here), the best of groups that avoid each other (`groups`), or so that required
 phrases come about (`constraints`).
@@ -23,7 +24,10 @@ from limelight.decoding.task import NOTHING, Task
 
 
 class Choice(Protocol):
-    """Which W continuations go on. `free` (B, G) is the places that ended hypotheses leave in each of G groups."""
+    """Which W continuations go on. `free` (B, G) is the places that ended hypotheses leave in each of G groups.
+
+    What it gives may have more columns than W: those after the first W end here and have no row.
+    """
 
     groups: int
 
@@ -59,11 +63,32 @@ class Best:
     def select(self, sentences: Tensor) -> None: ...
 
 
-def most_probable(sums_BW: Tensor, values_BWk: Tensor, ids_BWk: Tensor, free_B1: Tensor) -> Grown:
+class Refilled(Best):
+    """The W most probable that do not end, and beside them those among the W most probable of all that do."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+    def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
+        width = sums_BW.shape[1]
+        # Each row ends in one way, so of twice as many at least W go on.
+        found = most_probable(sums_BW, *best(log_probs_BWV, 2 * width), torch.full_like(free_BG, 2 * width), 2 * width)
+        ended, place = found.tokens == self.end, torch.arange(found.tokens.shape[1], device=sums_BW.device)
+        late = (task.limit <= step + 1)[:, None] & (
+            place >= width
+        )  # at the limit nothing goes on, so nothing is replaced
+        order = ended.to(torch.int8).argsort(dim=1, stable=True)[:, :width]
+        goes_on = found.masked(ended | late).ordered(order)
+        return goes_on.beside(found.masked(~ended).ordered(place[None, :width].expand_as(order)))
+
+
+def most_probable(
+    sums_BW: Tensor, values_BWk: Tensor, ids_BWk: Tensor, free_B1: Tensor, count: int | None = None
+) -> Grown:
     """The best continuations among the k best of each row: as many as there are places free, and no more."""
     width, k = values_BWk.shape[1:]
     total_BWk = sums_BW[..., None] + values_BWk
-    top = total_BWk.flatten(1).topk(min(width, width * k), dim=1)
+    top = total_BWk.flatten(1).topk(min(count or width, width * k), dim=1)
     room = torch.arange(top.values.shape[1], device=sums_BW.device) < free_B1
     return Grown(
         sums=top.values.masked_fill(~room, -torch.inf),
@@ -77,7 +102,8 @@ def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Speci
     """The n best translations of each sentence that the beam comes to."""
     width, device = settings.beam, task.source.device
     rules, state = Rules(settings, specials, device), model.start(task.source, width)
-    paths, finished = Paths(len(task), width, device), Finished(len(task), choice.groups, settings, device)
+    enough = round(width * settings.patience) if isinstance(choice, Refilled) and settings.patience else None
+    paths, finished = Paths(len(task), width, device), Finished(len(task), choice.groups, settings, device, enough)
     coverage = Coverage(model, task, settings, specials) if settings.coverage_penalty else None
     token_BW = torch.full((len(task), width), specials.start, device=device)
     sums_BW = opened(len(task), width, choice.groups, device)
@@ -88,7 +114,8 @@ def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Speci
         allow(log_probs_BWV, rules, choice, task, step, history_BWT)
         grown = choice.choose(sums_BW, log_probs_BWV, finished.free(task.number), task, step)
         penalty_BW = None if coverage is None else coverage.penalty(state, grown.parents)
-        sums_BW = finished.take(task, grown, specials.end, step, penalty_BW)
+        sums_BW = finished.take(task, grown, specials.end, step, penalty_BW)[:, :width]
+        grown = grown.first(width)
         token_BW = grown.tokens
         paths.record(task.number, token_BW, grown.parents, grown.log_probs)
         choice.follow(grown)

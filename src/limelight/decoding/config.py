@@ -36,6 +36,14 @@ class SearchSettings(Settings):
         description="Against source pieces that no target piece looked at (Wu et al. 2016, eq. 14).",
     )
 
+    patience: float | None = Field(
+        default=1.0,
+        ge=1,
+        le=100,
+        description="A plain beam ends when beam * patience hypotheses have ended, each replaced by the next best. "
+        "None: an ended one keeps its place, and the beam ends when nothing can come among the best.",
+    )
+
     min_length: int = Field(default=0, ge=0, le=10_000, description="Fewest pieces before the end.")
     max_length: int = Field(default=256, ge=1, le=10_000, description="Most pieces, the end included.")
     max_ratio: float = Field(default=3.0, ge=0, le=100, description="With max_extra: most pieces for a source of n.")

@@ -29,11 +29,16 @@ class Coverage:
         self.covered_BWS = torch.zeros(shape, device=task.source.device)
 
     def penalty(self, state: object, parents_BW: Tensor) -> Tensor:
-        """Add where the newest step looked, follow the rows to where they go, and give each its penalty (B, W)."""
+        """Add where the newest step looked, follow the rows to where they go, and give each its penalty (B, W).
+
+        There may be more columns than rows of the beam: the rest end here and are not followed further.
+        """
+        width = self.covered_BWS.shape[1]
         looked_BWS = self.model.attention(state).view_as(self.covered_BWS)
-        rows = parents_BW[..., None].expand_as(self.covered_BWS)
-        self.covered_BWS = (self.covered_BWS + looked_BWS).gather(1, rows)
-        logs_BWS = self.covered_BWS.clamp(LEAST, 1.0).log()
+        rows = parents_BW[..., None].expand(-1, -1, self.covered_BWS.shape[2])
+        covered_BWS = (self.covered_BWS + looked_BWS).gather(1, rows)
+        self.covered_BWS = covered_BWS[:, :width]
+        logs_BWS = covered_BWS.clamp(LEAST, 1.0).log()
         return self.beta * logs_BWS.masked_fill(~self.counted_B1S, 0.0).sum(dim=-1)
 
     def select(self, sentences: Tensor) -> None:

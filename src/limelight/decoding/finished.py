@@ -11,15 +11,20 @@ from limelight.decoding.task import Task
 
 
 class Finished:
-    """Up to W ended hypotheses of each of N sentences, in G groups, and one place more where everything else is written to.
+    """The ended hypotheses of each of N sentences, in G groups, and one place more where everything else is written to.
 
     Scores are final: the sum over the length penalty, plus the coverage penalty. A sentence whose scores are not numbers is marked
     `invalid`, is over at once, and has no outcome.
     """
 
-    def __init__(self, sentences: int, groups: int, settings: SearchSettings, device: torch.device) -> None:
+    def __init__(
+        self, sentences: int, groups: int, settings: SearchSettings, device: torch.device, enough: int | None = None
+    ) -> None:
+        """`enough`: so many ended hypotheses end the search of a sentence; None: only places are counted."""
         self.settings, self.groups, self.each = settings, groups, settings.beam // groups
-        shape = (sentences, groups, self.each + 1)
+        self.enough = enough
+        self.places = self.each if enough is None else enough + self.each  # W may end in the last step
+        shape = (sentences, groups, self.places + 1)
         self.score = torch.full(shape, -torch.inf, device=device)
         self.length = torch.zeros(shape, dtype=torch.long, device=device)
         self.row = torch.zeros(shape, dtype=torch.long, device=device)
@@ -60,7 +65,7 @@ class Finished:
         """Each to the next place of its group; what is not over goes to the place that nobody reads."""
         over_BGW = self._in_groups(over_BW)
         count_BG = self.count.index_select(0, number_B)
-        place_BGW = torch.where(over_BGW, count_BG[..., None] + over_BGW.cumsum(dim=2) - 1, self.each)
+        place_BGW = torch.where(over_BGW, count_BG[..., None] + over_BGW.cumsum(dim=2) - 1, self.places)
         for room, value_BW in ((self.score, score), (self.length, length), (self.row, row), (self.end, end)):
             held = room.index_select(0, number_B)
             held.scatter_(2, place_BGW, self._in_groups(value_BW).to(room.dtype))
@@ -68,26 +73,30 @@ class Finished:
         self.count.index_copy_(0, number_B, count_BG + over_BGW.sum(dim=2))
 
     def _in_groups(self, x_BW: Tensor) -> Tensor:
-        return x_BW.view(-1, self.groups, self.each)
+        return x_BW.view(len(x_BW), self.groups, -1)
 
     def settled(self, task: Task, sums_BW: Tensor) -> Tensor:
         """Which sentences are over (B,): those of which nothing that goes on can come among the n best.
 
         Log-probabilities are at most 0, so a sum never rises, and the length penalty is greatest at the limit: no hypothesis can end
         with more than sum / lp(limit). Stopping there never changes the n best. Groups are each searched to their own end.
+        With patience a search also ends when enough hypotheses have.
         """
         wanted = min(self.settings.nbest, self.each)
-        score_BGW = self.score.index_select(0, task.number)[..., : self.each]
+        score_BGW = self.score.index_select(0, task.number)[..., : self.places]
         worst_BG = score_BGW.topk(wanted, dim=2).values[..., -1]
         highest_BG = self._in_groups(sums_BW).amax(dim=2)
         bound_BG: Tensor = highest_BG / length_penalty(task.limit, self.settings)[:, None]
-        over_B = ((worst_BG >= bound_BG) | (highest_BG == -torch.inf)).all(dim=1)
+        over_BG = (worst_BG >= bound_BG) | (highest_BG == -torch.inf)
+        if self.enough is not None:
+            over_BG |= self.count.index_select(0, task.number) >= self.enough
+        over_B = over_BG.all(dim=1)
         self.over.index_copy_(0, task.number, over_B)
         return over_B
 
     def outcomes(self, paths: Paths) -> list[Outcome]:
         """Best first, distinct (groups may come to the same), at most n."""
-        rooms = [room[..., : self.each].flatten(1).tolist() for room in (self.score, self.length, self.row, self.end)]
+        rooms = [room[..., : self.places].flatten(1).tolist() for room in (self.score, self.length, self.row, self.end)]
         invalid, endings = self.invalid.tolist(), []
         for sentence, columns in enumerate(zip(*rooms, strict=True)):
             if invalid[sentence]:

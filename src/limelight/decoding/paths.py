@@ -4,7 +4,7 @@ Nothing is copied when hypotheses branch. The record is also the tree of the sea
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -35,6 +35,22 @@ class Grown:
     parents: Tensor
     tokens: Tensor
     log_probs: Tensor
+
+    def first(self, width: int) -> "Grown":
+        return Grown(*(column[:, :width] for column in self._columns()))
+
+    def masked(self, gone_BW: Tensor) -> "Grown":
+        """Without the hypotheses that are gone; their places stay."""
+        return replace(self, sums=self.sums.masked_fill(gone_BW, -torch.inf))
+
+    def ordered(self, places_BW: Tensor) -> "Grown":
+        return Grown(*(column.gather(1, places_BW) for column in self._columns()))
+
+    def beside(self, other: "Grown") -> "Grown":
+        return Grown(*(torch.cat(pair, dim=1) for pair in zip(self._columns(), other._columns(), strict=True)))
+
+    def _columns(self) -> tuple[Tensor, ...]:
+        return self.sums, self.parents, self.tokens, self.log_probs
 
 
 class Paths:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from limelight.decoding.beam import Best, Choice, beam
+from limelight.decoding.beam import Best, Choice, Refilled, beam
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.constraints import Constrained
 from limelight.decoding.greedy import greedy
@@ -35,13 +35,34 @@ def search(
             "phrases that must occur need a plain beam; leave out sampling and groups, or leave out the phrases"
         )
     task = make_task(requests, settings, specials, torch.device(device), lengths)
+    free = [i for i, request in enumerate(requests) if not request.phrases]
+    if constrained and free:  # they have another beam, and no translation depends on its neighbours
+        return _apart(model, requests, settings, specials, device, lengths, free)
     if settings.sampling is not None:
         return sample(model, task, requests, settings, specials)
     if settings.beam == 1 and not constrained and not settings.coverage_penalty:
         return greedy(model, task, settings, specials)
-    choice: Choice = Best()
+    choice: Choice = Best() if settings.patience is None else Refilled(specials.end)
     if constrained:
         choice = Constrained(requests, settings.beam, specials.end, task.source.device)
     elif settings.groups > 1:
         choice = Diverse(settings.groups, settings.diversity)
     return beam(model, task, settings, specials, choice)
+
+
+def _apart(
+    model: Steppable,
+    requests: Sequence[Request],
+    settings: SearchSettings,
+    specials: Specials,
+    device: torch.device | str,
+    lengths: Sequence[int] | None,
+    free: Sequence[int],
+) -> list[Outcome]:
+    """Those without phrases, then those with, and all in their order again."""
+    found: dict[int, Outcome] = {}
+    for part in (free, sorted(set(range(len(requests))) - set(free))):
+        own = None if lengths is None else [lengths[i] for i in part]
+        outcomes = search(model, [requests[i] for i in part], settings, specials, device, own)
+        found.update(zip(part, outcomes, strict=True))
+    return [found[i] for i in range(len(requests))]

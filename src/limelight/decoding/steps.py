@@ -47,6 +47,11 @@ class Specials:
     unknown: int | None = 1
     start: int = 2
     end: int = 3
+    source_ends: bool = True  # does a source carry the end piece, as the model was taught?
+
+    def ended(self, source: Sequence[int]) -> list[int]:
+        """A source as the model reads it."""
+        return [*source, self.end] if self.source_ends else list(source)
 
 
 @dataclass(frozen=True)
@@ -63,12 +68,27 @@ class Request:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation as ids, without start and end. `log_probs` has one for each id, and one more for the end if it came to it."""
+    """A translation as ids, without start and end. `log_probs` has one for each id, and one more for the end if it came to it.
+
+    An engine that tells only their sum leaves `log_probs` empty and gives it as `total`.
+    """
 
     ids: list[int]
     score: float  # the sum of log_probs over the length normalization, with the coverage penalty
     log_probs: list[float]
     finish: Finish
+    total: float | None = None
+
+    @property
+    def steps(self) -> int:
+        """Pieces, the end counted."""
+        return len(self.ids) + (self.finish == "eos")
+
+    @property
+    def mean_log_prob(self) -> float:
+        """Of its pieces and its end; 0 for none at all."""
+        total = sum(self.log_probs) if self.total is None or self.log_probs else self.total
+        return total / self.steps if self.steps else 0.0
 
 
 @dataclass(frozen=True)

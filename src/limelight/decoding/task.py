@@ -19,7 +19,7 @@ class Task:
     """B sentences. `number` is the place of each in the request, which it keeps when others have left."""
 
     number: Tensor  # (B,)
-    source: Tensor  # (B, S) ids with their end, padded
+    source: Tensor  # (B, S) ids with their end if they have one, padded
     least: Tensor  # (B,) fewest pieces before the end
     limit: Tensor  # (B,) most pieces, the end included
     prefix: Tensor  # (B, P) ids that come first, then NOTHING
@@ -45,7 +45,7 @@ def make_task(
 ) -> Task:
     """`lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
     _check(requests, specials)
-    source = padded([[*request.source, specials.end] for request in requests], specials.pad)
+    source = padded([specials.ended(request.source) for request in requests], specials.pad)
     if lengths is None:
         limit = [max(settings.limit(len(r.source)), room_for(r)) for r in requests]
         least = [settings.min_length] * len(requests)

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -63,6 +64,8 @@ class TorchEngine:
         watched = Watched(self.model, self.alignment)
         watched.model.decode(Batch.padded(source, target_in, target_in), watched.model.encode(source))
         weights_BTS = watched.weights().float().cpu().numpy()
+        if not self.specials.source_ends:
+            weights_BTS = np.pad(weights_BTS, ((0, 0), (0, 0), (0, 1)))  # nobody looks at an end that is not there
         sizes = [(len(target) + 1, len(given) + 1) for given, target in zip(sources, targets, strict=True)]
         return [weights[:rows, :columns] for weights, (rows, columns) in zip(weights_BTS, sizes, strict=True)]
 
@@ -72,7 +75,7 @@ class TorchEngine:
     def _forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
         """Source, and the target before and after each piece, padded (B, S) and (B, T)."""
         start, end = self.specials.start, self.specials.end
-        sides = ([[*s, end] for s in sources], [[start, *t] for t in targets], [[*t, end] for t in targets])
+        sides = ([self.specials.ended(s) for s in sources], [[start, *t] for t in targets], [[*t, end] for t in targets])
         return tuple(padded(side, self.specials.pad).to(self.device) for side in sides)
 
 

@@ -49,7 +49,7 @@ class Sampler:
         if problems:
             raise ConfigError("Sampler cannot be used:", problems)
         self.tokenizer, self.alpha, self.dropout, self.candidates = tokenizer, alpha, dropout, candidates
-        self._score = [tokenizer.processor.get_score(i) for i in range(tokenizer.size)]
+        self._score = [tokenizer.processor.get_score(i) for i in range(len(tokenizer.learnt))]
         self._merges = Merges(tokenizer)
         self._forget()
 
@@ -69,7 +69,9 @@ class Sampler:
         sure = self.alpha == math.inf if self.tokenizer.facts.algorithm == "unigram" else self.dropout == 0
         if sure or self.candidates == 1 or not word or len(word) > LONGEST:
             return [(self.tokenizer.segment_words([word])[0], 1.0)]
-        return self._best(word) if self.tokenizer.facts.algorithm == "unigram" else self._trials(word)
+        found = self._best(word) if self.tokenizer.facts.algorithm == "unigram" else self._trials(word)
+        numbered = self.tokenizer.numbered([word] * len(found), [ids for ids, _ in found])
+        return [(ids, probability) for ids, (_, probability) in zip(numbered, found, strict=True)]
 
     def _best(self, word: str) -> Candidates:
         found = self.tokenizer.processor.nbest_encode(word, nbest_size=self.candidates)
@@ -130,10 +132,10 @@ class Merges:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         processor, whole = tokenizer.processor, set(tokenizer.facts.whole)
-        self.unknown = tokenizer.unknown
-        self.id_of = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
+        self.unknown = processor.unk_id()
+        self.id_of = {piece: i for i, piece in enumerate(tokenizer.learnt)}
         self.whole_ids = {self.id_of[piece] for piece in whole}
-        special = {i for i in range(tokenizer.size) if processor.is_control(i) or processor.is_byte(i)}
+        special = {i for i in range(len(tokenizer.learnt)) if processor.is_control(i) or processor.is_byte(i)}
         special |= {self.unknown, *self.whole_ids}
         self.score_of = {p: processor.get_score(i) for p, i in self.id_of.items() if i not in special}
         self.bytes = [self.id_of[f"<0x{byte:02X}>"] for byte in range(256)] if "<0x00>" in self.id_of else None

@@ -27,6 +27,7 @@ from limelight.config import Settings
 from limelight.errors import DataError
 from limelight.files import write_whole
 from limelight.text.model_file import read_facts
+from limelight.text.vocabulary import Numbering, Vocabulary
 from limelight.text.words import Integers, as_column, gather, split_texts
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
@@ -88,22 +89,25 @@ def suggest_size(words: int) -> int:
 
 
 class Tokenizer:
-    """A SentencePiece model. Ids carry no start or end; the batch adds those."""
+    """A SentencePiece model, its pieces numbered by itself or by a vocabulary. Ids carry no start or end; the batch adds those."""
 
-    def __init__(self, model: bytes) -> None:
-        self.model = model
+    def __init__(self, model: bytes, numbers: Vocabulary | None = None) -> None:
+        self.model, self.numbers = model, numbers
         self.processor = SentencePieceProcessor()
         try:
             self.processor.LoadFromSerializedProto(model)
             self.facts = read_facts(model)
-            self.size: int = self.processor.get_piece_size()
-            self.vocabulary: list[str] = [self.processor.id_to_piece(i) for i in range(self.size)]
+            self.learnt: list[str] = [self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size())]
         except (RuntimeError, IndexError, UnicodeDecodeError) as error:
             raise DataError(f"this is not a SentencePiece model, or it is damaged ({error}); learn it again") from None
-        self.pad: int = self.processor.pad_id()
-        self.unknown: int = self.processor.unk_id()
-        self.start: int = self.processor.bos_id()
-        self.end: int = self.processor.eos_id()
+        self.vocabulary: list[str] = self.learnt if numbers is None else list(numbers.pieces)
+        self.size = len(self.vocabulary)
+        self._numbering = None if numbers is None else Numbering(self.processor, numbers)
+        p, n = self.processor, numbers
+        self.pad: int = p.pad_id() if n is None else n.pad
+        self.unknown: int = p.unk_id() if n is None else n.unknown
+        self.start: int = p.bos_id() if n is None else -1 if n.start is None else n.start
+        self.end: int = p.eos_id() if n is None else n.end
         # Imported models may change characters or have pieces such as "▁of▁the": those need the whole text.
         self.by_words = self._spaces_start_pieces()
         self._forget()
@@ -133,11 +137,23 @@ class Tokenizer:
             wrong = [i for i in row if not 0 <= i < self.size]
             if wrong:
                 raise DataError(f"row {number} has id {wrong[0]}, but this model has ids 0 to {self.size - 1}")
+        if self._numbering is not None:
+            return [self._numbering.text(row) for row in rows]
         # One by one, for given several rows SentencePiece guesses from the first what they are, and that may be empty.
         return [self.processor.decode(row) if row else "" for row in rows]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self.vocabulary[i] for i in ids]
+
+    def controls(self) -> frozenset[int]:
+        """Ids that leave no trace in a text."""
+        if self.numbers is not None:
+            return self.numbers.controls
+        return frozenset(i for i in range(self.size) if self.processor.is_control(i))
+
+    def numbered(self, words: Sequence[str], found: list[list[int]]) -> list[list[int]]:
+        """What SentencePiece found for each word, in the ids of this tokenizer."""
+        return found if self._numbering is None else self._numbering.numbered(words, found)
 
     def tag(self, number: int) -> int:
         """The id of a tag, to be put among the ids; no text ever encodes to it."""
@@ -153,15 +169,15 @@ class Tokenizer:
         found: list[list[int]] = self.processor.encode(bare, num_threads=1)
         if self.by_words:
             space = [self.processor.piece_to_id(SPACE)]
-            return [ids if word else space for word, ids in zip(bare, found, strict=True)]
-        return found
+            found = [ids if word else space for word, ids in zip(bare, found, strict=True)]
+        return self.numbered(bare, found)
 
     def bare_words(self, words: Sequence[str]) -> list[str]:
         """Words without the space before them, which the model puts back itself."""
         return [word.removeprefix(" ") for word in words] if self.by_words else list(words)
 
     def _reserved(self, piece: str) -> int:
-        number: int = self.processor.piece_to_id(piece)
+        number: int = self.vocabulary.index(piece) if piece in self.vocabulary else self.unknown
         if number == self.unknown:
             raise DataError(f"this model has no piece {piece}; learn it again with more tags or placeholders")
         return number
@@ -169,10 +185,12 @@ class Tokenizer:
     def _spaces_start_pieces(self) -> bool:
         if self.facts.algorithm not in ("unigram", "bpe") or not self.facts.keeps_characters:
             return False
-        inside = any(SPACE in piece[1:] for piece in self.vocabulary)
+        if self.numbers is not None and self.facts.algorithm == "unigram":
+            return False  # so that even a tie is decided as where the model was published
+        inside = any(SPACE in piece[1:] for piece in self.learnt)
         spaced = self.processor.normalize("a  b ") == f"{SPACE}a{SPACE}{SPACE}b{SPACE}"
         # Unknown neighbours are merged into one; a known space keeps those of two words apart.
-        known = self.processor.piece_to_id(SPACE) != self.unknown
+        known = self.processor.piece_to_id(SPACE) != self.processor.unk_id()
         return spaced and known and not inside
 
     def _forget(self) -> None:

@@ -1,6 +1,7 @@
 """From sentences to candidates with an engine: batches, texts of hypotheses, the choice among samples, a second search for loops."""
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from typing import TypeVar
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, looping
+from limelight.decoding.lengths import length_penalty
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import Hypothesis, Outcome
 from limelight.engines.engine import Engine
@@ -79,7 +81,7 @@ class Searcher:
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
         self.batch_pieces = BATCH_PIECES
-        self._never = tuple(i for i in range(target.size) if target.processor.is_control(i) and i != target.end)
+        self._never = tuple(sorted(target.controls() - {target.end}))
         self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
 
     def close(self) -> None:
@@ -117,6 +119,8 @@ class Searcher:
         drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
             drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
+        elif settings.sampling is None and any(sentence.hidden for sentence in sentences):
+            drawn = drawn.changed(nbest=settings.beam)  # all, since the order changes in `_shown`
         requests = [sentence.request for sentence in sentences]
 
         def work(batch: list[int]) -> list[Outcome]:
@@ -125,11 +129,13 @@ class Searcher:
         # Drawing sorts and adds up whole rows of probabilities in float64: eight times what a beam holds of them.
         width = 8 * drawn.nbest if drawn.sampling is not None else drawn.beam
         outcomes = self.in_batches([len(request.source) for request in requests], width, work)
-        hypotheses = [hypothesis for outcome in outcomes for hypothesis in outcome.hypotheses]
-        texts = iter(self.target.decode([hypothesis.ids for hypothesis in hypotheses]))
+        shown = [
+            _shown(outcome, sentence.hidden, settings) for sentence, outcome in zip(sentences, outcomes, strict=True)
+        ]
+        texts = iter(self.target.decode([hypothesis.ids for hypotheses in shown for hypothesis in hypotheses]))
         result = []
-        for outcome in outcomes:
-            candidates = [Candidate(hypothesis, next(texts)) for hypothesis in outcome.hypotheses]
+        for hypotheses in shown:
+            candidates = [Candidate(hypothesis, next(texts)) for hypothesis in hypotheses]
             if not all(math.isfinite(candidate.hypothesis.score) for candidate in candidates):
                 candidates = []
             if settings.mbr_samples is not None:
@@ -140,6 +146,41 @@ class Searcher:
                 else _distinct(candidates)[: settings.nbest]
             )
         return result
+
+
+class Spare:
+    """The searcher of another engine, loaded when it is needed for the first time."""
+
+    def __init__(self, load: Callable[[], Engine] | None, target: Tokenizer) -> None:
+        self._load, self._target = load, target
+        self._loaded: Searcher | None = None
+        self._lock = threading.Lock()
+
+    def searcher(self) -> Searcher | None:
+        """None when there is no other engine."""
+        with self._lock:
+            if self._loaded is None and self._load is not None:
+                self._loaded = Searcher(self._load(), self._target)
+            return self._loaded
+
+    def close(self) -> None:
+        with self._lock:
+            if self._loaded is not None:
+                self._loaded.close()
+
+
+def _shown(outcome: Outcome, hidden: int, settings: SearchSettings) -> list[Hypothesis]:
+    """Without the ids that all began with. They are no text, and were not chosen: their log-probability is no part of a score.
+
+    Within a beam all had it, but over the length normalization it weighs less in a longer one, so that the best may be another.
+    """
+    if not hidden:
+        return outcome.hypotheses
+    found = []
+    for h in outcome.hypotheses:
+        given = sum(h.log_probs[:hidden]) / length_penalty(float(len(h.log_probs) or 1), settings)
+        found.append(replace(h, ids=h.ids[hidden:], log_probs=h.log_probs[hidden:], score=h.score - given))
+    return found if settings.sampling else sorted(found, key=lambda h: -h.score)
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -24,6 +24,7 @@ class Sentence:
     text: str
     request: Request
     notices: tuple[Notice, ...] = ()
+    hidden: int = 0  # ids that the prefix begins with and nobody sees: the target's language
 
     @property
     def empty(self) -> bool:
@@ -36,7 +37,8 @@ class Reader:
     def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer, longest: int) -> None:
         self.steps = settings.normalization
         self.source, self.target = source, target
-        self.longest = longest
+        self.source_begin, self.target_begin = list(settings.source_begin), list(settings.target_begin)
+        self.longest = longest - len(self.source_begin)
         self._lock = threading.Lock()  # a tokenizer remembers words; several threads may translate
 
     def read(
@@ -75,7 +77,12 @@ class Reader:
             notices = (Notice("source_cut", lost),)
         # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
         key = xxhash.xxh3_64_intdigest(tidy.encode()) >> 1
-        return Sentence(given, tidy, Request(ids[: self.longest], prefix, phrases, key), notices)
+        request = Request(self.begun(ids[: self.longest]), [*self.target_begin, *prefix], phrases, key)
+        return Sentence(given, tidy, request, notices, len(self.target_begin))
+
+    def begun(self, ids: list[int]) -> list[int]:
+        """A source as the model reads it; nothing stays nothing."""
+        return [*self.source_begin, *ids] if ids else []
 
     def _beginnings(self, prefixes: Sequence[str] | None, count: int) -> list[list[int]]:
         if prefixes is None:

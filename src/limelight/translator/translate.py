@@ -12,20 +12,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import torch
-
 from limelight.bundle import BundleSettings, read
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, judge
-from limelight.decoding.steps import Specials
 from limelight.engines.engine import Engine, Matrix
-from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError
-from limelight.runtime import Choice, choose_device, choose_dtype, choose_threads
 from limelight.text.languages import base, density
 from limelight.text.tokenizer import Tokenizer
 from limelight.translator.alignment import aligned, given_words, owners
-from limelight.translator.searching import Answer, Candidate, Searcher
+from limelight.translator.loading import open_engines
+from limelight.translator.searching import Answer, Candidate, Searcher, Spare
 from limelight.translator.sentences import Reader, Sentence, checked
 from limelight.translator.translation import (
     Alignment,
@@ -34,6 +30,7 @@ from limelight.translator.translation import (
     Scored,
     Translation,
     confidence_of,
+    likely,
     nothing,
     pieces_of,
 )
@@ -47,6 +44,7 @@ class Translator:
     ) -> None:
         self.engine, self.settings = engine, settings
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
+        self._spare = Spare(None, target_tokenizer)
         self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, target_tokenizer)
         source, target = settings.languages
@@ -55,29 +53,23 @@ class Translator:
 
     @classmethod
     def load(
-        cls, folder: Path | str, device: str | None = None, dtype: str | None = None, threads: int | None = None
+        cls,
+        folder: Path | str,
+        device: str | None = None,
+        dtype: str | None = None,
+        threads: int | None = None,
+        engine: str | None = None,
     ) -> Self:
-        """Open a bundle, or the bundle of a run.
+        """Open a bundle, or the bundle of a run. With CTranslate2 if it was exported for it, else with torch, unless `engine` says.
 
-        On a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at once, with one
-        thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long (docs/translate.md).
-        This sets torch's threads for the whole process.
+        Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
+        once, with one thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long
+        (docs/translate.md). This sets torch's threads for the whole process.
         """
         bundle = read(Path(folder))
-        on = choose_device(device)
-        numbers = choose_dtype(on.value, dtype)
-        if dtype is None and on.value.type == "cpu":
-            numbers = Choice(torch.float32, "exact enough that no translation depends on its batch")
-        cores = choose_threads(threads)
-        workers = 1
-        if on.value.type == "cpu":
-            workers = cores.value
-            torch.set_num_threads(1)
-        model, config = bundle.load_model(numbers.value, on.value), bundle.settings.model
-        specials = Specials(config.pad_token, bundle.target_tokenizer.unknown, config.start_token, config.end_token)
-        engine = TorchEngine(model, specials, bundle.settings.alignment, workers)
-        translator = cls(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-        translator.runs_on = (engine.name, str(on), str(numbers), f"threads {cores}")
+        engines = open_engines(bundle, device, dtype, threads, engine)
+        translator = cls(engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
+        translator.runs_on, translator._spare = engines.runs_on, Spare(engines.spare, bundle.target_tokenizer)
         return translator
 
     def translate(
@@ -89,8 +81,11 @@ class Translator:
         phrases: Sequence[Sequence[str]] | None = None,
         align: bool = False,
         guards: bool = True,
+        probabilities: bool = False,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
+
+        `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
 
         A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
@@ -100,11 +95,11 @@ class Translator:
         sentences = self._reader.read(texts, prefixes, phrases)
         places = [i for i, sentence in enumerate(sentences) if not sentence.empty]
         asked = [sentences[i] for i in places]
-        if lacking := self.engine.lacks(settings, [sentence.request for sentence in asked]):
-            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", lacking)
-        answers = self._searcher.answers(asked, settings, guards)
+        answers = self._answers(asked, settings, guards)
         if invalid := [i for i, answer in zip(places, answers, strict=True) if not answer.candidates]:
             raise InvalidScoresError(invalid)
+        if probabilities:
+            answers = self._with_probabilities(asked, answers)
         alignments = self._alignments(asked, answers) if align else [None] * len(asked)
         result = [nothing(sentence.given) for sentence in sentences]
         for i, answer, links in zip(places, answers, alignments, strict=True):
@@ -122,15 +117,16 @@ class Translator:
             reader.target_ids(reader.tidied(targets)),
         )
         for number, ids in enumerate(source_ids):
-            if not 0 < len(ids) <= self.engine.longest_source:
-                most = self.engine.longest_source
+            if not 0 < len(ids) <= reader.longest:
                 raise DataError(
-                    f"sources[{number}] has {len(ids)} pieces; give 1 to {most} of them, or leave the pair out"
+                    f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out"
                 )
         lengths = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
 
         def work(batch: list[int]) -> list[list[float]]:
-            return self.engine.score([source_ids[i] for i in batch], [target_ids[i] for i in batch])
+            sources, begin = [reader.begun(source_ids[i]) for i in batch], reader.target_begin
+            scored = self.engine.score(sources, [[*begin, *target_ids[i]] for i in batch])
+            return [log_probs[len(begin) :] for log_probs in scored]
 
         found = self._searcher.in_batches(lengths, 1, work)
         if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
@@ -139,6 +135,17 @@ class Translator:
             Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
             for ids, log_probs in zip(target_ids, found, strict=True)
         ]
+
+    def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Texts as the model reads them, without the end."""
+        return [
+            self._reader.begun(ids) for ids in self._reader.source_ids(self._reader.tidied(checked(texts, "texts")))
+        ]
+
+    def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Texts as the model writes them, without the end."""
+        begin = self._reader.target_begin
+        return [[*begin, *ids] for ids in self._reader.target_ids(self._reader.tidied(checked(texts, "texts")))]
 
     @property
     def batch_pieces(self) -> int:
@@ -153,6 +160,7 @@ class Translator:
 
     def close(self) -> None:
         self._searcher.close()
+        self._spare.close()
 
     def __enter__(self) -> Self:
         return self
@@ -161,6 +169,39 @@ class Translator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _answers(self, sentences: Sequence[Sentence], settings: SearchSettings, guards: bool) -> list[Answer]:
+        """From the engine, and for what it cannot do from the spare one, which is said."""
+        lacking = [self.engine.lacks(settings, [sentence.request]) for sentence in sentences]
+        missed = [at for at, lacks in enumerate(lacking) if lacks]
+        if not missed:
+            return self._searcher.answers(sentences, settings, guards)
+        spare, words = self._spare.searcher(), "; ".join(dict.fromkeys(what for lacks in lacking for what in lacks))
+        if spare is None:
+            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", words.split("; "))
+        able = [at for at, lacks in enumerate(lacking) if not lacks]
+        notice = Notice("engine", f"searched by {spare.engine.name}, since {self.engine.name} has no {words}")
+        found = dict(zip(able, self._searcher.answers([sentences[at] for at in able], settings, guards), strict=True))
+        for at, answer in zip(missed, spare.answers([sentences[at] for at in missed], settings, guards), strict=True):
+            found[at] = replace(answer, notices=(*answer.notices, notice))
+        return [found[at] for at in range(len(sentences))]
+
+    def _with_probabilities(self, sentences: Sequence[Sentence], answers: list[Answer]) -> list[Answer]:
+        """Those of every piece, where the engine gave only their sum."""
+        unknown = [(at, c) for at, a in enumerate(answers) for c in a.candidates if not c.hypothesis.log_probs]
+        sources = [sentences[at].request.source for at, _ in unknown]
+        targets = [candidate.hypothesis.ids for _, candidate in unknown]
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+
+        def work(batch: list[int]) -> list[list[float]]:
+            return self.engine.score([sources[i] for i in batch], [targets[i] for i in batch])
+
+        scores = iter(self._searcher.in_batches(lengths, 1, work))
+        told = {id(c): replace(c.hypothesis, log_probs=next(scores)[: c.hypothesis.steps]) for _, c in unknown}
+        return [
+            replace(a, candidates=[replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in a.candidates])
+            for a in answers
+        ]
 
     def _judged(self, sentence: Sentence, answer: Answer, guards: bool) -> list[Notice]:
         best, notices = answer.candidates[0], []
@@ -189,7 +230,7 @@ class Translator:
         return Alternative(
             text=candidate.text,
             score=hypothesis.score,
-            confidence=confidence_of(hypothesis.log_probs),
+            confidence=likely(hypothesis.mean_log_prob),
             pieces=pieces_of(self._reader.target.pieces(hypothesis.ids), hypothesis.log_probs),
             finish=hypothesis.finish,
         )
@@ -202,14 +243,17 @@ class Translator:
             for candidate in answer.candidates
         ]
         lengths = [len(sentence.request.source) + len(ids) for sentence, ids in pairs]
+        unseen = len(self._reader.source_begin)
 
         def work(batch: list[int]) -> list[Matrix]:
-            return self.engine.attend([pairs[i][0].request.source for i in batch], [pairs[i][1] for i in batch])
+            sources, begin = [pairs[i][0].request.source for i in batch], self._reader.target_begin
+            seen = self.engine.attend(sources, [[*begin, *pairs[i][1]] for i in batch])
+            return [weights[len(begin) :, unseen:] for weights in seen]
 
         weights = iter(self._searcher.in_batches(lengths, 1, work))
         result = []
         for sentence, answer in zip(sentences, answers, strict=True):
-            source = self._reader.source.pieces(sentence.request.source)
+            source = self._reader.source.pieces(sentence.request.source[unseen:])
             words = self._given_words(sentence)
             targets = [self._reader.target.pieces(candidate.hypothesis.ids) for candidate in answer.candidates]
             result.append([aligned(next(weights), source, target, words) for target in targets])

@@ -13,10 +13,13 @@ DIGITS = 6  # of probabilities and scores in JSON: more are noise, and three qua
 
 
 class Piece(NamedTuple):
-    """A piece of the translation as the vocabulary spells it (▁ is a space), and the model's probability of it after those before it."""
+    """A piece of the translation as the vocabulary spells it (▁ is a space), and the model's probability of it after those before it.
+
+    None where the engine does not tell it and nobody asked.
+    """
 
     text: str
-    probability: float
+    probability: float | None
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class Scored:
 
 
 def _as_dicts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    return [{"text": text, "probability": round(probability, DIGITS)} for text, probability in pieces]
+    return [{"text": text, "probability": None if p is None else round(p, DIGITS)} for text, p in pieces]
 
 
 class InvalidScoresError(ScoreError):
@@ -134,9 +137,16 @@ def nothing(source: str) -> Translation:
 
 def confidence_of(log_probs: Sequence[float]) -> float:
     """exp of the mean: the geometric mean of the probabilities. 1 for none at all."""
-    return min(1.0, math.exp(sum(log_probs) / len(log_probs))) if log_probs else 1.0
+    return likely(sum(log_probs) / len(log_probs)) if log_probs else 1.0
+
+
+def likely(log_prob: float) -> float:
+    """exp, and never above 1: a sum of roundings can be."""
+    return min(1.0, math.exp(log_prob))
 
 
 def pieces_of(texts: Sequence[str], log_probs: Sequence[float]) -> list[Piece]:
-    """One for each text; a log-probability more, that of the end, is left out."""
-    return [Piece(text, min(1.0, math.exp(log_prob))) for text, log_prob in zip(texts, log_probs, strict=False)]
+    """One for each text; a log-probability more, that of the end, is left out. Without any log-probabilities, none is told."""
+    if not log_probs:
+        return [Piece(text, None) for text in texts]
+    return [Piece(text, likely(log_prob)) for text, log_prob in zip(texts, log_probs, strict=False)]

@@ -1,0 +1,181 @@
+"""The CTranslate2 engine: several times as fast as torch on a CPU, with 8-bit weights if wanted. What it cannot do, it says.
+
+It searches as `decoding.beam` does with patience. Three things it does otherwise, and here is what is done about them. It forbids pieces
+before its softmax, which makes all others more probable: so nothing is forbidden until a translation has such a piece, which is then
+searched and scored again. It adds up no probabilities of a prefix: those translations are scored again. A batch has one limit: a
+translation beyond its own is searched again alone.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.lengths import length_penalty
+from limelight.decoding.steps import Hypothesis, Outcome, Request, Specials
+from limelight.engines.engine import Matrix
+from limelight.errors import ModelFileError
+
+LEAST_LOG_PROB = (
+    -50.0
+)  # of a piece of the best translation, on average: e^-50 where the best of a million pieces has e^-14
+COMPUTE = ("default", "float32", "bfloat16", "float16", "int8", "int8_float32", "int8_bfloat16", "int8_float16")
+
+
+class CTranslate2Engine:
+    """`folder` holds the engine's own files, verified before. `pieces` are the source's and the target's, by id."""
+
+    name = "ctranslate2"
+
+    def __init__(
+        self,
+        folder: Path,
+        pieces: tuple[Sequence[str], Sequence[str]],
+        specials: Specials,
+        longest: int,
+        device: str = "cpu",
+        compute: str = "default",
+        workers: int = 1,
+    ) -> None:
+        try:
+            # One thread for each batch: two wait for each other in every small operation.
+            self.translator = ctranslate2.Translator(
+                str(folder), device, compute_type=compute, inter_threads=workers, intra_threads=1, max_queued_batches=-1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ModelFileError(f"{folder} cannot be run by CTranslate2 ({error}); export the bundle again") from None
+        self.specials, self.longest_source, self.workers = specials, longest, workers
+        self.source, self.target = pieces
+        self.number = {piece: number for number, piece in enumerate(self.target)}
+
+    @property
+    def numbers(self) -> str:
+        """What it computes in, such as int8_float32."""
+        return str(self.translator.compute_type)
+
+    def lacks(self, settings: SearchSettings, requests: Sequence[Request]) -> list[str]:
+        wanted = {
+            "phrases that must occur": any(request.phrases for request in requests),
+            "coverage_penalty": settings.coverage_penalty > 0,
+            "sampling with a seed": settings.sampling is not None,
+            f"groups={settings.groups} (a diverse beam)": settings.groups > 1,
+            "patience=None (a beam in which ended hypotheses keep their place)": settings.patience is None
+            and settings.beam > 1,
+        }
+        return [what for what, asked in wanted.items() if asked]
+
+    def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
+        limits = [min(settings.limit(len(request.source)), self.longest_source) for request in requests]
+        never = self._never(settings)
+        found = self._search(requests, settings, max(limits, default=0), frozenset())
+        for at, limit in enumerate(limits):
+            if any(never.intersection(hypothesis.ids) for hypothesis in found[at].hypotheses):
+                found[at] = self._search([requests[at]], settings, limit, never)[0]
+            elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
+                found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
+        return found
+
+    def _search(
+        self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]
+    ) -> list[Outcome]:
+        prefixed = any(request.prefix for request in requests)
+        # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
+        again = prefixed or never or (settings.length_norm == "gnmt" and settings.length_penalty > 0)
+        results = self.translator.translate_batch(
+            [self._pieces(self.source, request.source) for request in requests],
+            target_prefix=[self._pieces(self.target, request.prefix) for request in requests] if prefixed else None,
+            beam_size=settings.beam,
+            num_hypotheses=settings.beam if again else settings.nbest,
+            patience=settings.patience or 1.0,
+            length_penalty=settings.length_penalty,
+            no_repeat_ngram_size=settings.no_repeat_ngram or 0,
+            suppress_sequences=[[self.target[number]] for number in never],
+            max_input_length=0,
+            max_decoding_length=limit,
+            min_decoding_length=settings.min_length,
+            return_scores=True,
+            return_end_token=True,
+        )
+        found = [self._hypotheses(result, settings) for result in results]
+        if prefixed or never or settings.no_repeat_ngram or settings.min_length:
+            self._score_again(requests, found, settings)
+        return [Outcome(sorted(some, key=lambda h: -h.score)[: settings.nbest]) for some in found]
+
+    def _never(self, settings: SearchSettings) -> frozenset[int]:
+        """As `decoding.rules`: what no translation has."""
+        unknown = [] if settings.allow_unknown or self.specials.unknown is None else [self.specials.unknown]
+        return frozenset({*settings.suppress, self.specials.pad, self.specials.start, *unknown} - {self.specials.end})
+
+    def _hypotheses(self, result: Any, settings: SearchSettings) -> list[Hypothesis]:
+        """None where scores are no numbers, or far below what the best of so many pieces can have: the engine goes on all the same."""
+        found = []
+        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            ids, steps = [self.number[piece] for piece in pieces], len(pieces)
+            ended = ids[-1:] == [self.specials.end]
+            total = score * max(steps, 1) ** settings.length_penalty
+            found.append(
+                Hypothesis(
+                    ids[:-1] if ended else ids,
+                    total / length_penalty(max(steps, 1), settings),
+                    [],
+                    "eos" if ended else "length",
+                    total,
+                )
+            )
+        broken = any(not math.isfinite(h.score) or h.mean_log_prob < LEAST_LOG_PROB for h in found[:1])
+        return [] if broken else found
+
+    def _score_again(
+        self, requests: Sequence[Request], found: list[list[Hypothesis]], settings: SearchSettings
+    ) -> None:
+        pairs = [(request, h) for request, some in zip(requests, found, strict=True) for h in some]
+        scores = iter(self.score([request.source for request, _ in pairs], [h.ids for _, h in pairs]))
+        for at, some in enumerate(found):
+            again = []
+            for h in some:
+                log_probs = next(scores)[: h.steps]
+                total = math.fsum(log_probs)
+                score = total / length_penalty(max(h.steps, 1), settings)
+                again.append(Hypothesis(h.ids, score, log_probs, h.finish, total))
+            found[at] = again
+
+    def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        results = self.translator.score_batch(
+            [self._pieces(self.source, ids) for ids in sources],
+            [self._pieces(self.target, ids) for ids in targets],
+            max_input_length=0,
+        )
+        return [list(result.log_probs) for result in results]
+
+    def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrix]:
+        """The translation is forced as a prefix; the engine tells where each step of it looked, but for the source's end."""
+        found: list[Matrix] = [np.empty(0, np.float32)] * len(sources)
+        # A batch ends after one number of steps; beyond its own a sentence would go on.
+        for length in sorted({len(ids) for ids in targets}):
+            rows = [at for at, ids in enumerate(targets) if len(ids) == length]
+            results = self.translator.translate_batch(
+                [self._pieces(self.source, sources[at]) for at in rows],
+                target_prefix=[self._pieces(self.target, targets[at]) for at in rows],
+                beam_size=1,
+                max_input_length=0,
+                max_decoding_length=length + 1,
+                min_decoding_length=length + 1,
+                return_attention=True,
+                return_end_token=True,
+            )
+            for at, result in zip(rows, results, strict=True):
+                looked = np.array(result.attention[0], np.float32)[: length + 1]
+                end = np.clip(1.0 - looked.sum(axis=1, keepdims=True), 0.0, 1.0)
+                found[at] = np.concatenate([looked, end], axis=1)
+        return found
+
+    def close(self) -> None:
+        self.translator.unload_model()
+
+    @staticmethod
+    def _pieces(vocabulary: Sequence[str], ids: Sequence[int]) -> list[str]:
+        return [vocabulary[number] for number in ids]

@@ -1,0 +1,103 @@
+"""Which heads of the cross-attention align best, measured: those that look where word statistics say a piece comes from.
+
+The statistics are IBM model 1 (Brown et al. 1993): how probable each target piece is as the translation of each source piece, learnt from
+the pairs themselves. A head's score is the probability, on average over target pieces, of the source piece that it looks at most.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from limelight.decoding.task import padded
+from limelight.model.transformer import Batch, Transformer
+
+Numbers = npt.NDArray[np.float64]
+Ids = Sequence[Sequence[int]]
+ROUNDS = 5  # of expectation and maximization
+AT_ONCE = 32  # pairs in a batch: all attention matrices of it are held
+
+
+@dataclass(frozen=True)
+class BestHeads:
+    """`scores` (layers, heads): what each would get alone. `chosen` of one layer, together at least as good as any alone."""
+
+    chosen: tuple[tuple[int, int], ...]
+    score: float
+    scores: list[list[float]]
+
+
+def best_heads(model: Transformer, sources: Ids, targets: Ids) -> BestHeads:
+    """The heads of one layer, since an engine averages heads of one layer: the best, and those that make it better."""
+    wanted = posteriors(sources, targets)
+    weights = [layer for _, layer in sorted(_looked(model, sources, targets).items())]
+    scores = [[agreement([w[head] for w in layer], wanted) for head in range(len(layer[0]))] for layer in weights]
+    top = max(range(len(scores)), key=lambda number: max(scores[number]))
+    order = sorted(range(len(scores[top])), key=lambda head: -scores[top][head])
+    chosen, best = [order[0]], scores[top][order[0]]
+    for head in order[1:]:
+        together = agreement([w[[*chosen, head]].mean(axis=0) for w in weights[top]], wanted)
+        if together > best:
+            chosen, best = [*chosen, head], together
+    return BestHeads(tuple((top, head) for head in sorted(chosen)), best, scores)
+
+
+def posteriors(sources: Ids, targets: Ids) -> list[Numbers]:
+    """For each pair, how probable it is that target piece t comes from source piece s: (T, S), rows sum to 1."""
+    shapes = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
+    cells = [np.stack(np.meshgrid(s, t), axis=-1).reshape(-1, 2) for s, t in zip(sources, targets, strict=True)]
+    kinds, kind = np.unique(np.concatenate(cells), axis=0, return_inverse=True)
+    row = np.repeat(np.arange(sum(t for t, _ in shapes)), [s for t, s in shapes for _ in range(t)])
+    kind, source_of = kind.reshape(-1), kinds[:, 0]
+    table = np.ones(len(kinds))
+    for _ in range(ROUNDS):
+        share = table[kind]
+        share /= np.bincount(row, share)[row]
+        counts = np.bincount(kind, share, len(kinds))
+        table = counts / np.bincount(source_of, counts)[source_of]
+    share = table[kind]
+    share /= np.bincount(row, share)[row]
+    ends = np.cumsum([t * s for t, s in shapes])[:-1]
+    return [part.reshape(shape) for part, shape in zip(np.split(share, ends), shapes, strict=True)]
+
+
+def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbers]) -> float:
+    """The mean probability of the source piece that is looked at most, (T, S) each."""
+    found = [rows[np.arange(len(rows)), w.argmax(axis=1)] for w, rows in zip(weights, wanted, strict=True)]
+    return float(np.concatenate(found).mean())
+
+
+@torch.inference_mode()
+def _looked(model: Transformer, sources: Ids, targets: Ids) -> dict[int, list[npt.NDArray[np.float32]]]:
+    """By layer, for each pair: (H, T, S), the ends of both sides left out."""
+    config, device = model.config, next(model.parameters()).device
+    kept: dict[int, list[npt.NDArray[np.float32]]] = {layer: [] for layer in range(config.decoder_layers)}
+    seen: dict[int, torch.Tensor] = {}
+    lights = [light for light in model.spotlights() if light.kind == "cross"]
+    looks = [(light, _remember(seen, light.layer)) for light in lights]
+    for light, look in looks:
+        light.attention.looks.append(look)
+    try:
+        for at in range(0, len(sources), AT_ONCE):
+            some = slice(at, at + AT_ONCE)
+            source = padded([[*ids, config.end_token] for ids in sources[some]], config.pad_token).to(device)
+            target = padded([[config.start_token, *ids] for ids in targets[some]], config.pad_token).to(device)
+            model.decode(Batch.padded(source, target, target), model.encode(source))
+            for layer, weights in seen.items():
+                whole = weights.float().cpu().numpy()
+                sizes = zip(whole, sources[some], targets[some], strict=True)
+                kept[layer] += [w[:, : len(t), : len(s)] for w, s, t in sizes]
+    finally:
+        for light, look in looks:
+            light.attention.looks.remove(look)
+    return kept
+
+
+def _remember(seen: dict[int, torch.Tensor], layer: int):  # type: ignore[no-untyped-def]
+    def look(stage: str, value: torch.Tensor) -> None:
+        if stage == "weights":
+            seen[layer] = value
+
+    return look

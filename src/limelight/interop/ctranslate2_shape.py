@@ -1,0 +1,148 @@
+"""Which Transformer a CTranslate2 model is, read off its tensors: the engine writes down less than it takes to build one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from limelight.interop.ctranslate2_file import EngineModel
+from limelight.model.config import ModelConfig
+from limelight.model.positions import sinusoids
+
+PLAIN, GATED = {0: "relu", 2: "silu", 3: "gelu"}, {0: "reglu", 2: "swiglu", 3: "geglu"}  # by the engine's numbers
+HEADS = {"TransformerBase": 8, "TransformerBig": 16}  # old specifications name the size and not the heads
+OLD_POSITIONS = 500  # of the table that the engine computes by itself
+OFF = ("alibi", "alibi_use_positive_positions", "scale_alibi", "start_from_zero_embedding", "scale_outputs")
+UNKNOWN = "<unk>"
+
+
+class Shape:
+    """What the tensors of an engine's model say."""
+
+    def __init__(self, model: EngineModel) -> None:
+        self.spec, self.variables = model.spec, model.variables
+        self.encoder, self.decoder = (_embedding(model.variables, side) for side in ("encoder", "decoder"))
+
+    def flag(self, name: str, default: int, side: str = "encoder") -> int:
+        value = self.variables.get(f"{side}/{name}", self.variables.get(name))
+        return default if value is None or value.numel() != 1 else int(value)
+
+    def has(self, name: str) -> bool:
+        return name in self.variables
+
+    @property
+    def activation(self) -> str | None:
+        gated = self.has("encoder/layer_0/ffn/linear_0_noact/weight")
+        return (GATED if gated else PLAIN).get(self.flag("activation", 0))
+
+    @property
+    def tie(self) -> str:
+        output = self.variables.get("decoder/projection/weight")
+        if output is not None and not _same(output, self.decoder):
+            return "none"
+        return "all" if _same(self.encoder, self.decoder) else "decoder"
+
+    def problems(self, source: Sequence[str], target: Sequence[str]) -> list[str]:
+        """Why this cannot be one of our models, all at once."""
+        if self.encoder is None or self.decoder is None:
+            return [f"model.bin: {self.spec} has no embeddings of an encoder and a decoder; it is no translator"]
+        found = [
+            f"model.bin: the {side} has {len(rows)} embeddings for {len(pieces)} pieces"
+            for side, rows, pieces in (("encoder", self.encoder, source), ("decoder", self.decoder, target))
+            if len(rows) != len(pieces)
+        ]
+        if self.activation is None:
+            found.append(f"model.bin: activation {self.flag('activation', 0)} of the engine is not known here")
+        on = [f"{side}/{name}" for side in ("encoder", "decoder") for name in OFF if self.flag(name, 0, side)]
+        return found + [f"model.bin: {name} is on, which Limelight has not" for name in on]
+
+
+def config_of(
+    model: EngineModel, facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str], problems: list[str]
+) -> ModelConfig | None:
+    """None, and why not, when there is no such model of ours."""
+    shape = Shape(model)
+    problems += shape.problems(source, target)
+    if problems:
+        return None
+    d_model, tie = shape.decoder.shape[1], shape.tie
+    try:
+        return ModelConfig(
+            vocab_size=len(target),
+            source_vocab_size=None if tie == "all" else len(source),
+            encoder_layers=_layers(shape.variables, "encoder"),
+            decoder_layers=_layers(shape.variables, "decoder"),
+            d_model=d_model,
+            d_ff=len(shape.variables["encoder/layer_0/ffn/linear_0/weight"]),
+            num_heads=shape.flag("num_heads", HEADS.get(model.spec, 8)),
+            num_kv_heads=shape.flag("num_heads_kv", 0, "encoder/layer_0/self_attention") or None,
+            norm_order="pre" if shape.flag("pre_norm", 1) else "post",
+            norm="layer" if shape.has("encoder/layer_0/ffn/layer_norm/beta") else "rms",
+            norm_eps=facts.get("layer_norm_epsilon") or 1e-5,
+            activation=shape.activation,
+            bias=shape.has("encoder/layer_0/ffn/linear_0/bias"),
+            tie=tie,
+            scale_embeddings=bool(shape.flag("scale_embeddings", 1)),
+            output_bias=shape.has("decoder/projection/bias"),
+            **_tokens(facts, target),
+            **_positions(shape.variables, d_model),
+        )
+    except (ValueError, KeyError) as error:
+        problems.append(f"model.bin: does not fit together ({error})")
+        return None
+
+
+def _tokens(facts: Mapping[str, Any], target: Sequence[str]) -> dict[str, int]:
+    place = {piece: number for number, piece in enumerate(target)}
+    # The engine needs no padding piece; what no text has serves.
+    blank = next((piece for piece in ("<blank>", "<pad>") if piece in place), facts.get("unk_token", UNKNOWN))
+    start = facts.get("decoder_start_token", "<s>")
+    return {
+        "pad_token": place[blank],
+        "start_token": place.get(start, 0),
+        "end_token": place[facts.get("eos_token", "</s>")],
+    }
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a, b)
+
+
+def _positions(variables: Mapping[str, Tensor], d_model: int) -> dict[str, Any]:
+    """Without a table the engine computes tensor2tensor's, from position 1 on."""
+    rotary = variables.get("encoder/layer_0/self_attention/rotary_dim")
+    if rotary is not None:
+        turns = variables.get("encoder/layer_0/self_attention/rotary_interleave", torch.ones(1))
+        return {"positions": "rotary", "position_layout": "interleaved" if bool(turns) else "halves"}
+    table = variables.get("encoder/position_encodings/encodings")
+    if table is None:
+        return {
+            "positions": "sinusoidal",
+            "position_layout": "tensor2tensor",
+            "position_offset": 1,
+            "max_length": OLD_POSITIONS,
+        }
+    within = 1e-5 if table.dtype == torch.float32 else 5e-3  # what 16 bits lose
+    for layout in ("interleaved", "halves", "tensor2tensor"):
+        for offset in (0, 1, 2):
+            if torch.allclose(
+                sinusoids(len(table), d_model, layout, offset).float(), table.float(), rtol=0, atol=within
+            ):
+                known = {"position_layout": layout, "position_offset": offset}
+                return {"positions": "sinusoidal", "max_length": len(table), **known}
+    return {"positions": "learned", "max_length": len(table)}
+
+
+def _embedding(variables: Mapping[str, Tensor], side: str) -> Any:
+    for name in (f"{side}/embeddings/weight", f"{side}/embeddings_0/weight"):
+        if name in variables and variables[name].dim() == 2:
+            return variables[name]
+    return None
+
+
+def _layers(variables: Mapping[str, Tensor], side: str) -> int:
+    count = 0
+    while f"{side}/layer_{count}/ffn/linear_0/weight" in variables:
+        count += 1
+    return count

@@ -1,0 +1,102 @@
+"""Does another engine translate as ours does? Both translate the same sentences, and the figures decide."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from pydantic import Field
+from sacrebleu.metrics.chrf import CHRF
+
+from limelight.bundle import Bundle
+from limelight.config import Settings
+from limelight.corpus.shards import Prepared
+from limelight.engines.engine import Engine
+from limelight.errors import DataError, LimelightError
+from limelight.translator.translate import Translator
+
+PROBES = 200
+MADE_UP = 64  # sentences of random pieces, when there is no text at hand
+# Of the translations must be the very same in float32; in other numbers roundings change some. Of nonsense a model is never sure.
+LEAST_SAME, LEAST_SAME_MADE_UP = 0.99, 0.9
+GIVEN, VALIDATION, NONSENSE = "given", "validation set of the run", "made up of pieces"
+LEAST_CHRF = 90.0  # of the other engine's translations against ours
+MOST_APART = 1e-3  # between the scores of the same translation, in float32
+
+
+class Parity(Settings):
+    """What was compared, and how close it came."""
+
+    engine: str
+    numbers: str = Field(description="What the other engine computes in.")
+    probe: str = Field(description="Where the sentences come from.")
+    sentences: int = Field(ge=1)
+    same: float = Field(ge=0, le=1, description="Share of translations that are the same, letter by letter.")
+    chrf: float = Field(description="chrF of its translations against ours: 100 is the same.")
+    score_apart: float = Field(description="Largest difference between the scores of the same translation.")
+
+    def problems(self) -> list[str]:
+        """What is beyond the bounds, in words."""
+        found, exact = [], self.numbers == "float32"
+        least = LEAST_SAME_MADE_UP if self.probe == NONSENSE else LEAST_SAME
+        if exact and self.same < least:
+            found.append(f"{self.same:.1%} of {self.sentences} translations are the same, and {least:.0%} must be")
+        if exact and self.score_apart > MOST_APART:
+            found.append(
+                f"scores of the same translation differ by {self.score_apart:.1e}, at most {MOST_APART:.0e} may"
+            )
+        if self.probe != NONSENSE and self.chrf < LEAST_CHRF:
+            found.append(f"chrF against our own translations is {self.chrf:.1f}, and must be {LEAST_CHRF:.0f} or more")
+        return found
+
+
+def compare(bundle: Bundle, ours: Engine, other: Engine, numbers: str, texts: Sequence[str], probe: str) -> Parity:
+    """Translate the texts with both, by the bundle's own search."""
+    made = []
+    for engine in (ours, other):
+        translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
+        made.append(translator.translate(texts, guards=False))
+    pairs = list(zip(*made, strict=True))
+    equal = [(a, b) for a, b in pairs if a.text == b.text]
+    return Parity(
+        engine=other.name,
+        numbers=numbers,
+        probe=probe,
+        sentences=len(texts),
+        same=len(equal) / len(texts),
+        chrf=CHRF().corpus_score([b.text for _, b in pairs], [[a.text for a, _ in pairs]]).score,
+        score_apart=max((abs(a.score - b.score) for a, b in equal), default=0.0),
+    )
+
+
+def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str], str]:
+    """Sentences to compare with: those given, else of the validation set of the run that the bundle lies in, else made up of pieces."""
+    if given is not None:
+        texts = [text for text in given if text.strip()][:PROBES]
+        if not texts:
+            raise DataError(
+                "there is no sentence to compare the engines with; give a file with some lines of the source"
+            )
+        return texts, GIVEN
+    prepared = bundle.folder.parent / "prepared"
+    if bundle.folder.name == "bundle" and prepared.is_dir():
+        try:
+            return _validation(prepared), VALIDATION
+        except LimelightError:  # gone, or of another version: the bundle can be compared all the same
+            pass
+    return _made_up(bundle), NONSENSE
+
+
+def _validation(prepared: Path) -> list[str]:
+    pairs = Prepared.open(prepared).split("valid")
+    chosen = np.unique(np.linspace(0, pairs.rows - 1, min(PROBES, pairs.rows)).astype(np.int64))
+    sources, _ = pairs.texts(chosen)
+    return [text for text in sources.to_pylist() if text.strip()]
+
+
+def _made_up(bundle: Bundle) -> list[str]:
+    tokenizer, draw = bundle.source_tokenizer, Random(0)
+    plain = [i for i in range(tokenizer.size) if i not in tokenizer.controls()]
+    longest = min(24, bundle.settings.model.max_length // 2)
+    rows = [draw.choices(plain, k=draw.randint(2, max(2, longest))) for _ in range(MADE_UP)]
+    return [text for text in tokenizer.decode(rows) if text.strip()]

@@ -1,0 +1,78 @@
+"""Which engine runs a bundle, on what, and why; and another one for what the first cannot do."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+from limelight.bundle import Bundle
+from limelight.bundle.layout import EXPORT
+from limelight.decoding.steps import Specials
+from limelight.engines.ctranslate2 import COMPUTE, CTranslate2Engine
+from limelight.engines.engine import Engine
+from limelight.engines.torch import TorchEngine
+from limelight.errors import ConfigError
+from limelight.runtime import Choice, choose_device, choose_dtype, choose_threads
+
+EngineName = Literal["torch", "ctranslate2"]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """`spare` loads the torch engine, for what the first engine lacks; None when the engine was asked for by name."""
+
+    first: Engine
+    spare: Callable[[], Engine] | None
+    runs_on: tuple[str, ...]  # for people: what was decided, and why
+
+
+def open_engines(
+    bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None
+) -> Engines:
+    """CTranslate2 where the bundle has been exported for it, else torch. Sets torch's threads for the whole process on a CPU."""
+    if engine is not None and engine not in get_args(EngineName):
+        raise ConfigError(f"there is no engine {engine!r}; the engines are {' and '.join(get_args(EngineName))}")
+    on, cores = choose_device(device), choose_threads(threads)
+    workers = cores.value if on.value.type == "cpu" else 1
+    exported = (bundle.folder / EXPORT / "model.bin").is_file()
+    if engine == "ctranslate2" and not exported:
+        raise ConfigError(
+            f"{bundle.folder} has no export for CTranslate2; make it with limelight export {bundle.folder}"
+        )
+    runs_there = on.value.type in ("cpu", "cuda") and dtype in (None, *COMPUTE)
+    if engine == "ctranslate2" and not runs_there:
+        raise ConfigError(
+            f"CTranslate2 runs on cpu or cuda, in {', '.join(COMPUTE[1:])}, not on {on.value.type} in {dtype}; "
+            "change --device or --dtype, or use the engine torch"
+        )
+    if engine == "torch" or not exported or not runs_there:
+        return _torch(bundle, on, dtype, cores, workers)
+    fast = CTranslate2Engine(
+        bundle.folder / EXPORT,
+        (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary),
+        specials(bundle),
+        bundle.settings.model.max_length - 1,
+        on.value.type,
+        dtype or "default",
+        workers,
+    )
+    spare = None if engine else (lambda: _torch(bundle, on, None, cores, workers).first)
+    return Engines(fast, spare, (fast.name, str(on), fast.numbers, f"threads {cores}"))
+
+
+def _torch(bundle: Bundle, on: Choice[torch.device], dtype: str | None, cores: Choice[int], workers: int) -> Engines:
+    numbers = choose_dtype(on.value, dtype)
+    if on.value.type == "cpu":
+        torch.set_num_threads(1)
+        if dtype is None:
+            numbers = Choice(torch.float32, "exact enough that no translation depends on its batch")
+    model = bundle.load_model(numbers.value, on.value)
+    engine = TorchEngine(model, specials(bundle), bundle.settings.alignment, workers)
+    return Engines(engine, None, (engine.name, str(on), str(numbers), f"threads {cores}"))
+
+
+def specials(bundle: Bundle) -> Specials:
+    config = bundle.settings.model
+    unknown, ends = bundle.target_tokenizer.unknown, bundle.settings.source_ends
+    return Specials(config.pad_token, unknown, config.start_token, config.end_token, ends)

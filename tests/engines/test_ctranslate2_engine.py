@@ -1,0 +1,221 @@
+"""The CTranslate2 engine against the torch engine with the same weights: every kind of model it can run, and what it says of the others."""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from batch_invariance import VOCABULARY, agreement, random_model, random_sentences
+from torch import Tensor
+
+from limelight.decoding.config import Sampling, SearchSettings
+from limelight.decoding.steps import Request, Specials
+from limelight.engines.ctranslate2 import CTranslate2Engine
+from limelight.engines.torch import TorchEngine
+from limelight.errors import ModelFileError
+from limelight.interop.ctranslate2 import save
+from limelight.interop.ctranslate2_spec import lacks
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Transformer
+
+PIECES = [f"<{number}>" for number in range(VOCABULARY)]
+SHORT = SearchSettings(beam=4, nbest=4, max_ratio=0.0, max_extra=24)  # the same limit for all
+HEADS = [(1, 2)]
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pre-norm": {},
+    "post-norm": {"norm_order": "post"},
+    "tied": {"tie": "all"},
+    "tied to the decoder": {"tie": "decoder"},
+    "halves": {"position_layout": "halves"},
+    "tensor2tensor, from 2": {"position_layout": "tensor2tensor", "position_offset": 2},
+    "learned": {"positions": "learned"},
+    "learned, from 2, post": {"positions": "learned", "position_offset": 2, "norm_order": "post"},
+    "rotary": {"positions": "rotary"},
+    "rotary, halves": {"positions": "rotary", "position_layout": "halves"},
+    "rms": {"norm": "rms"},
+    "no bias": {"bias": False},
+    "output bias": {"output_bias": True},
+    "embeddings not scaled": {"scale_embeddings": False},
+    "deep encoder, shallow decoder": {"encoder_layers": 6, "decoder_layers": 1},
+    "coarse norm": {"norm_eps": 0.1},
+    "grouped heads": {"num_kv_heads": 2},
+    "one head for all": {"num_kv_heads": 1, "positions": "rotary", "norm": "rms"},
+    **{name: {"activation": name} for name in ("gelu", "silu", "reglu", "geglu", "swiglu")},
+    "all of it": {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "norm_order": "post"},
+}
+REFUSED: dict[str, dict[str, Any]] = {
+    "position_offset": {"positions": "rotary", "position_offset": 1},
+}
+
+
+def both(model: Transformer, folder: Path, weights: Mapping[str, Tensor] | None = None, **numbers: str) -> Any:
+    specials = Specials()
+    heads = HEADS if model.config.decoder_layers > 1 else [(0, 2)]
+    if model.config.kv_heads != model.config.num_heads:
+        heads = [(1, head) for head in range(model.config.num_heads)]
+    save(model.config, weights or model.state_dict(), (PIECES, PIECES), specials, heads, folder, **numbers)
+    longest = model.config.max_length - 1
+    return TorchEngine(model, specials, heads), CTranslate2Engine(folder, (PIECES, PIECES), specials, longest)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TorchEngine, CTranslate2Engine]]:
+    ours, theirs = both(random_model(), tmp_path_factory.mktemp("export"))
+    yield ours, theirs
+    theirs.close()
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_kind_of_model_translates_as_in_torch(name: str, tmp_path: Path):
+    changes = VARIANTS[name]
+    model = random_model(3, **changes)
+    with torch.no_grad():
+        if model.config.output_bias:
+            torch.nn.init.normal_(model.output_bias, std=2.0)
+        # Forbidden pieces are improbable in a trained model; here they would make the engine search again, by other sums.
+        (model.output if model.config.tie == "none" else model.target_embedding).weight[:3] = 0.0
+    assert not lacks(model.config)
+    ours, theirs = both(model, tmp_path)
+    requests = random_sentences(12, seed=5)
+    sources, targets = [r.source for r in requests], [r.source for r in reversed(requests)]
+    for mine, other in zip(ours.score(sources, targets), theirs.score(sources, targets), strict=True):
+        assert np.allclose(mine, other, rtol=0, atol=1e-3), np.abs(np.array(mine) - other).max()
+    for mine, other in zip(ours.attend(sources, targets), theirs.attend(sources, targets), strict=True):
+        assert mine.shape == other.shape
+        assert np.allclose(mine, other, rtol=0, atol=1e-4)
+    for mine, other in zip(ours.search(requests, SHORT), theirs.search(requests, SHORT), strict=True):
+        assert [h.ids for h in mine.hypotheses] == [h.ids for h in other.hypotheses]
+        assert [h.finish for h in mine.hypotheses] == [h.finish for h in other.hypotheses]
+        for a, b in zip(mine.hypotheses, other.hypotheses, strict=True):
+            assert a.score == pytest.approx(b.score, abs=1e-3)
+            assert a.mean_log_prob == pytest.approx(b.mean_log_prob, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_model_that_the_engine_cannot_run_is_named_with_its_reason(name: str):
+    config = ModelConfig.preset("toy", VOCABULARY, **REFUSED[name])
+    assert [reason for reason in lacks(config) if name in reason]
+
+
+def test_a_transposed_weight_would_be_seen(engines: Any, tmp_path: Path):
+    ours, _ = engines
+    name = "decoder.blocks.0.cross_attention.out.weight"
+    wrong = {**ours.model.state_dict(), name: ours.model.state_dict()[name].T}
+    _, theirs = both(ours.model, tmp_path, wrong)
+    source = [[5, 6, 7, 8]]
+    assert not np.allclose(ours.score(source, source), theirs.score(source, source), atol=1e-2)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"length_penalty": 0.0},
+        {"length_penalty": 1.0, "length_norm": "power"},
+        {"length_penalty": 0.6, "length_norm": "power", "patience": 2.0},
+        {"min_length": 6},
+        {"suppress": (5, 6, 7, 8, 9, 10), "allow_unknown": True},
+    ],
+    ids=str,
+)
+def test_searches_find_the_same_as_ours(engines: Any, changes: dict[str, Any], beam: int):
+    ours, theirs = engines
+    settings = SHORT.changed(beam=beam, nbest=beam, **changes)
+    requests = random_sentences(10, seed=8)
+    for mine, other in zip(ours.search(requests, settings), theirs.search(requests, settings), strict=True):
+        assert [(h.ids, h.finish) for h in mine.hypotheses] == [(h.ids, h.finish) for h in other.hypotheses]
+        assert np.allclose([h.score for h in mine.hypotheses], [h.score for h in other.hypotheses], atol=1e-3)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_prefix_begins_the_translation_and_counts_in_its_score(engines: Any, beam: int):
+    ours, theirs = engines
+    settings = SHORT.changed(beam=beam, nbest=beam)
+    prefixes = [[], [30, 31], [9]]
+    requests = [Request(r.source, prefix) for r, prefix in zip(random_sentences(3, 4), prefixes, strict=True)]
+    for request, mine, other in zip(
+        requests, ours.search(requests, settings), theirs.search(requests, settings), strict=True
+    ):
+        assert all(h.ids[: len(request.prefix)] == list(request.prefix) for h in other.hypotheses)
+        # A beam may keep others when the prefix does not count in it; the best is the same.
+        assert mine.hypotheses[0].ids == other.hypotheses[0].ids
+        assert mine.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-3)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_no_sequence_comes_twice_and_scores_are_the_models_own(engines: Any, beam: int):
+    """It forbids before its softmax, so that a beam may keep others than ours; what it gives obeys the rule and is scored rightly."""
+    ours, theirs = engines
+    requests = random_sentences(6, seed=8)
+    settings = SHORT.changed(beam=beam, nbest=1, no_repeat_ngram=2)
+    found = [outcome.hypotheses[0] for outcome in theirs.search(requests, settings)]
+    for hypothesis in found:
+        pairs = list(zip(hypothesis.ids, hypothesis.ids[1:], strict=False))
+        assert len(set(pairs)) == len(pairs)
+    scores = ours.score([request.source for request in requests], [hypothesis.ids for hypothesis in found])
+    for hypothesis, log_probs in zip(found, scores, strict=True):
+        assert np.allclose(hypothesis.log_probs, log_probs[: hypothesis.steps], atol=1e-3)
+
+
+def test_each_sentence_has_its_own_limit(engines: Any):
+    _, theirs = engines
+    endless = SearchSettings(beam=2, max_ratio=1.0, max_extra=3, suppress=(), min_length=0)
+    requests = [Request([7] * count) for count in (1, 5, 40)]
+    for request, outcome in zip(requests, theirs.search(requests, endless), strict=True):
+        assert all(h.steps <= endless.limit(len(request.source)) for h in outcome.hypotheses)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_translation_does_not_depend_on_its_batch_there_either(engines: Any, beam: int):
+    found = agreement(engines[1], random_sentences(40), sizes=(2, 7, 32), orders=(0,), beam=beam)
+    assert found.share >= 0.999
+    assert found.furthest <= 1e-4
+
+
+def test_eight_bits_stay_near(tmp_path: Path):
+    model = random_model(2, d_model=64)
+    ours, theirs = both(model, tmp_path, quantize="int8")
+    assert "int8" in theirs.numbers
+    sources = [r.source for r in random_sentences(6, 3)]
+    pairs = zip(ours.score(sources, sources), theirs.score(sources, sources), strict=True)
+    apart = [np.abs(np.array(mine) - other).mean() for mine, other in pairs]
+    assert 0 < max(apart) < 0.5
+
+
+def test_quantization_leaves_the_weights_it_was_given_alone(tmp_path: Path):
+    model = random_model()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    both(model, tmp_path, quantize="int8")
+    assert all(torch.equal(before[name], weight) for name, weight in model.state_dict().items())
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_scores_that_are_no_numbers_give_no_translation(tmp_path: Path, beam: int):
+    model = random_model()
+    with torch.no_grad():
+        model.output.weight[17] = math.nan
+    _, theirs = both(model, tmp_path)
+    assert all(outcome.invalid_scores for outcome in theirs.search(random_sentences(4), SearchSettings(beam=beam)))
+
+
+def test_what_the_engine_lacks_is_named(engines: Any):
+    _, theirs = engines
+    assert theirs.lacks(SearchSettings(), [Request([5])]) == []
+    for settings, request, word in [
+        (SearchSettings(), Request([5], phrases=[[6]]), "phrases"),
+        (SearchSettings(coverage_penalty=0.2), Request([5]), "coverage"),
+        (SearchSettings(sampling=Sampling()), Request([5]), "sampling"),
+        (SearchSettings(groups=2), Request([5]), "groups"),
+        (SearchSettings(patience=None), Request([5]), "patience"),
+    ]:
+        assert [what for what in theirs.lacks(settings, [request]) if word in what]
+
+
+def test_files_of_something_else_are_refused(tmp_path: Path):
+    (tmp_path / "model.bin").write_bytes(b"nonsense")
+    with pytest.raises(ModelFileError, match="cannot be run by CTranslate2"):
+        CTranslate2Engine(tmp_path, (PIECES, PIECES), Specials(), 10)
