@@ -10,14 +10,12 @@ machine moves.
 import argparse
 import gzip
 import json
-import multiprocessing
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,9 @@ import ctranslate2
 import sacrebleu
 from sentencepiece import SentencePieceProcessor
 
-from limelight.bundle import read
+sys.path.insert(0, str(Path(__file__).parent))
+from contestant import Contestant
+from limelight.bundle import read, relist
 from limelight.interop.ctranslate2 import export
 from limelight.translator.translate import Translator
 
@@ -85,28 +85,6 @@ def lines_of(path: str) -> list[str]:
     return (gzip.decompress(content) if path.endswith(".gz") else content).decode().removesuffix("\n").split("\n")
 
 
-def _serve(kind: type, asked: tuple[Any, ...], pipe: Connection) -> None:
-    contestant = kind(*asked)
-    pipe.send("ready")
-    while (order := pipe.recv()) is not None:
-        what, values = order
-        pipe.send(getattr(contestant, what)(*values))
-
-
-class Contestant:
-    def __init__(self, kind: type, *asked: Any) -> None:
-        self.pipe, theirs = multiprocessing.Pipe()
-        work = multiprocessing.get_context("spawn").Process(target=_serve, args=(kind, asked, theirs), daemon=True)
-        work.start()
-        theirs.close()
-        self.pipe.recv()
-
-    def ask(self, what: str, *values: str) -> float:
-        self.pipe.send((what, values))
-        seconds: float = self.pipe.recv()
-        return seconds
-
-
 def contestants(folder: Path, work: Path, names: list[str], threads: int, beam: int) -> dict[str, Contestant]:
     """Each number format in a copy of the bundle of its own."""
     kinds: dict[str, Callable[[], Contestant]] = {}
@@ -114,18 +92,12 @@ def contestants(folder: Path, work: Path, names: list[str], threads: int, beam: 
         copy = work / numbers
         if any(name.endswith(f"ctranslate2 {numbers}") for name in names):
             shutil.copytree(read(folder).folder, copy, ignore=shutil.ignore_patterns("ctranslate2", "manifest.json"))
-            _relisted(copy)
+            relist(copy)
             export(read(copy), numbers)
         kinds[f"torch {numbers}"] = lambda n=numbers: Contestant(Ours, str(folder), "torch", n, threads, beam)
         kinds[f"ctranslate2 {numbers}"] = lambda c=copy: Contestant(Ours, str(c), "ctranslate2", None, threads, beam)
         kinds[f"bare ctranslate2 {numbers}"] = lambda c=copy: Contestant(Bare, str(c), "", None, threads, beam)
     return {name: kinds[name]() for name in names}
-
-
-def _relisted(folder: Path) -> None:
-    from limelight.bundle import relist
-
-    relist(folder)
 
 
 def measure(args: argparse.Namespace, work: Path) -> dict[str, Any]:
@@ -143,6 +115,8 @@ def measure(args: argparse.Namespace, work: Path) -> dict[str, Any]:
     for line in lines[:LATENCY_LINES]:
         for name, contestant in ready.items():
             found[name]["latency"].append(contestant.ask("one", line))
+    for contestant in ready.values():
+        contestant.stop()
     for name in names:
         made = (work / f"{name}.txt").read_bytes().decode().removesuffix("\n").split("\n")
         if args.references:
@@ -165,15 +139,22 @@ def table(found: dict[str, Any]) -> str:
         bare = found["contestants"].get(f"bare {name}")
         if bare is not None:
             ratios = [b / a for a, b in zip(its["seconds"], bare["seconds"], strict=True)]
-            slower = statistics.median(its["latency"]) / statistics.median(bare["latency"])
+            ratio, slower = against_bare(found, name)
             rows.append(
-                f"{name}: {statistics.median(ratios):.3f} of the bare engine's speed ({min(ratios):.3f}-{max(ratios):.3f}),"
+                f"{name}: {ratio:.3f} of the bare engine's speed ({min(ratios):.3f}-{max(ratios):.3f}),"
                 f" {slower:.2f} times its time for one sentence"
             )
     return "\n".join(rows)
 
 
-def main() -> None:
+def against_bare(found: dict[str, Any], name: str) -> tuple[float, float]:
+    """How fast a file is, of the bare engine's speed; how long one sentence takes, times the bare engine's."""
+    ours, bare = found["contestants"][name], found["contestants"][f"bare {name}"]
+    ratios = [b / a for a, b in zip(ours["seconds"], bare["seconds"], strict=True)]
+    return statistics.median(ratios), statistics.median(ours["latency"]) / statistics.median(bare["latency"])
+
+
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=Path, help="a bundle or a run")
     parser.add_argument("--lines", required=True, help="file of source lines, plain or .gz")
@@ -184,7 +165,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    args = parser().parse_args()
     with tempfile.TemporaryDirectory() as work:
         found = measure(args, Path(work))
     sys.stdout.write(table(found) + "\n")

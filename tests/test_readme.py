@@ -36,7 +36,8 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "room"), [("The model", "model"), ("The search", "decoding"), ("Training", "training")]
+    ("title", "room"),
+    [("The model", "model"), ("The search", "decoding"), ("Training", "training"), ("Interop", "interop")],
 )
 def test_files_named_in_the_architecture_exist(title: str, room: str) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")

@@ -114,7 +114,7 @@ def reference_beam(
     source_pieces: int = 1,
     prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
-    """The beam of the settings, run without stopping early: `refilling_beam` with patience, else the shrinking beam of Sutskever et al. (2014).
+    """The beam of the settings, run without stopping early: `refilling_beam` with patience, else the shrinking one (Sutskever et al. 2014).
 
     Each step of that takes the best (W - finished) of all continuations; those that end are finished and keep their place.
     """

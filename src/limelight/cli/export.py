@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,29 +26,49 @@ def export(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder to write; for ctranslate2 inside the bundle.")] = None,
     quantize: Annotated[str | None, typer.Option("--quantize", help="ctranslate2: float32, bfloat16, int8, int8_bfloat16 ...")] = None,
     probe: Annotated[Path | None, typer.Option("--probe", help="Lines of the source to compare with; the run's validation set.")] = None,
+    push: Annotated[str | None, typer.Option("--push", help="huggingface: put the folder on the hub as OWNER/NAME, private.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="With --push: for everybody.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:  # fmt: skip
     """Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face or ONNX, and prove that it is the same."""
-    ways: dict[str, Callable[..., tuple[dict[str, Any], list[str]]]] = {
-        "ctranslate2": _ctranslate2,
-        "huggingface": _huggingface,
-        "onnx": _onnx,
-    }
+    ways = {"ctranslate2": _ctranslate2, "huggingface": _huggingface, "onnx": _onnx}
     if to not in ways:
         raise ConfigError(f"there is no export to {to!r}; there are {', '.join(ways)}")
-    if to != "ctranslate2":
-        given = {"--quantize": quantize, "--probe": probe}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            raise ConfigError(f"{' and '.join(wrong)}: only for --to ctranslate2; leave it out")
-        if output is None:
-            raise ConfigError(f"--to {to} writes a new folder; say which with -o FOLDER")
-    facts, lines = ways[to](bundle, output, quantize or "float32", probe)
+    asked = Asked(output, quantize, probe, push, public)
+    _check(to, asked)
+    facts, lines = ways[to](bundle, asked)
     sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n" if as_json else "\n".join(lines) + "\n")
 
 
-def _ctranslate2(
-    folder: Path, output: Path | None, quantize: str, probe: Path | None
-) -> tuple[dict[str, Any], list[str]]:
+@dataclass(frozen=True)
+class Asked:
+    output: Path | None
+    quantize: str | None
+    probe: Path | None
+    push: str | None
+    public: bool
+
+
+Said = tuple[dict[str, Any], list[str]]  # for programs, and for people
+
+
+def _check(to: str, asked: Asked) -> None:
+    own: dict[str, tuple[str, Any]] = {
+        "--quantize": ("ctranslate2", asked.quantize),
+        "--probe": ("ctranslate2", asked.probe),
+    }
+    own |= {"--push": ("huggingface", asked.push), "--public": ("huggingface", asked.public or None)}
+    if wrong := [
+        f"{name}: only for --to {way}" for name, (way, value) in own.items() if value is not None and way != to
+    ]:
+        raise ConfigError(f"{'; '.join(wrong)}; leave it out")
+    if asked.public and asked.push is None:
+        raise ConfigError("--public says who may see what is pushed; say where with --push OWNER/NAME")
+    if to != "ctranslate2" and asked.output is None:
+        raise ConfigError(f"--to {to} writes a new folder; say which with -o FOLDER")
+
+
+def _ctranslate2(folder: Path, asked: Asked) -> Said:
     from limelight.bundle import read
     from limelight.evaluation.reading import read_parallel
     from limelight.interop.ctranslate2 import export as write
@@ -56,36 +76,49 @@ def _ctranslate2(
 
     keep_freed_memory()
     bundle = read(folder)
-    texts = None if probe is None else read_parallel([str(probe)])[0]
-    made = write(bundle, quantize, texts, output)
-    where = output or bundle.folder / "ctranslate2"
+    texts = None if asked.probe is None else read_parallel([str(asked.probe)])[0]
+    made = write(bundle, asked.quantize or "float32", texts, asked.output)
+    where = asked.output or bundle.folder / "ctranslate2"
     heads = ", ".join(f"layer {layer + 1} head {head + 1}" for layer, head in made.alignment)
     lines = [
-        f"wrote {where}: {made.bytes / 1e6:.1f} MB, {quantize}, CTranslate2 {made.version}",
+        f"wrote {where}: {made.bytes / 1e6:.1f} MB, {made.quantize}, CTranslate2 {made.version}",
         f"compared with our own on {made.sentences} sentences ({made.probe}): {made.same:.1%} the same, chrF {made.chrf:.1f}, "
         f"scores within {made.score_apart:.1e}",
         f"alignment from {heads} ({made.alignment_from})",
     ]
-    if output is None:
+    if asked.output is None:
         lines.append(f"limelight translate {folder} uses it from now on; --engine torch does not")
     return {"folder": str(where), **made.model_dump(mode="json")}, lines
 
 
-def _huggingface(
-    folder: Path, output: Path | None, quantize: str, probe: Path | None
-) -> tuple[dict[str, Any], list[str]]:
-    raise ConfigError("--to huggingface is not there yet")
+def _huggingface(folder: Path, asked: Asked) -> Said:
+    from limelight.bundle import read
+    from limelight.interop.huggingface_export import export_folder
+
+    assert asked.output is not None
+    made = export_folder(read(folder), asked.output)
+    facts = {"folder": str(made.folder), "model": made.model_class, "tokenizer": made.tokenizer_class}
+    lines = [
+        f"wrote {asked.output}: {made.model_class} with {made.tokenizer_class}, for AutoModelForSeq2SeqLM and AutoTokenizer",
+        *(f"notice: {notice}" for notice in made.notices),
+    ]
+    if asked.push is not None:
+        from limelight.interop.hub import push
+
+        facts["address"] = push(made.folder, asked.push, private=not asked.public)
+        lines.append(f"pushed to {facts['address']}, {'for everybody' if asked.public else 'private'}")
+    return {**facts, "notices": list(made.notices)}, lines
 
 
-def _onnx(folder: Path, output: Path | None, quantize: str, probe: Path | None) -> tuple[dict[str, Any], list[str]]:
+def _onnx(folder: Path, asked: Asked) -> Said:
     from limelight.bundle import read
 
     try:
         from limelight.interop.onnx import export_onnx
     except ImportError as error:
         raise ConfigError(f"--to onnx needs more packages ({error.name}); pip install 'limelight[onnx]'") from None
-    assert output is not None
-    made = export_onnx(read(folder), output)
+    assert asked.output is not None
+    made = export_onnx(read(folder), asked.output)
     facts = {"folder": str(made.folder), "files": made.files, **vars(made.parity)}
     return facts, [
         f"wrote {made.folder}: {sum(made.files.values()) / 1e6:.1f} MB in {len(made.files)} files",

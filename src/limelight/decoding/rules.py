@@ -38,7 +38,8 @@ class Rules:
         if self.ngram is not None and history_BWT is not None:
             forbid_repeats(log_probs_BWV, history_BWT, self.ngram)
         if asked is not None and scored is not None:
-            force_prefix(log_probs_BWV, asked, scored)
+            given = (task.given > step)[:, None, None]
+            force_prefix(log_probs_BWV, asked, scored.masked_fill(given, 0.0))
 
     def _check(self, vocab_size: int, task: Task) -> None:
         highest = max(task.highest_id, self.highest)

@@ -64,6 +64,9 @@ class Request:
     key: int = (
         0  # with the seed, decides what is drawn: the same sentence with the same key draws the same in any batch
     )
+    given: int = (
+        0  # so many ids of the prefix were never a choice, such as a language: they are pieces, with log-probability 0
+    )
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Task:
     least: Tensor  # (B,) fewest pieces before the end
     limit: Tensor  # (B,) most pieces, the end included
     prefix: Tensor  # (B, P) ids that come first, then NOTHING
+    given: Tensor  # (B,) so many of them have log-probability 0
     longest_least: int  # these two as numbers of the host, so that no step asks a device
     longest: int
     highest_id: int  # of the prefixes and phrases
@@ -56,6 +57,7 @@ def make_task(
         source=source.to(device),
         least=torch.tensor(least, device=device),
         limit=torch.tensor(limit, device=device),
+        given=torch.tensor([request.given for request in requests], device=device),
         prefix=padded([request.prefix for request in requests], NOTHING).to(device),
         longest_least=max(least),
         longest=max(limit),

@@ -73,7 +73,8 @@ class CTranslate2Engine:
         never = self._never(settings)
         found = self._search(requests, settings, max(limits, default=0), frozenset())
         for at, limit in enumerate(limits):
-            if any(never.intersection(hypothesis.ids) for hypothesis in found[at].hypotheses):
+            begin = len(requests[at].prefix)  # which may have what is forbidden after it, such as a language
+            if any(never.intersection(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, never)[0]
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
@@ -83,8 +84,11 @@ class CTranslate2Engine:
         self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]
     ) -> list[Outcome]:
         prefixed = any(request.prefix for request in requests)
+        asked = any(
+            len(request.prefix) > request.given for request in requests
+        )  # what was given has no log-probability here either
         # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
-        again = prefixed or never or (settings.length_norm == "gnmt" and settings.length_penalty > 0)
+        again = asked or never or (settings.length_norm == "gnmt" and settings.length_penalty > 0)
         results = self.translator.translate_batch(
             [self._pieces(self.source, request.source) for request in requests],
             target_prefix=[self._pieces(self.target, request.prefix) for request in requests] if prefixed else None,
@@ -101,7 +105,7 @@ class CTranslate2Engine:
             return_end_token=True,
         )
         found = [self._hypotheses(result, settings) for result in results]
-        if prefixed or never or settings.no_repeat_ngram or settings.min_length:
+        if asked or never or settings.no_repeat_ngram or settings.min_length:
             self._score_again(requests, found, settings)
         return [Outcome(sorted(some, key=lambda h: -h.score)[: settings.nbest]) for some in found]
 
@@ -134,10 +138,10 @@ class CTranslate2Engine:
     ) -> None:
         pairs = [(request, h) for request, some in zip(requests, found, strict=True) for h in some]
         scores = iter(self.score([request.source for request, _ in pairs], [h.ids for _, h in pairs]))
-        for at, some in enumerate(found):
+        for at, (request, some) in enumerate(zip(requests, found, strict=True)):
             again = []
             for h in some:
-                log_probs = next(scores)[: h.steps]
+                log_probs = [0.0] * request.given + next(scores)[request.given : h.steps]
                 total = math.fsum(log_probs)
                 score = total / length_penalty(max(h.steps, 1), settings)
                 again.append(Hypothesis(h.ids, score, log_probs, h.finish, total))

@@ -75,7 +75,11 @@ class TorchEngine:
     def _forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
         """Source, and the target before and after each piece, padded (B, S) and (B, T)."""
         start, end = self.specials.start, self.specials.end
-        sides = ([self.specials.ended(s) for s in sources], [[start, *t] for t in targets], [[*t, end] for t in targets])
+        sides = (
+            [self.specials.ended(s) for s in sources],
+            [[start, *t] for t in targets],
+            [[*t, end] for t in targets],
+        )
         return tuple(padded(side, self.specials.pad).to(self.device) for side in sides)
 
 

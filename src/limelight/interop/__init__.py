@@ -1,1 +1,1 @@
-"""Other people's formats: CTranslate2, and the models and the hub of Hugging Face. Import reports every problem at once; export proves itself."""
+"""Other people's engines and libraries: CTranslate2, Hugging Face, ONNX. Import reports every problem at once; export proves itself."""

@@ -27,6 +27,7 @@ from limelight.interop.heads import together
 from limelight.model.config import ModelConfig
 from limelight.text.vocabulary import Vocabulary
 
+SHARED = ("sentencepiece.model", "sentencepiece.bpe.model", "pieces.model")
 # What the settings say already, or what no translation depends on.
 SAID = (
     {"num_heads", "num_heads_kv", "head_dim", "multi_query_attention", "pre_norm", "activation", "scale_embeddings"}
@@ -71,11 +72,10 @@ def understand(folder: Path) -> Found:
     return Found(config, weights, source, target, specials)
 
 
-def import_model(
-    folder: Path, output: Path, languages: tuple[str, str], pieces: tuple[bytes, bytes] | None = None
-) -> None:
-    """Write a bundle. `pieces`: the SentencePiece models of both sides, needed unless every piece is one character."""
+def import_model(folder: Path, output: Path, languages: tuple[str, str], force: bool = False) -> Found:
+    """Write a bundle. SentencePiece models are taken from source.spm and target.spm, or from one of SHARED, beside model.bin."""
     found = understand(folder)
+    pieces = _sentencepiece(folder)
     long = [piece for piece in (*found.source, *found.target) if len(piece) > 1 and not _is_special(piece)]
     if pieces is None and long:
         raise ModelFileError(
@@ -92,7 +92,17 @@ def import_model(
         source_ends=found.specials.source_ends,
         made_by="an import of CTranslate2's files",
     )
-    write(output, settings, found.weights, models, vocabulary=(numbers[0], numbers[1]))
+    write(output, settings, found.weights, models, force=force, vocabulary=(numbers[0], numbers[1]))
+    return found
+
+
+def _sentencepiece(folder: Path) -> tuple[bytes, bytes] | None:
+    """Parsed in a process of its own first: these are bytes of somebody else, and the parser is not ours."""
+    pairs = [("source.spm", "target.spm"), *((name, name) for name in SHARED)]
+    found = next((pair for pair in pairs if all((folder / name).is_file() for name in pair)), None)
+    if found is None:
+        return None
+    return (folder / found[0]).read_bytes(), (folder / found[1]).read_bytes()
 
 
 def _is_special(piece: str) -> bool:

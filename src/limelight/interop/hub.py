@@ -37,7 +37,7 @@ def fetch(hub_id: str, revision: str | None = None, cache: Path | None = None) -
         )
 
     def get(patterns: tuple[str, ...]) -> Path:
-        with _Explained(hub, hub_id, revision):
+        with _Explained(hub_id, revision):
             return Path(
                 hub.snapshot_download(hub_id, revision=revision, cache_dir=cache, allow_patterns=list(patterns))
             )
@@ -55,7 +55,7 @@ def push(folder: Path, hub_id: str, private: bool = True, token: str | None = No
         raise ConfigError(f"{hub_id[:99]} is no name on a hub; give OWNER/NAME")
     if not all((folder / name).is_file() for name in (CONFIG, WHOLE, CARD)):
         raise ModelFileError(f"{folder} is no model for the hub; make one with limelight export --to huggingface")
-    with _Explained(hub, hub_id, None):
+    with _Explained(hub_id, None):
         api = hub.HfApi(token=token)
         address = api.create_repo(hub_id, private=private, exist_ok=True)
         api.upload_folder(repo_id=hub_id, folder_path=folder, commit_message="Export from Limelight")
@@ -72,8 +72,8 @@ def _library() -> Any:
 class _Explained:
     """What the library raises, as an error of ours that says what to do."""
 
-    def __init__(self, hub: Any, hub_id: str, revision: str | None) -> None:
-        self.errors, self.hub_id, self.revision = hub.errors, hub_id, revision
+    def __init__(self, hub_id: str, revision: str | None) -> None:
+        self.errors, self.hub_id, self.revision = import_module("huggingface_hub.errors"), hub_id, revision
 
     def __enter__(self) -> None: ...
 

@@ -21,8 +21,8 @@ from limelight.interop.language_codes import find
 from limelight.interop.m2m100 import M2M100
 from limelight.interop.marian import MARIAN
 from limelight.interop.pegasus import PEGASUS
-from limelight.interop.published_pieces import Pieces, read_pieces
-from limelight.interop.stored_weights import read_weights
+from limelight.interop.published_pieces import Pieces, absent_pieces, read_pieces
+from limelight.interop.stored_weights import read_weights, weight_files
 from limelight.model.config import ModelConfig
 from limelight.text.tokenizer import Tokenizer
 from limelight.text.vocabulary import Vocabulary
@@ -74,6 +74,9 @@ def import_folder(
                 problems.append(
                     f"{CONFIG}: {OURS} says how the weights are tied, or has a bias, and the weights say otherwise"
                 )
+    else:
+        problems += absent_pieces(path, architecture.model_type)
+        _gather(problems, lambda: weight_files(path))
     if problems or model is None or pieces is None or weights is None:
         raise refusal(path, problems, "cannot be imported", FIX)
     if "auto_map" in config:

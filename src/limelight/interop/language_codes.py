@@ -37,14 +37,17 @@ _NLLB = (
 M2M100, WMT21, NLLB = (tuple(codes.split()) for codes in (_M2M100, _WMT21, _NLLB))
 # ISO 639-1 to what models call it: ISO 639-3, of the language or of its usual member.
 _CALLED = (
-    "af:afr am:amh ar:ara,arb as:asm ast:ast az:aze,azj ba:bak be:bel bg:bul bm:bam bn:ben bo:bod br:bre bs:bos ca:cat ceb:ceb cs:ces "
-    "cy:cym da:dan de:deu dz:dzo ee:ewe el:ell en:eng eo:epo es:spa et:est eu:eus fa:fas,pes ff:ful,fuv fi:fin fj:fij fo:fao fr:fra "
-    "fy:fry ga:gle gd:gla gl:glg gn:grn gu:guj ha:hau he:heb hi:hin hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo ilo:ilo is:isl it:ita "
-    "ja:jpn jv:jav ka:kat kg:kon ki:kik kk:kaz km:khm kn:kan ko:kor ks:kas ku:kmr,kur ky:kir la:lat lb:ltz lg:lug ln:lin lo:lao lt:lit "
-    "lv:lav,lvs mg:mlg,plt mi:mri mk:mkd ml:mal mn:khk,mon mr:mar ms:msa,zsm mt:mlt my:mya nb:nob ne:nep,npi nl:nld nn:nno no:nor,nob "
-    "ny:nya oc:oci om:gaz,orm or:ori,ory pa:pan pl:pol ps:pbt,pus pt:por qu:que,quy rn:run ro:ron ru:rus rw:kin sa:san sc:srd sd:snd "
-    "sg:sag si:sin sk:slk sl:slv sm:smo sn:sna so:som sq:als,sqi sr:srp ss:ssw st:sot su:sun sv:swe sw:swa,swh ta:tam te:tel tg:tgk "
-    "th:tha ti:tir tk:tuk tl:tgl tn:tsn tr:tur ts:tso tt:tat tw:twi ug:uig uk:ukr ur:urd uz:uzb,uzn vi:vie wo:wol xh:xho yi:ydd,yid "
+    "af:afr am:amh ar:ara,arb as:asm ast:ast az:aze,azj ba:bak be:bel bg:bul bm:bam bn:ben bo:bod "
+    "br:bre bs:bos ca:cat ceb:ceb cs:ces cy:cym da:dan de:deu dz:dzo ee:ewe el:ell en:eng eo:epo "
+    "es:spa et:est eu:eus fa:fas,pes ff:ful,fuv fi:fin fj:fij fo:fao fr:fra fy:fry ga:gle gd:gla "
+    "gl:glg gn:grn gu:guj ha:hau he:heb hi:hin hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo ilo:ilo "
+    "is:isl it:ita ja:jpn jv:jav ka:kat kg:kon ki:kik kk:kaz km:khm kn:kan ko:kor ks:kas ku:kmr,kur "
+    "ky:kir la:lat lb:ltz lg:lug ln:lin lo:lao lt:lit lv:lav,lvs mg:mlg,plt mi:mri mk:mkd ml:mal "
+    "mn:khk,mon mr:mar ms:msa,zsm mt:mlt my:mya nb:nob ne:nep,npi nl:nld nn:nno no:nor,nob ny:nya "
+    "oc:oci om:gaz,orm or:ori,ory pa:pan pl:pol ps:pbt,pus pt:por qu:que,quy rn:run ro:ron ru:rus "
+    "rw:kin sa:san sc:srd sd:snd sg:sag si:sin sk:slk sl:slv sm:smo sn:sna so:som sq:als,sqi sr:srp "  # codespell:ignore als,som
+    "ss:ssw st:sot su:sun sv:swe sw:swa,swh ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl tn:tsn "  # codespell:ignore tha
+    "tr:tur ts:tso tt:tat tw:twi ug:uig uk:ukr ur:urd uz:uzb,uzn vi:vie wo:wol xh:xho yi:ydd,yid "  # codespell:ignore vie
     "yo:yor za:zha zh:cmn,zho zu:zul"
 )
 _LONGER: dict[str, str] = dict(entry.split(":") for entry in _CALLED.split())

@@ -58,13 +58,14 @@ def compare(bundle: Bundle, ours: Engine, other: Engine, numbers: str, texts: Se
         made.append(translator.translate(texts, guards=False))
     pairs = list(zip(*made, strict=True))
     equal = [(a, b) for a, b in pairs if a.text == b.text]
+    theirs, wanted = [b.text for _, b in pairs], [a.text for a, _ in pairs]
     return Parity(
         engine=other.name,
         numbers=numbers,
         probe=probe,
         sentences=len(texts),
         same=len(equal) / len(texts),
-        chrf=CHRF().corpus_score([b.text for _, b in pairs], [[a.text for a, _ in pairs]]).score,
+        chrf=100.0 if theirs == wanted else CHRF().corpus_score(theirs, [wanted]).score,  # nothing at all would have 0
         score_apart=max((abs(a.score - b.score) for a, b in equal), default=0.0),
     )
 

@@ -1,7 +1,7 @@
 """Pegasus: Marian with norms before the sub-layers and one more at the end of each stack, which is what `limelight train` makes.
 
 Made for summaries, but it is a plain Transformer: sinusoidal positions in two halves from 0 on, a bias on the logits that may be left out,
-one vocabulary. So a translator of ours loads in transformers as it is (docs/decisions/0021-pegasus-for-export.md).
+one vocabulary. So a translator of ours loads in transformers as it is (docs/decisions/0022-pegasus-for-export.md).
 """
 
 from limelight.interop.architecture import Architecture, Published

@@ -54,6 +54,12 @@ def read_pieces(folder: Path, model_type: str, model: ModelConfig) -> Pieces:
     return readers[named](folder, settings, model)
 
 
+def absent_pieces(folder: Path, model_type: str) -> list[str]:
+    """Files that are missing whatever the model is: all that can be said when its config cannot be read."""
+    needed = (SOURCE_SPM, TARGET_SPM, VOCAB) if model_type != "m2m_100" else (JOINT_SPM,)
+    return [f"{name}: is missing" for name in needed if not (folder / name).is_file()]
+
+
 def _guessed(folder: Path, model_type: str) -> str:
     if model_type != "m2m_100":
         return "MarianTokenizer"

@@ -1,49 +1,59 @@
-"""Files of somebody else that C++ reads are tried first by a process of their own: it may crash, hang or fill its memory, and we go on.
+"""Files of somebody else that C++ reads are tried first by a process of their own: it may crash, hang or fill its memory in our place.
 
-    problem_of(path, "pieces")      None, or what is wrong: "makes SentencePiece crash (SIGSEGV)"
+    pieces_problem(model)       None, or what is wrong: "makes the library that reads it crash (SIGSEGV) ..."
 
-    python -P -m limelight.interop.quarantine pieces source.spm      {"problem": null} on standard output
+    python -P -m limelight.interop.quarantine pieces < source.spm      {"problem": null} on standard output
 
-The process reads the file, then gives up all it does not need: files and the network, memory beyond a bound, time.
+Before it reads, the process gives up what it does not need: files and the network, memory beyond a bound, time.
 """
 
+import io
 import json
 import resource
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from sentencepiece import SentencePieceProcessor
 
 from limelight.text.model_file import read_facts
 
-Kind = Literal["pieces", "tensors"]
-
 MEMORY: Final = 224 << 20  # bytes beside twice the file: with Python's own 16 MB less than 256 MiB
-COMPUTING: Final = 5  # seconds; 256,000 pieces take 0.4
-WAITING: Final = 30.0  # seconds by the clock, on which a busy machine computes for a few
+COMPUTING: Final = 5  # seconds
+WAITING: Final = 30.0  # seconds by the clock, in which a busy machine computes for as long
 SLOWEST: Final = 20_000_000  # bytes per second that a file of weights is read with at least
-# Every script that a piece may be written in goes another way through the normalizer: one byte to four, composed, joined, right to left.
-PROBE: Final = "The cat's  Ünï-cödé e\u0301 \ufb01 ½ Ⅳ ㎏ кот 猫は座る 한국어 קטן قطة \u200d\u00ad\ufeff 👩‍👩‍👧 \U000e0001 \x00\t\x1f\u2581"
+# Each kind of character goes its own way through a normalizer: of one byte to four, composed, joined, unseen, from right to left.
+PROBE: Final = (
+    "The cat's  \u00dcn\u00ef e\u0301 \ufb01 \u00bd \u2163 \u338f \u043a\u043e\u0442 \u732b\u306f \ud55c\uad6d \u05e7\u05d8 \u0642\u0637 "
+    "\u200d\u00ad\ufeff \U0001f469\u200d\U0001f467 \U000e0001 \x00\t\x1f\u2581 1,234.5"
+)
 
 
-def problem_of(path: Path, kind: Kind) -> str | None:
-    """What keeps a file from being used, or None if it was read well: a SentencePiece model, or the tensors of a .bin of torch."""
-    seconds = path.stat().st_size / SLOWEST
-    # -P: neither the folder we stand in nor that of a script is searched for modules; a planted sentencepiece.py is not ours.
-    command = [sys.executable, "-P", "-m", "limelight.interop.quarantine", kind, str(path.absolute()), str(seconds)]
+def pieces_problem(model: bytes) -> str | None:
+    """What keeps a SentencePiece model from being used, or None. Given the bytes that will be used, not a file that may change."""
+    return _answer("pieces", "-", 0.0, model)
+
+
+def tensors_problem(path: Path) -> str | None:
+    """The same for a file of torch, of which only tensors are read. A zip in it may unpack to a thousand times its size."""
+    return _answer("tensors", str(path.absolute()), path.stat().st_size / SLOWEST, b"")
+
+
+def _answer(kind: str, path: str, longer: float, content: bytes) -> str | None:
+    # -P: the folder we stand in is not searched for modules, since somebody's sentencepiece.py may lie there.
+    command = [sys.executable, "-P", "-m", "limelight.interop.quarantine", kind, path, str(longer)]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WAITING + seconds
-        )  # fmt: skip
+            command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WAITING + longer
+        )
     except subprocess.TimeoutExpired:
-        return f"takes more than {WAITING + seconds:.0f} seconds to be read"
+        return f"takes more than {WAITING + longer:.0f} seconds to be read"
     try:
-        answer: Any = json.loads(done.stdout)
-        problem: str | None = answer["problem"]
+        problem: str | None = json.loads(done.stdout)["problem"]
         return problem
     except (ValueError, TypeError, KeyError):
         return _end(done.returncode)
@@ -57,9 +67,9 @@ def _end(code: int) -> str:
     return f"makes the library that reads it crash ({name}); it is damaged, or was made to do harm"
 
 
-def _give_up(size: int, seconds: float) -> None:
+def _give_up(size: int, longer: float) -> None:
     """Bounds that hold for the rest of this process."""
-    computing = COMPUTING + int(seconds)
+    computing = COMPUTING + int(longer)
     limits = {
         "RLIMIT_AS": _mapped() + 2 * size + MEMORY,
         "RLIMIT_CPU": computing,
@@ -82,9 +92,9 @@ def _mapped() -> int:
         return 1 << 35
 
 
-def _try_pieces(path: Path, seconds: float) -> None:
-    content = path.read_bytes()
-    _give_up(len(content), seconds)
+def _try_pieces(path: str, longer: float) -> None:
+    content = sys.stdin.buffer.read()
+    _give_up(len(content), longer)
     processor = SentencePieceProcessor()
     processor.LoadFromSerializedProto(content)
     read_facts(content)
@@ -96,16 +106,27 @@ def _try_pieces(path: Path, seconds: float) -> None:
         processor.encode(text, out_type=str)
 
 
-TRIALS = {"pieces": _try_pieces}
+def _try_tensors(path: str, longer: float) -> None:
+    torch: Any = import_module("torch")  # takes a second, which pieces need not wait for
+    small = io.BytesIO()
+    torch.save({}, small)
+    small.seek(0)
+    torch.load(small, weights_only=True)  # it loads modules of its own, which is not possible later
+    with Path(path).open("rb") as file:
+        _give_up(Path(path).stat().st_size, longer)
+        torch.load(file, map_location="cpu", weights_only=True)
 
 
-def main(kind: str, path: str, seconds: str) -> None:
+TRIALS = {"pieces": _try_pieces, "tensors": _try_tensors}
+
+
+def main(kind: str, path: str, longer: str) -> None:
     try:
-        TRIALS[kind](Path(path), float(seconds))
+        TRIALS[kind](path, float(longer))
         problem = None
     except MemoryError:
         problem = "needs far more memory than its size to be read"
-    except Exception as error:  # whatever it is, the file is at fault, and the one who waits wants an answer
+    except Exception as error:  # whatever it is, the file is at fault, and somebody waits for the answer
         problem = f"cannot be read ({type(error).__name__}: {str(error)[:200]!r})"
     sys.stdout.write(json.dumps({"problem": problem}))
 

@@ -50,7 +50,7 @@ def read_weights(
     folder: Path, architecture: Architecture, config: ModelConfig
 ) -> tuple[ModelConfig, Weights, list[str]]:
     """Our weights, the model with the output bias and the tying that they have, and notices. Else a ConfigError with every problem."""
-    parts = _parts(folder)
+    parts = weight_files(folder)
     shapes = {name: shape for part in parts for name, shape in _shapes(folder, part).items()}
     found = config.changed(output_bias=BIAS in shapes and architecture.bias)
     if problems := _misfits(shapes, architecture, found):
@@ -73,7 +73,7 @@ def _unreadable(*problems: str) -> ConfigError:
     return ConfigError("the weights cannot be used:", problems)
 
 
-def _parts(folder: Path) -> list[str]:
+def weight_files(folder: Path) -> list[str]:
     """The files that hold the weights, safetensors first."""
     for index, whole in ((INDEX, WHOLE), (PICKLED_INDEX, PICKLED)):
         if (folder / whole).is_file():

@@ -12,7 +12,7 @@ from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import COMPUTE, CTranslate2Engine
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, ModelFileError
 from limelight.runtime import Choice, choose_device, choose_dtype, choose_threads
 
 EngineName = Literal["torch", "ctranslate2"]
@@ -48,15 +48,22 @@ def open_engines(
         )
     if engine == "torch" or not exported or not runs_there:
         return _torch(bundle, on, dtype, cores, workers)
-    fast = CTranslate2Engine(
-        bundle.folder / EXPORT,
-        (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary),
-        specials(bundle),
-        bundle.settings.model.max_length - 1,
-        on.value.type,
-        dtype or "default",
-        workers,
-    )
+    try:
+        fast = CTranslate2Engine(
+            bundle.folder / EXPORT,
+            (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary),
+            specials(bundle),
+            bundle.settings.model.max_length - 1,
+            on.value.type,
+            dtype or "default",
+            workers,
+        )
+    except ModelFileError as error:
+        if engine is not None or on.value.type == "cpu":
+            raise
+        # Built for another version of the accelerator's libraries, as happens; torch runs there.
+        found = _torch(bundle, on, dtype, cores, workers)
+        return Engines(found.first, None, (*found.runs_on, str(error)))
     spare = None if engine else (lambda: _torch(bundle, on, None, cores, workers).first)
     return Engines(fast, spare, (fast.name, str(on), fast.numbers, f"threads {cores}"))
 

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, looping
-from limelight.decoding.lengths import length_penalty
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import Hypothesis, Outcome
 from limelight.engines.engine import Engine
@@ -119,8 +118,6 @@ class Searcher:
         drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
             drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
-        elif settings.sampling is None and any(sentence.hidden for sentence in sentences):
-            drawn = drawn.changed(nbest=settings.beam)  # all, since the order changes in `_shown`
         requests = [sentence.request for sentence in sentences]
 
         def work(batch: list[int]) -> list[Outcome]:
@@ -129,9 +126,7 @@ class Searcher:
         # Drawing sorts and adds up whole rows of probabilities in float64: eight times what a beam holds of them.
         width = 8 * drawn.nbest if drawn.sampling is not None else drawn.beam
         outcomes = self.in_batches([len(request.source) for request in requests], width, work)
-        shown = [
-            _shown(outcome, sentence.hidden, settings) for sentence, outcome in zip(sentences, outcomes, strict=True)
-        ]
+        shown = [_shown(outcome, sentence.hidden) for sentence, outcome in zip(sentences, outcomes, strict=True)]
         texts = iter(self.target.decode([hypothesis.ids for hypotheses in shown for hypothesis in hypotheses]))
         result = []
         for hypotheses in shown:
@@ -169,18 +164,11 @@ class Spare:
                 self._loaded.close()
 
 
-def _shown(outcome: Outcome, hidden: int, settings: SearchSettings) -> list[Hypothesis]:
-    """Without the ids that all began with. They are no text, and were not chosen: their log-probability is no part of a score.
-
-    Within a beam all had it, but over the length normalization it weighs less in a longer one, so that the best may be another.
-    """
+def _shown(outcome: Outcome, hidden: int) -> list[Hypothesis]:
+    """Without the ids that all began with, which are no text."""
     if not hidden:
         return outcome.hypotheses
-    found = []
-    for h in outcome.hypotheses:
-        given = sum(h.log_probs[:hidden]) / length_penalty(float(len(h.log_probs) or 1), settings)
-        found.append(replace(h, ids=h.ids[hidden:], log_probs=h.log_probs[hidden:], score=h.score - given))
-    return found if settings.sampling else sorted(found, key=lambda h: -h.score)
+    return [replace(h, ids=h.ids[hidden:], log_probs=h.log_probs[hidden:]) for h in outcome.hypotheses]
 
 
 def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:

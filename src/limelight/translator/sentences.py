@@ -77,7 +77,8 @@ class Reader:
             notices = (Notice("source_cut", lost),)
         # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
         key = xxhash.xxh3_64_intdigest(tidy.encode()) >> 1
-        request = Request(self.begun(ids[: self.longest]), [*self.target_begin, *prefix], phrases, key)
+        begin = self.target_begin
+        request = Request(self.begun(ids[: self.longest]), [*begin, *prefix], phrases, key, len(begin))
         return Sentence(given, tidy, request, notices, len(self.target_begin))
 
     def begun(self, ids: list[int]) -> list[int]:

@@ -190,14 +190,17 @@ class Translator:
         """Those of every piece, where the engine gave only their sum."""
         unknown = [(at, c) for at, a in enumerate(answers) for c in a.candidates if not c.hypothesis.log_probs]
         sources = [sentences[at].request.source for at, _ in unknown]
-        targets = [candidate.hypothesis.ids for _, candidate in unknown]
+        begin = self._reader.target_begin
+        targets = [[*begin, *candidate.hypothesis.ids] for _, candidate in unknown]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
         def work(batch: list[int]) -> list[list[float]]:
             return self.engine.score([sources[i] for i in batch], [targets[i] for i in batch])
 
         scores = iter(self._searcher.in_batches(lengths, 1, work))
-        told = {id(c): replace(c.hypothesis, log_probs=next(scores)[: c.hypothesis.steps]) for _, c in unknown}
+        told = {
+            id(c): replace(c.hypothesis, log_probs=next(scores)[len(begin) :][: c.hypothesis.steps]) for _, c in unknown
+        }
         return [
             replace(a, candidates=[replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in a.candidates])
             for a in answers

@@ -1,0 +1,81 @@
+"""`limelight import`: somebody else's model as a bundle."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLES = """Examples:
+
+limelight import Helsinki-NLP/opus-mt-en-de -o en-de
+
+limelight import nllb-200-distilled-600M -o sw-fr --source sw --target fr
+
+limelight import ./finetuned -o en-de --source en --target de --json
+"""
+
+
+def import_model(
+    model: Annotated[str, typer.Argument(help="A folder of Hugging Face or of CTranslate2, or a name on the hub.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the bundle to write.")],
+    source: Annotated[str | None, typer.Option("--source", help="Language to translate from, where the model does not say.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Language to translate to.")] = None,
+    revision: Annotated[str | None, typer.Option("--revision", help="Branch, tag or commit on the hub.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a bundle.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:  # fmt: skip
+    """Make a bundle of a model of Hugging Face (OPUS-MT/Marian, M2M100, NLLB, Pegasus) or of CTranslate2. It then works like any other."""
+    from limelight.errors import ConfigError
+    from limelight.interop.ctranslate2_import import is_engine_model
+    from limelight.interop.hub import HUB_ID, fetch
+    from limelight.interop.huggingface import import_folder
+
+    folder, name = Path(model), None
+    if not folder.exists() and HUB_ID.fullmatch(model):
+        folder, name = fetch(model, revision), model
+    elif revision is not None:
+        raise ConfigError(f"--revision is for names on the hub, and {model} is not one; leave it out")
+    if is_engine_model(folder):
+        found = _ctranslate2(folder, output, source, target, force)
+        if as_json:
+            sys.stdout.write(json.dumps({"folder": str(output), "architecture": "CTranslate2", "model": found}) + "\n")
+        elif not quiet:
+            sys.stdout.write(f'wrote {output}: {source} to {target}\ntry it: limelight translate {output} "..."\n')
+        return
+    made = import_folder(folder, output, (source, target), force, name)
+    if as_json:
+        facts = {
+            "folder": str(made.folder),
+            "architecture": made.model_class,
+            "tokenizer": made.tokenizer_class,
+            "parameters": made.parameters,
+            "languages": list(made.settings.languages),
+            "model": made.settings.model.model_dump(mode="json"),
+            "notices": list(made.notices),
+        }
+        sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")
+    elif not quiet:
+        c, (first, second) = made.settings.model, made.settings.languages
+        pieces = f"{c.vocab_size:,}" if c.source_vocab_size is None else f"{c.source_vocab:,} and {c.vocab_size:,}"
+        lines = [
+            f"found {made.model_class}: {c.encoder_layers}+{c.decoder_layers} layers, d_model {c.d_model}, {made.parameters:,} parameters",
+            f"pieces of {made.tokenizer_class}: {pieces}; at most {c.max_length:,} in a text",
+            *(f"notice: {notice}" for notice in made.notices),
+            f"wrote {output}: {first} to {second}",
+            f'try it: limelight translate {output} "..."',
+        ]
+        sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _ctranslate2(folder: Path, output: Path, source: str | None, target: str | None, force: bool) -> dict[str, Any]:
+    from limelight.errors import ConfigError
+    from limelight.interop.ctranslate2_import import import_model
+
+    if source is None or target is None:
+        raise ConfigError(
+            f"{folder} is a model of CTranslate2, which does not say its languages; give --source and --target"
+        )
+    return import_model(folder, output, (source, target), force).config.model_dump(mode="json")
