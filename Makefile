@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[cluster,compare,report,dev]'
+	$(BIN)/pip install --quiet --editable '.[cluster,compare,hub,onnx,report,dev]'
 	@if [ -d .git ] && [ -z "$$CI" ]; then $(BIN)/pre-commit install; fi
 
 check:

@@ -1,15 +1,20 @@
 """An object in a process of its own, so that one's memory and threads neither help nor hurt another. Idle while others have their turn."""
 
 import multiprocessing
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 
 class Contestant:
-    """Contestant(Ours, "en-de", 2).ask("translate", lines) calls Ours("en-de", 2).translate(lines) over there."""
+    """Contestant(Ours, "en-de", 2).ask("translate", lines) calls Ours("en-de", 2).translate(lines) over there.
 
-    def __init__(self, make: Callable[..., Any], *given: Any) -> None:
+    `rest`: seconds before each turn, until the threads of the one before have gone to sleep.
+    """
+
+    def __init__(self, make: Callable[..., Any], *given: Any, rest: float = 0.0) -> None:
+        self.rest = rest
         self.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(target=_serve, args=(make, given, theirs), daemon=True)
@@ -17,6 +22,7 @@ class Contestant:
         theirs.close()
 
     def ask(self, what: str, *values: Any) -> Any:
+        time.sleep(self.rest)
         self.pipe.send((what, values))
         return self.pipe.recv()
 

@@ -1,7 +1,7 @@
 """The claim of the paper, measured: `small` against recurrent networks of the same size, on short and on long sentences.
 
-    python benchmarks/recurrent.py --speed --quality --seconds 75 --json recurrent.json --plot docs/images/recurrent.svg
-    python benchmarks/recurrent.py --from-json recurrent.json --plot docs/images/recurrent.svg
+    python benchmarks/recurrent.py --speed --quality --seconds 75 --json recurrent.json --plot docs/recurrent.svg
+    python benchmarks/recurrent.py --from-json recurrent.json --plot docs/recurrent.svg
 
 Needs Multi30k in the folder LIMELIGHT_DATA. Every length has the same captions: 1, 4 or 10 are joined, in another order in every epoch, so
 that only the length differs. All models have the same pieces, batches, loss, optimizer and training time, and are trained in
@@ -11,19 +11,16 @@ turns, each in a process of its own: ratios are taken turn by turn, since the sp
 import argparse
 import gzip
 import json
-import multiprocessing
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parent))
+from contestant import Contestant
 from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
 from recurrent_training import FED, LSTM, MODELS, TRANSFORMER, Results, Training, Work, join
 
@@ -35,35 +32,9 @@ COLOURS = {TRANSFORMER: "C0", LSTM: "C1", FED: "C2"}
 SLICES = 5  # turns that the training time is cut into
 
 
-class Contestant:
-    """A `Training` in a process of its own, idle while others have their turn."""
-
-    def __init__(self, work: Work) -> None:
-        self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.get_context("spawn").Process(target=_serve, args=(work, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def ask(self, what: str, *values: float) -> Any:
-        time.sleep(REST)
-        self.pipe.send((what, values))
-        return self.pipe.recv()
-
-    def stop(self) -> None:
-        self.pipe.send(None)
-        self.process.join(timeout=10)
-
-
-def _serve(work: Work, pipe: Connection) -> None:
-    training = Training(work)
-    while (asked := pipe.recv()) is not None:
-        what, values = asked
-        pipe.send(getattr(training, what)(*values))
-
-
 def measure_speed(works: dict[str, Work], rounds: int, batches: int) -> Results:
     """Training pieces a second of each model, round by round."""
-    contestants = {name: Contestant(work) for name, work in works.items()}
+    contestants = {name: Contestant(Training, work, rest=REST) for name, work in works.items()}
     for contestant in contestants.values():
         contestant.ask("timed", batches)  # makes the kernels
     found: Results = {name: [] for name in works}
@@ -78,7 +49,7 @@ def measure_speed(works: dict[str, Work], rounds: int, batches: int) -> Results:
 
 def measure_quality(works: dict[str, Work]) -> Results:
     """Every model trained for its seconds, in turns, then scored on captions that it has not seen."""
-    contestants = {name: Contestant(work) for name, work in works.items()}
+    contestants = {name: Contestant(Training, work, rest=REST) for name, work in works.items()}
     turns: dict[str, list[Results]] = {name: [] for name in works}
     for number in range(1, SLICES + 1):
         for name, contestant in contestants.items():

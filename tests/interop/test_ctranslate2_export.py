@@ -10,6 +10,7 @@ import pytest
 import limelight.interop.ctranslate2 as interop
 from limelight.bundle import read, write
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import Specials
 from limelight.errors import ConfigError, ModelFileError
 from limelight.interop.alignment_heads import best_heads, posteriors
 from limelight.interop.ctranslate2 import export, read_parity
@@ -156,6 +157,6 @@ def test_the_best_heads_are_at_least_as_good_as_any_head_alone():
     with Translator.load(STORED, threads=1) as translator:
         sources = translator.source_ids(NUMBERS)
         targets = translator.target_ids([made.text for made in translator.translate(NUMBERS)])
-    found = best_heads(bundle.load_model(), sources, targets)
+    found = best_heads(bundle.load_model(), sources, targets, Specials())
     assert found.score >= max(map(max, found.scores)) > 0.5
     assert len({layer for layer, _ in found.chosen}) == 1

@@ -44,6 +44,7 @@ def upside_down(request: Request, settings: SearchSettings) -> list[Hypothesis]:
 
 class TableEngine:
     name = "table"
+    batch_pieces = 4096
 
     def __init__(self, answer: Answer = upside_down, workers: int = 1, longest: int = 60, lacking: Sequence[str] = ()):
         self.answer, self.workers, self.longest, self.lacking = answer, workers, longest, list(lacking)

@@ -9,8 +9,8 @@ when the batch has fewer rows than there are ranks; `targets`, the count over al
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,10 +20,11 @@ from pydantic import Field
 
 from limelight.chance import draws, key_of
 from limelight.config import Settings
+from limelight.corpus.marks import Marks
 from limelight.corpus.order import EpochOrder, Purpose, shuffled
 from limelight.corpus.shards import Integers, Pairs, Pieces
 from limelight.text.sampling import Sampler
-from limelight.text.tokenizer import END, PAD, START, Tokenizer
+from limelight.text.tokenizer import END, PAD
 
 # Pairs sorted together, for each piece of the budget: a window of so many batches' worth has the same padding at any budget. On
 # Europarl (31 pieces a side) that is 1.3 % with 32, planned in 0.1 s for a budget of 4,096, and 4.7 % with 4. A sampler segments
@@ -48,12 +49,14 @@ class BatchSettings(Settings):
     """What decides the batches. All of it is part of a loader's state: a run does not go on with other values."""
 
     budget: int = Field(
-        4096, ge=2, description="most cells of a batch: rows x (longest source + longest target), ends included"
+        4096,
+        ge=2,
+        description="most cells of a batch: rows x (longest source + longest target), with what stands around",
     )
     window: int | None = Field(None, ge=1, description="pairs sorted together; by default in proportion to the budget")
     seed: int = Field(1, ge=0)
     longest: int | None = Field(
-        None, ge=1, description="most pieces on either side; longer pairs are skipped and counted"
+        None, ge=1, description="most pieces on either side, beside its end; longer pairs are skipped and counted"
     )
     sampling: SamplingSettings | None = Field(None, description="segment the text anew, by chance, each time it comes")
 
@@ -63,14 +66,14 @@ class BatchSettings(Settings):
         return self.window or max(LEAST_WINDOW, per_piece * self.budget)
 
     def fits(self, source: Integers, target: Integers) -> npt.NDArray[np.bool_]:
-        """Which pairs of so many pieces go into a batch at all."""
-        fits = source + target + 2 <= self.budget
-        return fits if self.longest is None else fits & (np.maximum(source, target) <= self.longest)
+        """Which pairs go into a batch at all, by the ids of each side: its pieces and what stands around them."""
+        fits = source + target <= self.budget
+        return fits if self.longest is None else fits & (np.maximum(source, target) <= self.longest + 1)
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one rank gets of one global batch. Each row ends with END and is then filled with PAD."""
+    """What one rank gets of one global batch. Each row has its marks around it and is then filled with padding."""
 
     epoch: int
     window: int
@@ -80,17 +83,25 @@ class Share:
     target: Integers  # (B, T)
     rows: int  # of the global batch
     targets: int  # target pieces of the global batch, ends included
+    marks: Marks = field(default=Marks(), kw_only=True)
 
     @property
     def target_in(self) -> Integers:
-        """What the decoder reads: START, then the target up to the piece before END."""
-        shifted = np.concatenate([np.full_like(self.target[:, :1], START), self.target[:, :-1]], axis=1)
-        return np.where(self.target == PAD, PAD, shifted)
+        """What the decoder reads: the start, then the target up to the piece before its end. As long as the target, also where it
+        starts with the padding."""
+        pad = self.marks.pad
+        shifted = np.concatenate([np.full_like(self.target[:, :1], self.marks.start), self.target[:, :-1]], axis=1)
+        return np.where(self.target == pad, pad, shifted)
 
     @property
     def target_out(self) -> Integers:
-        """What the decoder should say: the target with its END."""
+        """What the decoder should say: the target with its end."""
         return self.target
+
+    @property
+    def sources(self) -> int:
+        """Source pieces of this share, ends included."""
+        return int(np.count_nonzero(self.source != self.marks.pad))
 
     @property
     def cells(self) -> int:
@@ -98,8 +109,8 @@ class Share:
 
     def padding(self) -> float:
         """The part of the cells that holds nothing."""
-        pieces = np.count_nonzero(self.source) + np.count_nonzero(self.target)
-        return 1 - int(pieces) / self.cells if self.cells else 0.0
+        pieces = self.sources + int(np.count_nonzero(self.target != self.marks.pad))
+        return 1 - pieces / self.cells if self.cells else 0.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class Window:
     epoch: int
     number: int
     samples: Integers
-    lengths: tuple[Integers, Integers]
+    lengths: tuple[Integers, Integers]  # of pieces and what stands around them
     sampled: tuple[Pieces, Pieces] | None
     order: Integers
     starts: Integers
@@ -131,6 +142,7 @@ class Batcher:
     def __init__(self, pairs: Pairs, settings: BatchSettings) -> None:
         self.pairs = pairs
         self.settings = settings
+        self.marks = pairs.prepared.manifest.marks
         self.weights = tuple(corpus.weight for corpus in pairs.prepared.manifest.corpora)
         self.samplers = samplers_of(pairs, settings.sampling) if settings.sampling is not None else None
         self.order = lru_cache(maxsize=2)(self._order)
@@ -148,10 +160,12 @@ class Batcher:
         samples = self.pairs.samples(*order.at(positions))
         sampled = self._sampled(epoch, positions, samples)
         source, target = (side.lengths for side in sampled) if sampled else self.pairs.lengths(samples)
-        fitting = np.flatnonzero(self.settings.fits(source, target))
+        around = self.marks.around
+        whole = source + around[0], target + around[1]
+        fitting = np.flatnonzero(self.settings.fits(*whole))
         stride = stride_for(source[fitting], target[fitting], self.settings.budget)
         rows = fitting[snake(source[fitting], target[fitting], stride)]
-        cuts = cut(source[rows] + 1, target[rows] + 1, self.settings.budget)
+        cuts = cut(whole[0][rows], whole[1][rows], self.settings.budget)
         mixed = shuffled(
             np.arange(len(cuts) - 1), len(cuts) - 1, key_of(self.settings.seed, Purpose.BATCHES, epoch, number)
         )
@@ -159,7 +173,7 @@ class Batcher:
             epoch=epoch,
             number=number,
             samples=samples,
-            lengths=(source, target),
+            lengths=whole,
             sampled=sampled,
             order=rows,
             starts=cuts[:-1][mixed],
@@ -180,6 +194,7 @@ class Batcher:
 
     def shares(self, window: Window, rank: int, world: int, first: int = 0) -> Iterator[Share]:
         """The share of one rank in each batch of a window, from batch `first` on."""
+        marks, source_end = self.marks, self.marks.end if self.marks.source_ends else None
         cells = self.settings.budget // world + 1
         together = max(1, PIECES_FETCHED_TOGETHER // cells)
         for begin in range(first, len(window.starts), together):
@@ -195,25 +210,25 @@ class Batcher:
             for number, share in zip(numbers, shares, strict=True):
                 start, stop = stop, stop + len(share)
                 everyone = window.order[window.starts[number] : window.stops[number]]
-                widths = [int(side[everyone].max()) + 1 for side in window.lengths]
+                widths = [int(side[everyone].max()) for side in window.lengths]
                 yield Share(
                     epoch=window.epoch,
                     window=window.number,
                     batch=number,
                     samples=samples[start:stop],
-                    source=padded(source, start, stop, widths[0]),
-                    target=padded(target, start, stop, widths[1]),
+                    source=padded(source, start, stop, widths[0], marks.pad, marks.source_begin, source_end),
+                    target=padded(target, start, stop, widths[1], marks.pad, marks.target_begin, marks.end),
                     rows=len(everyone),
-                    targets=int(window.lengths[1][everyone].sum()) + len(everyone),
+                    targets=int(window.lengths[1][everyone].sum()),
+                    marks=marks,
                 )
 
 
 def samplers_of(pairs: Pairs, settings: SamplingSettings) -> tuple[Sampler, Sampler]:
     """One for each side, also when both share their pieces: each remembers the words of its language."""
-    prepared = pairs.prepared
-    models = [Tokenizer.load(prepared.folder / entry.path) for entry in prepared.manifest.pieces]
+    source, target = pairs.prepared.tokenizers()
     values = settings.model_dump()
-    return Sampler(models[0], **values), Sampler(models[-1], **values)
+    return Sampler(source, **values), Sampler(target, **values)
 
 
 def stride_for(source: Integers, target: Integers, budget: int) -> int:
@@ -252,11 +267,22 @@ def cut(source: Integers, target: Integers, budget: int) -> Integers:
     return np.array(cuts, np.int64)
 
 
-def padded(pieces: Pieces, start: int, stop: int, width: int) -> Integers:
-    """Rows `start` to `stop` as a grid: each followed by END, then by PAD."""
+def padded(
+    pieces: Pieces,
+    start: int,
+    stop: int,
+    width: int,
+    pad: int = PAD,
+    begin: Sequence[int] = (),
+    end: int | None = END,
+) -> Integers:
+    """Rows `start` to `stop` as a grid: each after `begin`, followed by the end if there is one, then by padding."""
     offsets = pieces.offsets[start : stop + 1]
-    lengths = np.diff(offsets)
-    grid = np.zeros((stop - start, width), np.int64)
-    grid[np.arange(width) < lengths[:, None]] = pieces.values[offsets[0] : offsets[-1]]
-    grid[np.arange(stop - start), lengths] = END
+    lengths, first = np.diff(offsets), len(begin)
+    grid = np.full((stop - start, width), pad, np.int64)
+    grid[:, :first] = begin
+    body = grid[:, first:]
+    body[np.arange(width - first) < lengths[:, None]] = pieces.values[offsets[0] : offsets[-1]]
+    if end is not None:
+        body[np.arange(stop - start), lengths] = end
     return grid

@@ -1,10 +1,11 @@
 """Everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
+from limelight.corpus.marks import Marks
 from limelight.text.normalize import DEFAULT_STEPS, Step
 from limelight.text.tokenizer import PieceSettings
 
@@ -94,6 +95,15 @@ class PrepareSettings(Settings):
         max_length=2,
         description="SentencePiece models to use instead of learning: one, or source and target",
     )
+    given_vocabulary: list[str] = Field(
+        default=[],
+        max_length=2,
+        description="their ids, where SentencePiece's are not the model's: one list, or source and target",
+    )
+    marks: Marks | None = Field(
+        default=None,
+        description="the ids around a text, of a model that others trained; by default those of learnt pieces",
+    )
     keep_dropped: bool = Field(default=False, description="write dropped pairs with their reason to dropped/")
     shard_megabytes: int = Field(default=32, ge=1, le=1024, description="of text, before the ids")
     seed: int = 17
@@ -107,3 +117,15 @@ class PrepareSettings(Settings):
                 f"corpora: the names {', '.join(twice)} occur twice; the report tells corpora apart by name"
             )
         return self
+
+    @model_validator(mode="after")
+    def _numbers_are_of_given_pieces(self) -> "PrepareSettings":
+        if (self.given_vocabulary or self.marks) and not self.given_pieces:
+            raise ValueError("given_vocabulary and marks: only for given_pieces; pieces learnt here have their own ids")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What only models of others need is left out where it is not used, so that older folders, runs and addresses stay the same."""
+        value: dict[str, Any] = written(self)
+        return {key: kept for key, kept in value.items() if kept or key not in ("given_vocabulary", "marks")}

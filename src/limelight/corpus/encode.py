@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from limelight.corpus.manifest import FileEntry, Split
 from limelight.corpus.shards import ids_schema, write_table
+from limelight.corpus.tokenizers import load_tokenizers
 from limelight.text.tokenizer import Tokenizer
 
 PIECE_LENGTHS = (*range(0, 128, 4), *range(128, 513, 32))  # bounds of the histogram, in pieces
@@ -57,11 +58,12 @@ class ShardEncoder:
     """Work for an engine: text in, ids beside it, and the figures for the report."""
 
     folder: Path
-    models: tuple[FileEntry, FileEntry]
+    pieces: tuple[FileEntry, ...]
+    vocabulary: tuple[FileEntry, ...]
 
     def __call__(self, shard: TextShard) -> dict[str, Any]:
         table = _mapped(self.folder / shard.text.path)
-        tokenizers = [_tokenizer(self.folder / model.path, model.sha256) for model in self.models]
+        tokenizers = _tokenizers(self.folder, self.pieces, self.vocabulary)
         sizes = (tokenizers[0].size, tokenizers[1].size)
         columns = [
             tokenizer.encode(table.column(side).combine_chunks())
@@ -112,10 +114,12 @@ def add_figures(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=2)
-def _tokenizer(path: Path, sha256: str) -> Tokenizer:
-    """Loaded once in a worker, and with it the words it remembers. The hash tells apart what stood at the same path."""
-    return Tokenizer.load(path)
+@lru_cache(maxsize=1)
+def _tokenizers(
+    folder: Path, pieces: tuple[FileEntry, ...], vocabulary: tuple[FileEntry, ...]
+) -> tuple[Tokenizer, Tokenizer]:
+    """Loaded once in a worker, and with them the words they remember. The hashes tell apart what stood at the same path."""
+    return load_tokenizers(folder, pieces, vocabulary)
 
 
 def _mapped(path: Path) -> pa.Table:

@@ -3,6 +3,7 @@
 prepared/
   manifest.json             written last; a folder without it is not finished
   pieces.model              or source.model and target.model
+  vocabulary.json           or one for each side; only where the ids are not those of SentencePiece
   shards/train-00000.text.arrow   the pairs as text with their provenance
   shards/train-00000.ids.arrow    the same rows as ids, memory-mapped by training
 """
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from limelight.config import Settings
+from limelight.corpus.marks import Marks
 from limelight.errors import DataError
 from limelight.files import write_whole
 
@@ -69,9 +71,23 @@ class Manifest(Settings):
     inputs: list[InputEntry]
     settings: dict[str, Any]
     pieces: list[FileEntry] = Field(description="one model for both sides, or source and target")
+    vocabulary: list[FileEntry] = Field(
+        default=[],
+        description="ids of the pieces, where others numbered them: one list for both sides, or source and target",
+    )
     vocab_sizes: tuple[int, int]
     splits: dict[Split, list[Shard]]
     statistics: dict[str, Any]
+
+    @property
+    def marks(self) -> Marks:
+        """The ids around each text of a batch."""
+        return Marks(**self.settings.get("marks") or {})
+
+    @property
+    def cutting(self) -> list[FileEntry]:
+        """The files that say how text is cut."""
+        return [*self.pieces, *self.vocabulary]
 
     @classmethod
     def load(cls, folder: Path) -> "Manifest":
@@ -91,4 +107,5 @@ class Manifest(Settings):
             raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
 
     def save(self, folder: Path) -> None:
-        write_whole(folder / NAME, self.model_dump_json(indent=1).encode() + b"\n")
+        unused = set() if self.vocabulary else {"vocabulary"}
+        write_whole(folder / NAME, self.model_dump_json(indent=1, exclude=unused).encode() + b"\n")

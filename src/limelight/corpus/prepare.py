@@ -27,10 +27,11 @@ from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, 
 from limelight.corpus.reading.streams import content_hash
 from limelight.corpus.report import page
 from limelight.corpus.settle import add
+from limelight.corpus.tokenizers import check_given, copy_vocabulary, load_tokenizers
 from limelight.corpus.workplace import REPORT, Workplace, prepared_before
 from limelight.errors import DataError, LimelightError
 from limelight.files import sha256_of, write_whole
-from limelight.text.tokenizer import END, PAD, START, UNKNOWN, Tokenizer, learn, suggest_size
+from limelight.text.tokenizer import learn, suggest_size
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ def prepare(
 ) -> tuple[Manifest, bool]:
     """The manifest, and whether it was there already."""
     before = prepared_before(folder)
-    for path in settings.given_pieces:
-        _given(Path(path))  # refused before hours of reading, not after
+    check_given(settings)  # refused before hours of reading, not after
     inputs = Inputs.find(settings)
     address, text_address = addresses(settings, inputs)
     if before is not None and before.address == address:
@@ -87,9 +87,10 @@ def _build(run: Preparation, place: Workplace, before: Manifest | None, addresse
             place.discard()
             raise
     models = _learn(run, tally, shards)
-    encoder = ShardEncoder(place.build, (models[0], models[-1]))
+    vocabulary = copy_vocabulary(run.settings.given_vocabulary, place.build)
+    encoder = ShardEncoder(place.build, tuple(models), tuple(vocabulary))
     encoded = list(run.engine.each(shards, encoder, run.watch))
-    manifest = _manifest(run, addresses, tally, shards, models, encoded)
+    manifest = _manifest(run, addresses, tally, shards, (models, vocabulary), encoded)
     write_whole(place.build / REPORT, page(manifest).encode())
     manifest.save(place.build)
     return manifest
@@ -116,9 +117,12 @@ def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
     value = settings.model_dump(mode="json")
     corpora = value.pop("corpora")
     pieces, given = value.pop("pieces"), [content_hash(path) for path in value.pop("given_pieces")]
+    numbered = [content_hash(path) for path in value.pop("given_vocabulary", [])]
+    marks = value.pop("marks", None)
     held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test")}
     text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out)
-    return digest(text, [corpus["weight"] for corpus in corpora], pieces, given), text
+    foreign = [[numbered, marks]] if numbered or marks else []  # where there is none, addresses stay what they were
+    return digest(text, [corpus["weight"] for corpus in corpora], pieces, given, *foreign), text
 
 
 def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
@@ -164,7 +168,7 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> 
         run.watch(Progress("pieces", number, len(names)))
         sides = ("source", "target") if len(names) == 1 else (("source", "target")[number],)
         if run.settings.given_pieces:
-            model = _given(Path(run.settings.given_pieces[number]))
+            model = Path(run.settings.given_pieces[number]).read_bytes()
         else:
             words = sum(tally["words"][side] for side in sides)
             model = learn(
@@ -177,18 +181,6 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> 
     return entries
 
 
-def _given(path: Path) -> bytes:
-    """Batches pad, start and end with fixed ids; a model that numbers them otherwise would train on the wrong ones, silently."""
-    tokenizer = Tokenizer.load(path)
-    found = (tokenizer.pad, tokenizer.unknown, tokenizer.start, tokenizer.end)
-    if found != (PAD, UNKNOWN, START, END):
-        raise DataError(
-            f"{path} numbers its special pieces (pad, unknown, start, end) {found}, and batches need {(PAD, UNKNOWN, START, END)}; "
-            "leave out given_pieces to have pieces learnt here"
-        )
-    return tokenizer.model
-
-
 def _weights(run: Preparation) -> list[float]:
     return [*(corpus.weight for corpus in run.settings.corpora), *(1.0 for _ in run.inputs.held_out)]
 
@@ -198,7 +190,7 @@ def _manifest(
     addresses: tuple[str, str],
     tally: dict[str, Any],
     shards: list[TextShard],
-    models: list[FileEntry],
+    cutting: tuple[list[FileEntry], list[FileEntry]],
     encoded: list[dict[str, Any]],
 ) -> Manifest:
     assert run.folder is not None
@@ -212,7 +204,7 @@ def _manifest(
         figures[shard.split] = (
             add_figures(figures[shard.split], done["figures"]) if shard.split in figures else done["figures"]
         )
-    sizes = [Tokenizer.load(run.folder / model.path).size for model in models]
+    source, target = load_tokenizers(run.folder, *cutting)
     return Manifest(
         address=addresses[0],
         text_address=addresses[1],
@@ -220,8 +212,9 @@ def _manifest(
         corpora=_corpora(run, tally),
         inputs=run.inputs.entries,
         settings=run.settings.model_dump(mode="json"),
-        pieces=models,
-        vocab_sizes=(sizes[0], sizes[-1]),
+        pieces=cutting[0],
+        vocabulary=cutting[1],
+        vocab_sizes=(source.size, target.size),
         splits=splits,
         statistics={"tally": tally, "pieces": figures},
     )

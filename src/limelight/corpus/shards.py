@@ -21,8 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.corpus.manifest import FileEntry, Manifest, Shard, Split
+from limelight.corpus.tokenizers import load_tokenizers
 from limelight.errors import DataError
 from limelight.files import whole_file
+from limelight.text.tokenizer import Tokenizer
 
 Integers = npt.NDArray[np.int64]
 
@@ -103,7 +105,7 @@ class Prepared:
         manifest = Manifest.load(folder)
         if verify:
             shards = chain.from_iterable(manifest.splits.values())
-            entries = [*manifest.pieces, *chain.from_iterable((shard.text, shard.ids) for shard in shards)]
+            entries = [*manifest.cutting, *chain.from_iterable((shard.text, shard.ids) for shard in shards)]
             with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock, so threads are enough
                 problems = [
                     problem for problem in threads.map(lambda entry: _problem(folder, entry), entries) if problem
@@ -114,6 +116,10 @@ class Prepared:
                     f"{folder} is damaged; copy these files again, or delete the folder and prepare it again:\n{listed}"
                 )
         return cls(folder, manifest)
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Of source and target, loaded anew: each remembers words, and serves one thread."""
+        return load_tokenizers(self.folder, self.manifest.pieces, self.manifest.vocabulary)
 
     def split(self, name: Split) -> "Pairs":
         if name not in self.manifest.splits:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limelight.corpus.manifest import NAME, Manifest, Split
+from limelight.corpus.tokenizers import VOCABULARIES
 from limelight.errors import ConfigError, DataError
 
 REPORT = "report.html"
-OURS = ("shards", "dropped", "pieces.model", "source.model", "target.model", REPORT)
+OURS = ("shards", "dropped", "pieces.model", "source.model", "target.model", *VOCABULARIES, REPORT)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Workplace:
 
     def publish(self, manifest: Manifest) -> None:
         """Moves the build up. Done again after a stop in the middle, it goes on."""
-        expected = {"shards", REPORT, *(entry.path for entry in manifest.pieces)}
+        expected = {"shards", REPORT, *(entry.path for entry in manifest.cutting)}
         expected |= {"dropped"} if manifest.settings.get("keep_dropped") else set()
         (self.folder / NAME).unlink(missing_ok=True)
         for name in OURS:
@@ -87,7 +88,7 @@ def prepared_before(folder: Path) -> Manifest | None:
         return None
     manifest = Manifest.load(folder)
     shards = [shard for shards in manifest.splits.values() for shard in shards]
-    entries = [*manifest.pieces, *(entry for shard in shards for entry in (shard.text, shard.ids))]
+    entries = [*manifest.cutting, *(entry for shard in shards for entry in (shard.text, shard.ids))]
     wrong = [entry.path for entry in entries if not _there(folder / entry.path, entry.bytes)]
     if wrong:
         raise DataError(

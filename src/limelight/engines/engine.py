@@ -18,6 +18,7 @@ Matrix = npt.NDArray[np.float32]
 class Engine(Protocol):
     name: str  # "torch"
     workers: int  # batches that may run at once, each in a thread of the caller
+    batch_pieces: int  # source pieces of a batch, padding included, with which it is fastest
 
     def lacks(self, settings: SearchSettings, requests: Sequence[Request]) -> list[str]:
         """What of this the engine cannot do, in words; empty when it can do all."""

@@ -24,6 +24,7 @@ class TorchEngine:
     """`alignment`: the heads whose attention says which source piece a target piece comes from; by default a layer's average."""
 
     name = "torch"
+    batch_pieces = 4096
 
     def __init__(
         self, model: Transformer, specials: Specials | None = None, alignment: Heads | None = None, workers: int = 1

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from limelight.decoding.steps import Specials
 from limelight.decoding.task import padded
 from limelight.model.transformer import Batch, Transformer
 
@@ -29,10 +30,17 @@ class BestHeads:
     scores: list[list[float]]
 
 
-def best_heads(model: Transformer, sources: Ids, targets: Ids) -> BestHeads:
-    """The heads of one layer, since an engine averages heads of one layer: the best, and those that make it better."""
-    wanted = posteriors(sources, targets)
-    weights = [layer for _, layer in sorted(_looked(model, sources, targets).items())]
+def best_heads(
+    model: Transformer, sources: Ids, targets: Ids, special: Specials, begin: tuple[int, int] = (0, 0)
+) -> BestHeads:
+    """The heads of one layer, since an engine averages heads of one layer: the best, and those that make it better.
+
+    `begin`: so many ids of each source and each target are a language and no word.
+    """
+    first, second = begin
+    wanted = posteriors([ids[first:] for ids in sources], [ids[second:] for ids in targets])
+    seen = _looked(model, sources, targets, special)
+    weights = [[w[:, second:, first:] for w in layer] for _, layer in sorted(seen.items())]
     scores = [[agreement([w[head] for w in layer], wanted) for head in range(len(layer[0]))] for layer in weights]
     top = max(range(len(scores)), key=lambda number: max(scores[number]))
     order = sorted(range(len(scores[top])), key=lambda head: -scores[top][head])
@@ -70,7 +78,9 @@ def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbe
 
 
 @torch.inference_mode()
-def _looked(model: Transformer, sources: Ids, targets: Ids) -> dict[int, list[npt.NDArray[np.float32]]]:
+def _looked(
+    model: Transformer, sources: Ids, targets: Ids, special: Specials
+) -> dict[int, list[npt.NDArray[np.float32]]]:
     """By layer, for each pair: (H, T, S), the ends of both sides left out."""
     config, device = model.config, next(model.parameters()).device
     kept: dict[int, list[npt.NDArray[np.float32]]] = {layer: [] for layer in range(config.decoder_layers)}
@@ -82,8 +92,8 @@ def _looked(model: Transformer, sources: Ids, targets: Ids) -> dict[int, list[np
     try:
         for at in range(0, len(sources), AT_ONCE):
             some = slice(at, at + AT_ONCE)
-            source = padded([[*ids, config.end_token] for ids in sources[some]], config.pad_token).to(device)
-            target = padded([[config.start_token, *ids] for ids in targets[some]], config.pad_token).to(device)
+            source = padded([special.ended(ids) for ids in sources[some]], special.pad).to(device)
+            target = padded([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
             model.decode(Batch.padded(source, target, target), model.encode(source))
             for layer, weights in seen.items():
                 whole = weights.float().cpu().numpy()

@@ -153,12 +153,15 @@ def _alignment(
     translator = Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
     sources = translator.source_ids(probes)
     targets = translator.target_ids([made.text for made in translator.translate(probes, guards=False)])
+    begin = (len(bundle.settings.source_begin), len(bundle.settings.target_begin))
     pairs = [
-        (s, t) for s, t in zip(sources, targets, strict=True) if s and t and max(len(s), len(t)) < config.max_length
+        (s, t)
+        for s, t in zip(sources, targets, strict=True)
+        if len(s) > begin[0] and len(t) > begin[1] and max(len(s), len(t)) < config.max_length
     ]
     if not pairs:
         return tuple(usual_heads(config)), "the last layer but one, since nothing was translated"
-    found = best_heads(ours.model, *zip(*pairs, strict=True))
+    found = best_heads(ours.model, [s for s, _ in pairs], [t for _, t in pairs], ours.specials, begin)
     return found.chosen, f"{MEASURED} on {len(pairs)} translations, {found.score:.2f} agreement with word statistics"
 
 

@@ -70,9 +70,12 @@ class _Reader:
 
 def read_model(path: Path) -> EngineModel:
     """All variables, copied out of the file."""
-    if path.stat().st_size > MOST_BYTES:
-        raise ModelFileError(f"{path} has {path.stat().st_size:,} bytes; models above {MOST_BYTES:,} are not read")
-    reader = _Reader(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ModelFileError(f"{path} has {path.stat().st_size:,} bytes; models above {MOST_BYTES:,} are not read")
+        reader = _Reader(path)
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}") from None
     version = reader.number("I")
     if version not in VERSIONS:
         raise reader.wrong(f"has version {version}, and known are {VERSIONS[0]} to {VERSIONS[-1]}")
@@ -100,6 +103,8 @@ def _variable(reader: _Reader, version: int) -> tuple[str, Tensor]:
         raise reader.wrong(f"has numbers of kind {kind} in {name[:99]}")
     if math.prod(shape) * numbers.itemsize != size:
         raise reader.wrong(f"has {size:,} bytes for {name[:99]} of shape {tuple(shape)}")
-    data = bytearray(reader.take(size))
-    tensor = torch.frombuffer(data, dtype=numbers).view(shape) if data else torch.empty(shape, dtype=numbers)
-    return name, tensor
+    if (
+        size == 0
+    ):  # a shape such as (2000000000, 0) costs no byte here, and memory without end where its rows are counted
+        raise reader.wrong(f"has no numbers in {name[:99]} of shape {tuple(shape)}")
+    return name, torch.frombuffer(bytearray(reader.take(size)), dtype=numbers).view(shape)

@@ -19,13 +19,14 @@ from limelight.bundle import BundleSettings, write
 from limelight.bundle.strict_json import read_json
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
-from limelight.errors import ModelFileError
+from limelight.errors import ConfigError, ModelFileError
 from limelight.interop.ctranslate2_file import EngineModel, read_model
 from limelight.interop.ctranslate2_shape import OFF, UNKNOWN, config_of
 from limelight.interop.ctranslate2_spec import names
 from limelight.interop.heads import together
+from limelight.interop.quarantine import pieces_problem
 from limelight.model.config import ModelConfig
-from limelight.text.vocabulary import Vocabulary
+from limelight.text.vocabulary import LARGEST, Vocabulary
 
 SHARED = ("sentencepiece.model", "sentencepiece.bpe.model", "pieces.model")
 # What the settings say already, or what no translation depends on.
@@ -45,6 +46,7 @@ class Found:
     source: list[str]
     target: list[str]
     specials: Specials
+    unknown: str  # how the unknown piece is spelt
 
 
 def is_engine_model(folder: Path) -> bool:
@@ -57,8 +59,12 @@ def understand(folder: Path) -> Found:
     facts = _facts(folder)
     source, target = _vocabularies(folder, facts)
     problems: list[str] = []
-    config = config_of(model, facts, source, target, problems)
-    weights = {} if config is None else _weights(model, config, problems)
+    config, weights = None, {}
+    try:
+        config = config_of(model, facts, source, target, problems)
+        weights = {} if config is None else _weights(model, config, problems)
+    except (ValueError, TypeError, LookupError, RuntimeError, OverflowError) as error:  # shapes that belong to no model
+        problems.append(f"model.bin: does not fit together ({str(error)[:300]})")
     if problems or config is None:
         listed = "\n".join(f"  - {problem}" for problem in problems)
         raise ModelFileError(
@@ -69,7 +75,7 @@ def understand(folder: Path) -> Found:
     specials = Specials(
         config.pad_token, unknown, config.start_token, config.end_token, bool(facts.get("add_source_eos", False))
     )
-    return Found(config, weights, source, target, specials)
+    return Found(config, weights, source, target, specials, facts.get("unk_token", UNKNOWN))
 
 
 def import_model(folder: Path, output: Path, languages: tuple[str, str], force: bool = False) -> Found:
@@ -102,7 +108,13 @@ def _sentencepiece(folder: Path) -> tuple[bytes, bytes] | None:
     found = next((pair for pair in pairs if all((folder / name).is_file() for name in pair)), None)
     if found is None:
         return None
-    return (folder / found[0]).read_bytes(), (folder / found[1]).read_bytes()
+    models = {}
+    for name in found:
+        with (folder / name).open("rb") as file:
+            models[name] = file.read(LARGEST)
+        if problem := pieces_problem(models[name]):
+            raise ModelFileError(f"{folder / name} {problem}; get it again")
+    return models[found[0]], models[found[1]]
 
 
 def _is_special(piece: str) -> bool:
@@ -113,6 +125,11 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not (folder / "config.json").is_file():
         return {}  # before version 3 the engine had none, and its defaults held
     _, value = read_json(folder, "config.json")
+    value = {key: part for key, part in value.items() if part is not None}  # null: as if it were not there
+    if wrong := [key for key in value if key.endswith("_token") and not isinstance(value[key], str)]:
+        raise ModelFileError(
+            f"{folder / 'config.json'} has {wrong[0][:99]}={str(value[wrong[0]])[:99]}, which is no piece; get it again"
+        )
     return value
 
 
@@ -126,10 +143,13 @@ def _vocabularies(folder: Path, facts: Mapping[str, Any]) -> tuple[list[str], li
             raise ModelFileError(
                 f"{folder} has no {side}_vocabulary.json and no shared_vocabulary.json; get all its files"
             )
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
         try:
+            if len(content) > LARGEST:
+                raise ValueError(f"it has more than {LARGEST:,} bytes")
             listed = json.loads(content) if path.suffix == ".json" else content.decode().rstrip("\n").split("\n")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelFileError(f"{path} cannot be read ({error}); get it again") from None
         if not isinstance(listed, list) or not all(isinstance(piece, str) for piece in listed):
             raise ModelFileError(f"{path} is no list of pieces; get it again")
@@ -181,18 +201,25 @@ def _ours(config: ModelConfig, name: str, value: Tensor) -> Tensor:
 
 def _numbers(pieces: Sequence[str], found: Found) -> Vocabulary:
     place = {piece: number for number, piece in enumerate(pieces)}
-    known = found.specials
+    known, unknown = found.specials, place[found.unknown]
     control = tuple(
-        n for n, piece in enumerate(pieces) if _is_special(piece) and n not in (known.pad, known.end, place[UNKNOWN])
+        n for n, piece in enumerate(pieces) if _is_special(piece) and n not in (known.pad, known.end, unknown)
     )
     start = known.start if known.start not in (known.pad, known.end) else None
-    return Vocabulary(pieces=tuple(pieces), pad=known.pad, unknown=place[UNKNOWN], start=start, end=known.end,
-                      control=tuple(n for n in control if n != start))  # fmt: skip
+    try:
+        return Vocabulary(pieces=tuple(pieces), pad=known.pad, unknown=unknown, start=start, end=known.end,
+                          control=tuple(n for n in control if n != start))  # fmt: skip
+    except ConfigError as error:
+        raise ModelFileError(
+            f"the vocabulary cannot be used: {'; '.join(error.problems)[:300]}; get it again"
+        ) from None
 
 
 def _characters(pieces: Sequence[str]) -> bytes:
     """A SentencePiece model that cuts text into these characters and nothing else."""
     letters, written = [piece for piece in pieces if not _is_special(piece)], io.BytesIO()
+    if not "".join(letters).strip():
+        raise ModelFileError("the vocabulary has no letters, so that no text can be cut into its pieces; get it again")
     SentencePieceTrainer.train(
         sentence_iterator=iter(["".join(letters)] * 2), model_writer=written, model_type="char", character_coverage=1.0,
         vocab_size=len(letters) + 3, hard_vocab_limit=False, normalization_rule_name="identity", add_dummy_prefix=False,

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from limelight.errors import ConfigError
 from limelight.interop.ctranslate2_file import EngineModel
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
@@ -88,8 +89,8 @@ def config_of(
             **_tokens(facts, target),
             **_positions(shape.variables, d_model),
         )
-    except (ValueError, KeyError) as error:
-        problems.append(f"model.bin: does not fit together ({error})")
+    except ConfigError as error:
+        problems += [f"model.bin: does not fit together ({problem[:300]})" for problem in error.problems]
         return None
 
 
@@ -123,6 +124,8 @@ def _positions(variables: Mapping[str, Tensor], d_model: int) -> dict[str, Any]:
             "position_offset": 1,
             "max_length": OLD_POSITIONS,
         }
+    if table.dim() != 2 or table.shape[1] != d_model:
+        raise ValueError(f"positions of shape {tuple(table.shape)} for d_model={d_model}")
     within = 1e-5 if table.dtype == torch.float32 else 5e-3  # what 16 bits lose
     for layout in ("interleaved", "halves", "tensor2tensor"):
         for offset in (0, 1, 2):

@@ -16,6 +16,7 @@ from typing import Any
 from limelight.bundle.strict_json import parse
 from limelight.errors import ConfigError, DataError
 from limelight.interop.language_codes import M2M100, NLLB, WMT21
+from limelight.interop.quarantine import pieces_problem
 from limelight.model.config import ModelConfig
 from limelight.text.tokenizer import Tokenizer
 from limelight.text.vocabulary import LARGEST, Vocabulary
@@ -207,6 +208,8 @@ def _spm(folder: Path, name: str) -> bytes:
     try:
         with (folder / name).open("rb") as file:
             content = file.read(LARGEST)
+        if problem := pieces_problem(content):
+            raise _problem(f"{name}: {problem}")
         Tokenizer(content)
         return content
     except (OSError, DataError, ValueError, LookupError) as error:

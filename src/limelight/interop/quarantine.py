@@ -9,10 +9,12 @@ Before it reads, the process gives up what it does not need: files and the netwo
 
 import io
 import json
+import math
 import resource
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +26,8 @@ from limelight.text.model_file import read_facts
 
 MEMORY: Final = 224 << 20  # bytes beside twice the file: with Python's own 16 MB less than 256 MiB
 COMPUTING: Final = 5  # seconds
-WAITING: Final = 30.0  # seconds by the clock, in which a busy machine computes for as long
+# Seconds by the clock: a busy machine takes long to load torch, and what hangs is ended by COMPUTING.
+WAITING: Final = 120.0
 SLOWEST: Final = 20_000_000  # bytes per second that a file of weights is read with at least
 # Each kind of character goes its own way through a normalizer: of one byte to four, composed, joined, unseen, from right to left.
 PROBE: Final = (
@@ -60,7 +63,7 @@ def _answer(kind: str, path: str, longer: float, content: bytes) -> str | None:
 
 
 def _end(code: int) -> str:
-    """SentencePiece also leaves by exit, and would take us with it."""
+    """By a signal, or by an exit that would have been ours."""
     if code == -signal.SIGXCPU:
         return f"takes more than {COMPUTING} seconds of computing to be read"
     name = f"exit code {code}" if code >= 0 else next((s.name for s in signal.Signals if s == -code), f"signal {-code}")
@@ -69,7 +72,7 @@ def _end(code: int) -> str:
 
 def _give_up(size: int, longer: float) -> None:
     """Bounds that hold for the rest of this process."""
-    computing = COMPUTING + int(longer)
+    computing = math.ceil(time.process_time()) + COMPUTING + int(longer)  # loading torch counts too
     limits = {
         "RLIMIT_AS": _mapped() + 2 * size + MEMORY,
         "RLIMIT_CPU": computing,

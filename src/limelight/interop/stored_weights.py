@@ -30,6 +30,7 @@ from limelight.interop.names import (
     to_ours,
     to_theirs,
 )
+from limelight.interop.quarantine import tensors_problem
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 
@@ -51,6 +52,9 @@ def read_weights(
 ) -> tuple[ModelConfig, Weights, list[str]]:
     """Our weights, the model with the output bias and the tying that they have, and notices. Else a ConfigError with every problem."""
     parts = weight_files(folder)
+    for part in parts:
+        if part.endswith(".bin") and (problem := tensors_problem(folder / part)):
+            raise _unreadable(f"{part}: holds more than weights, or is damaged; nothing of it was run ({problem})")
     shapes = {name: shape for part in parts for name, shape in _shapes(folder, part).items()}
     found = config.changed(output_bias=BIAS in shapes and architecture.bias)
     if problems := _misfits(shapes, architecture, found):

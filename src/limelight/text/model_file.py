@@ -49,11 +49,12 @@ def fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of 7 bits, lowest first, and where it ends."""
+    """A number in groups of 7 bits, lowest first, and where it ends. None has more than 64 bits: time would grow with their square."""
     value = shift = 0
-    while True:
+    while shift < 70:
         byte = message[at]
         value |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+    raise IndexError("a number has more than 64 bits")

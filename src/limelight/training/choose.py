@@ -32,7 +32,7 @@ class Text:
     """How much there is to learn from, an epoch."""
 
     pairs: float
-    source: float  # pieces, ends included
+    source: float  # pieces, with what stands around them
     target: float
 
     @classmethod
@@ -44,7 +44,10 @@ class Text:
         plain = sum(rows)
         pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
         figures = manifest.statistics["pieces"]["train"]
-        source, target = ((figures[side]["pieces"] + plain) * pairs / plain for side in ("source", "target"))
+        source, target = (
+            (figures[side]["pieces"] + around * plain) * pairs / plain
+            for side, around in zip(("source", "target"), manifest.marks.around, strict=True)
+        )
         return cls(pairs, source, target)
 
 

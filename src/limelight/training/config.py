@@ -10,11 +10,12 @@ time at hand is chosen by `limelight.training.choose`.
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
 from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import PrepareSettings
+from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 
@@ -98,11 +99,28 @@ class MachineSettings(Settings):
     workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
 
 
+class Inherited(Settings):
+    """What the new translator has of the old one beside its weights, pieces and marks."""
+
+    search: SearchSettings = SearchSettings()
+    alignment: tuple[tuple[int, int], ...] | None = None
+    license: str | None = Field(
+        default=None, description="Of the model that others trained: it holds for what is made of it."
+    )
+
+
 class FineTuning(Settings):
     """Going on from a finished translator, with its pieces and its shape."""
 
     bundle: str
     replay: float = Field(default=0.5, ge=0, lt=1, description="Share of the old text among what is seen.")
+    inherits: Inherited | None = Field(default=None, description="Absent: nothing that is not usual.")
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that a run that was begun before this was there goes on."""
+        value: dict[str, Any] = written(self)
+        return {key: kept for key, kept in value.items() if kept is not None}
 
 
 class Recipe(Settings):

@@ -11,18 +11,17 @@ import numpy as np
 from torch import Tensor
 
 from limelight import bundle
-from limelight.bundle import BundleSettings
 from limelight.corpus.shards import Prepared
-from limelight.decoding.config import SearchSettings
+from limelight.corpus.tokenizers import read_vocabulary
 from limelight.evaluation.config import EvaluateSettings, Running, Speed
 from limelight.evaluation.evaluate import Evaluation, evaluate
 from limelight.evaluation.translating import Translated, translate_set
 from limelight.files import write_whole
-from limelight.training.config import Recipe
+from limelight.training.config import Inherited, Recipe
 from limelight.training.kept import Kept
 from limelight.training.layout import BUNDLE, SCORES
 from limelight.training.replay import split_off_at
-from limelight.training.validate import Validator
+from limelight.training.validate import Validator, translating
 
 AT_THE_END = "weights at the end"
 SHOWN = 5  # examples of each kind in the report
@@ -80,18 +79,25 @@ def write_bundle(
 ) -> None:
     manifest = prepared.manifest
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
+    numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
-    settings = BundleSettings(
-        languages=manifest.languages,
-        model=recipe.model,
-        normalization=recipe.data.normalize,
-        search=SearchSettings(),
+    old = (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
+    settings = translating(prepared, recipe.model).changed(
+        search=old.search,
+        alignment=old.alignment,
         scores=tuple(scores),
         trained_on={"pairs": pairs, "steps": step},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
-    both = pieces[0] if len(pieces) == 1 else (pieces[0], pieces[1])
-    bundle.write(run / BUNDLE, settings, stored, both, force=(run / BUNDLE).exists())
+    bundle.write(
+        run / BUNDLE,
+        settings,
+        stored,
+        (pieces[0], pieces[-1]),
+        license=old.license,
+        force=(run / BUNDLE).exists(),
+        vocabulary=(numbers[0], numbers[-1]) if numbers else None,
+    )
 
 
 def score(

@@ -153,7 +153,7 @@ class Training:
         skipped: str | None,
     ) -> None:
         cells = sum(share.cells for share in shares)
-        source = sum(int((share.source != 0).sum()) for share in shares)
+        source = sum(share.sources for share in shares)
         target = sum(share.targets for share in shares)
         self._watch(
             StepReport(

@@ -13,14 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from limelight.bundle import read
+from limelight.bundle import Bundle, BundleSettings, read
+from limelight.bundle.layout import SHARED, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, VOCABULARY
 from limelight.chance import draws, key_of
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.manifest import Manifest, Split
+from limelight.corpus.marks import Marks
 from limelight.corpus.reading.language_tags import closeness
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
+from limelight.interop.huggingface import license_of
+from limelight.training.config import Inherited
 from limelight.training.layout import BUNDLE, PREPARED
 
 REPLAY = "replay.parquet"
@@ -91,10 +95,11 @@ def continued(
     Validation and test sets are of new text alone: of old text, those pairs that the translator has learnt already would be asked.
     """
     translator = read(old.bundle)
-    shared = translator.source_tokenizer is translator.target_tokenizer
-    names = ("pieces.model",) if shared else ("source.model", "target.model")
     settings = settings.changed(
-        normalize=translator.settings.normalization, given_pieces=[str(translator.folder / name) for name in names]
+        normalize=translator.settings.normalization,
+        given_pieces=_files(translator, (SHARED,), (SOURCE, TARGET)),
+        given_vocabulary=_files(translator, (VOCABULARY,), (SOURCE_VOCABULARY, TARGET_VOCABULARY)),
+        marks=marks_of(translator.settings),
     )
     if not old.share:
         return settings
@@ -114,6 +119,32 @@ def continued(
         corpora=[*settings.corpora, *corpora], held_out=settings.held_out.changed(**held_out_of(run, settings))
     )
     return _weighted(prepare(both), len(settings.corpora), old.share)
+
+
+def marks_of(settings: BundleSettings) -> Marks | None:
+    """What stands around the pieces of a translator's pairs; None where it is the usual."""
+    model = settings.model
+    marks = Marks(
+        pad=model.pad_token,
+        start=model.start_token,
+        end=model.end_token,
+        source_begin=settings.source_begin,
+        target_begin=settings.target_begin,
+        source_ends=settings.source_ends,
+    )
+    return None if marks == Marks() else marks
+
+
+def inherited(old: Bundle) -> Inherited | None:
+    """What a translator made of this one keeps of it; None where it is the usual."""
+    kept = Inherited(search=old.settings.search, alignment=old.settings.alignment, license=license_of(old.folder))
+    return None if kept == Inherited() else kept
+
+
+def _files(translator: Bundle, *choices: tuple[str, ...]) -> list[str]:
+    """Those of a bundle that has one for both sides, or one each, or none."""
+    paths = ([translator.folder / name for name in names] for names in choices)
+    return next(([str(path) for path in found] for found in paths if all(path.is_file() for path in found)), [])
 
 
 def split_off_at(run: Path, split: Split) -> Path:

@@ -16,6 +16,7 @@ from limelight.training.choose import Planner, merged
 from limelight.training.config import FineTuning, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.numbers import choose_precision
+from limelight.training.replay import inherited
 from limelight.training.validate import validation_pairs
 
 
@@ -33,6 +34,7 @@ def resolved(asked: Asked, prepared: Prepared, spent: float, say: Callable[[Chos
     stand = Stand(device.value, precision.value, asked.threads and threads.value)
     recipe = _given(asked, stand) if asked.recipe else _chosen(asked, prepared, stand, spent, say)
     _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
+    _check_marks(recipe, prepared)
     return recipe
 
 
@@ -42,6 +44,17 @@ def _check_pieces(wanted: tuple[int, int], prepared: Prepared) -> None:
         raise ConfigError(
             f"the recipe's model has {wanted[0]:,} and {wanted[1]:,} pieces, but the text has "
             f"{sizes[0]:,} and {sizes[1]:,}; set data.pieces.size={sizes[1]} and model.vocab_size={sizes[1]}"
+        )
+
+
+def _check_marks(recipe: Recipe, prepared: Prepared) -> None:
+    """Batches and model mean the same ids; else it would learn from the wrong ones, silently."""
+    model, marks = recipe.model, prepared.manifest.marks
+    wanted, found = (model.pad_token, model.start_token, model.end_token), (marks.pad, marks.start, marks.end)
+    if wanted != found:
+        raise ConfigError(
+            f"the recipe's model has the ids {wanted} for padding, start and end, but the text has {found}; "
+            f"set model.pad_token={found[0]} model.start_token={found[1]} model.end_token={found[2]}"
         )
 
 
@@ -62,8 +75,9 @@ def _chosen(asked: Asked, prepared: Prepared, stand: Stand, spent: float, say: C
     fine_tuning, model = None, None
     old = asked.old_text
     if old is not None:
-        fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share)
-        model = bundle.read(old.bundle).settings.model
+        translator = bundle.read(old.bundle)
+        fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share, inherits=inherited(translator))
+        model = translator.settings.model
     planner = Planner(
         prepared,
         stand,

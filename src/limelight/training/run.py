@@ -28,7 +28,6 @@ from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import Running
 from limelight.runtime import choose_threads, keep_freed_memory
-from limelight.text.tokenizer import Tokenizer
 from limelight.training import checkpoint
 from limelight.training.asked import Asked as Asked
 from limelight.training.asked import Result as Result
@@ -221,8 +220,7 @@ class Run:
         self.facts.winner, self.facts.compared = None, {}
         self.facts.save(self.folder)
         (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
-        tokenizers = [Tokenizer.load(prepared.folder / entry.path) for entry in prepared.manifest.pieces]
-        validator = Validator(numbers.model, prepared, (tokenizers[0], tokenizers[-1]), recipe.validation)
+        validator = Validator(numbers.model, prepared, prepared.tokenizers(), recipe.validation)
         kept = Kept(self.folder / KEPT, recipe.average.best)
         at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
         forget_after(self.folder, at["step"], at["validated"])

@@ -18,10 +18,12 @@ from limelight.corpus.config import PrepareSettings
 from limelight.corpus.loader import Loader
 from limelight.corpus.shards import Pairs, Prepared
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import Specials
 from limelight.engines.torch import TorchEngine
 from limelight.errors import DataError
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.metrics import count
+from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import Tokenizer
 from limelight.training.config import ValidationSettings
@@ -58,7 +60,8 @@ class Validator:
         longest = model.config.max_length - 1
         # Here as in training, pairs that the model has no positions for are left out.
         self._batches = BatchSettings(budget=max(8192, 2 * longest + 2), longest=longest)
-        if not self._batches.fits(*pairs.lengths(np.arange(pairs.rows, dtype=np.int64))).any():
+        around, lengths = prepared.manifest.marks.around, pairs.lengths(np.arange(pairs.rows, dtype=np.int64))
+        if not self._batches.fits(lengths[0] + around[0], lengths[1] + around[1]).any():
             raise DataError(
                 f"all {pairs.rows:,} validation pairs of {prepared.folder} are longer than model.max_length={model.config.max_length} "
                 "pieces; raise it, or give shorter pairs with --valid"
@@ -71,11 +74,16 @@ class Validator:
         self._samples = _spread_by_length(self.sources, settings.samples)
         self._twin = copy.deepcopy(model).float().eval().requires_grad_(False)
         self.device = next(self._twin.parameters()).device
-        language = prepared.manifest.languages
-        self._language = language[1]
+        self._language = prepared.manifest.languages[1]
         self._tokenizers = tokenizers
-        normalization = PrepareSettings(**prepared.manifest.settings).normalize
-        self._bundle = BundleSettings(languages=language, model=model.config, normalization=normalization)
+        self._bundle = translating(prepared, model.config)
+        self._specials = Specials(
+            pad=model.config.pad_token,
+            unknown=tokenizers[1].unknown,
+            start=model.config.start_token,
+            end=model.config.end_token,
+            source_ends=self._bundle.source_ends,
+        )
 
     def validate(self, weights: Mapping[str, Tensor], threads: int) -> Validated:
         """`threads` of a CPU each translate a batch of their own."""
@@ -89,7 +97,7 @@ class Validator:
             workers = threads
             torch.set_num_threads(1)
         try:
-            engine = TorchEngine(self._twin, workers=workers)
+            engine = TorchEngine(self._twin, self._specials, workers=workers)
             with closing(Translator(engine, self._bundle, *self._tokenizers)) as translator:
                 # Without guards: a second search would hide that a model loops.
                 made = translator.translate(self.sources, SearchSettings(beam=self.settings.beam), guards=False)
@@ -115,6 +123,19 @@ class Validator:
                 if pairs >= self.settings.sentences:
                     break
         return total / pieces
+
+
+def translating(prepared: Prepared, model: ModelConfig) -> BundleSettings:
+    """How text of this corpus is translated by a model that learns from it."""
+    marks = prepared.manifest.marks
+    return BundleSettings(
+        languages=prepared.manifest.languages,
+        model=model,
+        normalization=PrepareSettings(**prepared.manifest.settings).normalize,
+        source_begin=marks.source_begin,
+        target_begin=marks.target_begin,
+        source_ends=marks.source_ends,
+    )
 
 
 def validation_pairs(prepared: Prepared) -> Pairs:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
-BATCH_PIECES = 4096  # source pieces of a batch with its padding
 LEAST_PIECES = 256  # below this a batch takes no less time for being smaller
 # Rows of a batch, beams included. Short sentences would else fill thousands, and a row has a logit for every piece of the vocabulary:
 # 1,024 rows are 130 MB at 32,000 pieces. More are not faster on a CPU.
@@ -18,7 +17,7 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
-def cut(lengths: Sequence[int], pieces: int = BATCH_PIECES, rows: int = BATCH_ROWS) -> list[list[int]]:
+def cut(lengths: Sequence[int], pieces: int, rows: int = BATCH_ROWS) -> list[list[int]]:
     """Numbers of sentences, batch by batch: as many as rows * longest <= pieces allows, and always one.
 
     cut([3, 9, 2, 8], pieces=18) -> [[1, 3], [0, 2]]

@@ -13,7 +13,7 @@ from limelight.decoding.risk import choose
 from limelight.decoding.steps import Hypothesis, Outcome
 from limelight.engines.engine import Engine
 from limelight.text.tokenizer import Tokenizer
-from limelight.translator.batching import BATCH_PIECES, BATCH_ROWS, LEAST_PIECES, cut, run
+from limelight.translator.batching import BATCH_ROWS, LEAST_PIECES, cut, run
 from limelight.translator.sentences import Sentence
 
 NO_REPEAT = 3  # pieces: what a translation that loops is searched again without
@@ -79,7 +79,7 @@ class Searcher:
 
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
-        self.batch_pieces = BATCH_PIECES
+        self.batch_pieces = engine.batch_pieces
         self._never = tuple(sorted(target.controls() - {target.end}))
         self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
 
