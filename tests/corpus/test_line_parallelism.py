@@ -1,6 +1,7 @@
 """AT-05: no line is ever shifted against its translation. Planted errors at each stage show that a shift would be seen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import line_parallelism
@@ -74,7 +75,11 @@ def plant_ids_one_row_on(patch: SHIFTING) -> None:
             right = super().encode(texts)
             return right.take(pa.array(np.roll(np.arange(len(right)), 1)))
 
-    patch.setattr(encode, "_tokenizer", lambda path, sha256: Rolled.load(path))
+    def rolled(folder: Path, pieces: Sequence[Any], vocabulary: Sequence[Any]) -> tuple[Rolled, Rolled]:
+        models = [Rolled.load(folder / entry.path) for entry in pieces]
+        return models[0], models[-1]
+
+    patch.setattr(encode, "_tokenizers", rolled)
 
 
 def plant_a_lost_row(patch: SHIFTING) -> None:

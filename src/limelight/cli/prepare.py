@@ -82,7 +82,7 @@ def prepare(
                 result, lines = findings.model_dump(mode="json"), describe_findings(findings)
             else:
                 manifest, before = run(settings, output, running, watch, force)
-                result = manifest.model_dump(mode="json")
+                result = json.loads(manifest.encoded())
                 lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
     sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
 

@@ -106,6 +106,10 @@ class Manifest(Settings):
         except (ValueError, ValidationError, AttributeError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
 
-    def save(self, folder: Path) -> None:
+    def encoded(self) -> bytes:
+        """manifest.json as it is written."""
         unused = set() if self.vocabulary else {"vocabulary"}
-        write_whole(folder / NAME, self.model_dump_json(indent=1, exclude=unused).encode() + b"\n")
+        return self.model_dump_json(indent=1, exclude=unused).encode() + b"\n"
+
+    def save(self, folder: Path) -> None:
+        write_whole(folder / NAME, self.encoded())
