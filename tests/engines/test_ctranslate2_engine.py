@@ -170,6 +170,26 @@ def test_each_sentence_has_its_own_limit(engines: Any):
 
 
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("penalty", [0.0, 0.6])
+def test_neighbours_with_other_limits_and_prefixes_change_nothing(engines: Any, beam: int, penalty: float):
+    _, theirs = engines
+    settings = SearchSettings(beam=beam, nbest=min(2, beam), length_penalty=penalty, max_ratio=1.0, max_extra=4)
+    requests = [Request([7, 9]), Request([11] * 30, [12]), *random_sentences(6, 2), Request([8], [5] * 30)]
+    together = theirs.search(requests, settings)
+    for request, outcome in zip(requests, together, strict=True):
+        (alone,) = theirs.search([request], settings)
+        assert [h.ids for h in outcome.hypotheses] == [h.ids for h in alone.hypotheses]
+
+
+def test_a_prefix_longer_than_the_limit_is_kept_whole(engines: Any):
+    ours, theirs = engines
+    request, settings = Request([8], [5, 6] * 20), SearchSettings(beam=2, max_length=6)
+    for engine in (ours, theirs):
+        (outcome,) = engine.search([request], settings)
+        assert outcome.hypotheses[0].ids[:40] == [5, 6] * 20
+
+
+@pytest.mark.parametrize("beam", [1, 4])
 def test_a_translation_does_not_depend_on_its_batch_there_either(engines: Any, beam: int):
     found = agreement(engines[1], random_sentences(40), sizes=(2, 7, 32), orders=(0,), beam=beam)
     assert found.share >= 0.999

@@ -11,7 +11,8 @@ import limelight.interop.ctranslate2 as interop
 from limelight.bundle import read, write
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
-from limelight.errors import ConfigError, ModelFileError
+from limelight.engines.ctranslate2 import computes_in
+from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
 from limelight.interop.alignment_heads import best_heads, posteriors
 from limelight.interop.ctranslate2 import export, read_parity
 from limelight.translator.translate import Translator
@@ -160,3 +161,31 @@ def test_the_best_heads_are_at_least_as_good_as_any_head_alone():
     found = best_heads(bundle.load_model(), sources, targets, Specials())
     assert found.score >= max(map(max, found.scores)) > 0.5
     assert len({layer for layer, _ in found.chosen}) == 1
+
+
+def test_a_bundle_whose_search_the_engine_lacks_is_exported_and_searched_by_torch(tmp_path: Path):
+    stored = read(STORED)
+    search = stored.settings.search.changed(coverage_penalty=0.2)
+    write(tmp_path / "b", stored.settings.changed(search=search), stored.weights(), stored.target_tokenizer.model)
+    assert export(read(tmp_path / "b"), "float32", NUMBERS).same == 1.0
+    with Translator.load(tmp_path / "b", threads=1) as translator:
+        (made,) = translator.translate(["three seven"])
+    assert made.text == "drei sieben"
+    assert [notice.code for notice in made.warnings] == ["engine"]
+
+
+def test_numbers_that_the_engine_has_not_here_go_to_torch(exported: Path):
+    known = computes_in("cpu")
+    for dtype in {"bfloat16", "float32"} - known:
+        with Translator.load(exported, dtype=dtype, threads=1) as translator:
+            assert translator.engine.name == "torch"
+    with pytest.raises(RuntimeChoiceError, match="does not run on cpu in int4"):
+        Translator.load(exported, dtype="int4", engine="ctranslate2")
+
+
+def test_the_size_of_batches_reaches_the_other_engine_too(exported: Path):
+    with Translator.load(exported, threads=1) as translator:
+        translator.batch_pieces = 64
+        translator.translate(["seven"], phrases=[["neun"]])
+        spare = translator._spare.searcher()
+        assert spare is not None and spare.batch_pieces == 64

@@ -1,6 +1,7 @@
 """CTranslate2 models read from their tensors: a real one of somebody else, every kind we can write, and damaged ones."""
 
 import gzip
+import json
 import os
 import random
 from pathlib import Path
@@ -137,3 +138,22 @@ def test_no_damage_to_the_file_does_more_than_be_refused(tmp_path: Path):
         except LimelightError:
             refused += 1
     assert refused > 150
+
+
+def test_pieces_that_mean_something_else_on_the_other_side_are_refused(tmp_path: Path):
+    """A source with its padding elsewhere would be read wrongly, and nobody would see it."""
+    config = ModelConfig.preset("toy", len(PIECES), tie="none", source_vocab_size=len(PIECES))
+    source = [*PIECES[4:8], *PIECES[:4], *PIECES[8:]]
+    save(config, Transformer(config).state_dict(), (source, PIECES), Specials(), [(0, 0)], tmp_path)
+    with pytest.raises(ModelFileError, match="pad_token is piece 0 of the target"):
+        understand(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"add_source_bos": True}, {"decoder_start_token": "<begin>"}])
+def test_what_would_change_the_translation_is_refused(change: dict[str, Any], tmp_path: Path):
+    config = ModelConfig.preset("toy", len(PIECES))
+    save(config, Transformer(config).state_dict(), (PIECES, PIECES), Specials(), [(0, 0)], tmp_path)
+    path = tmp_path / "config.json"
+    path.write_bytes(json.dumps({**json.loads(path.read_bytes()), **change}).encode())
+    with pytest.raises(ModelFileError, match="cannot be imported"):
+        understand(tmp_path)

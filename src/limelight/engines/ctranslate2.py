@@ -6,6 +6,7 @@ searched and scored again. It adds up no probabilities of a prefix: those transl
 translation beyond its own is searched again alone.
 """
 
+import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +18,13 @@ import numpy as np
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.steps import Hypothesis, Outcome, Request, Specials
+from limelight.decoding.task import room_for
 from limelight.engines.engine import Matrix
 from limelight.errors import ModelFileError
 
 LEAST_LOG_PROB = (
     -50.0
 )  # of a piece of the best translation, on average: e^-50 where the best of a million pieces has e^-14
-COMPUTE = ("default", "float32", "bfloat16", "float16", "int8", "int8_float32", "int8_bfloat16", "int8_float16")
 
 
 class CTranslate2Engine:
@@ -41,11 +42,19 @@ class CTranslate2Engine:
         device: str = "cpu",
         compute: str = "default",
         workers: int = 1,
+        device_index: int = 0,
     ) -> None:
+        ctranslate2.set_log_level(logging.ERROR)  # what it converts numbers to is in `numbers`
         try:
             # One thread for each batch: two wait for each other in every small operation.
             self.translator = ctranslate2.Translator(
-                str(folder), device, compute_type=compute, inter_threads=workers, intra_threads=1, max_queued_batches=-1
+                str(folder),
+                device,
+                device_index=device_index,
+                compute_type=compute,
+                inter_threads=workers,
+                intra_threads=1,
+                max_queued_batches=-1,
             )
         except (RuntimeError, ValueError) as error:
             raise ModelFileError(f"{folder} cannot be run by CTranslate2 ({error}); export the bundle again") from None
@@ -70,7 +79,7 @@ class CTranslate2Engine:
         return [what for what, asked in wanted.items() if asked]
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
-        limits = [min(settings.limit(len(request.source)), self.longest_source) for request in requests]
+        limits = [max(min(settings.limit(len(r.source)), self.longest_source), room_for(r)) for r in requests]
         never = self._never(settings)
         found = self._search(requests, settings, max(limits, default=0), frozenset())
         for at, limit in enumerate(limits):
@@ -79,22 +88,21 @@ class CTranslate2Engine:
                 found[at] = self._search([requests[at]], settings, limit, never)[0]
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
-        return found
+        return [Outcome(outcome.hypotheses[: settings.nbest]) for outcome in found]
 
     def _search(
         self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]
     ) -> list[Outcome]:
+        """All hypotheses of the beam: a worse one may say that the search was not the one asked for."""
         prefixed = any(request.prefix for request in requests)
-        asked = any(
-            len(request.prefix) > request.given for request in requests
-        )  # what was given has no log-probability here either
-        # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
-        again = asked or never or (settings.length_norm == "gnmt" and settings.length_penalty > 0)
+        # What was given has no log-probability here either.
+        asked = any(len(request.prefix) > request.given for request in requests)
         results = self.translator.translate_batch(
             [self._pieces(self.source, request.source) for request in requests],
             target_prefix=[self._pieces(self.target, request.prefix) for request in requests] if prefixed else None,
             beam_size=settings.beam,
-            num_hypotheses=settings.beam if again else settings.nbest,
+            # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
+            num_hypotheses=settings.beam,
             patience=settings.patience or 1.0,
             length_penalty=settings.length_penalty,
             no_repeat_ngram_size=settings.no_repeat_ngram or 0,
@@ -108,7 +116,7 @@ class CTranslate2Engine:
         found = [self._hypotheses(result, settings) for result in results]
         if asked or never or settings.no_repeat_ngram or settings.min_length:
             self._score_again(requests, found, settings)
-        return [Outcome(sorted(some, key=lambda h: -h.score)[: settings.nbest]) for some in found]
+        return [Outcome(sorted(some, key=lambda h: -h.score)) for some in found]
 
     def _never(self, settings: SearchSettings) -> frozenset[int]:
         """As `decoding.rules`: what no translation has."""
@@ -184,3 +192,11 @@ class CTranslate2Engine:
     @staticmethod
     def _pieces(vocabulary: Sequence[str], ids: Sequence[int]) -> list[str]:
         return [vocabulary[number] for number in ids]
+
+
+def computes_in(device: str) -> set[str]:
+    """The kinds of numbers that CTranslate2 has for a device on this machine; none where it does not run."""
+    try:
+        return set(ctranslate2.get_supported_compute_types(device)) if device in ("cpu", "cuda") else set()
+    except (RuntimeError, ValueError):  # built without it, or its libraries are missing
+        return set()

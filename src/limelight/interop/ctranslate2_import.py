@@ -32,7 +32,7 @@ SHARED = ("sentencepiece.model", "sentencepiece.bpe.model", "pieces.model")
 # What the settings say already, or what no translation depends on.
 SAID = (
     {"num_heads", "num_heads_kv", "head_dim", "multi_query_attention", "pre_norm", "activation", "scale_embeddings"}
-    | {"encodings", "rotary_dim", "rotary_interleave", "rotary_base", "layer_norm_use_residual"}
+    | {"encodings", "rotary_dim", "rotary_interleave", "rotary_base"}
     | {"alignment_heads", "alignment_layer", "embeddings_merge"}
 )
 

@@ -55,8 +55,21 @@ class Shape:
         ]
         if self.activation is None:
             found.append(f"model.bin: activation {self.flag('activation', 0)} of the engine is not known here")
+        for name, default in (("activation", 0), ("pre_norm", 1), ("scale_embeddings", 1)):
+            if self.flag(name, default) != self.flag(name, default, "decoder"):
+                found.append(f"model.bin: {name} differs between encoder and decoder")
+        found += self._rotary_problems()
         on = [f"{side}/{name}" for side in ("encoder", "decoder") for name in OFF if self.flag(name, 0, side)]
         return found + [f"model.bin: {name} is on, which Limelight has not" for name in on]
+
+    def _rotary_problems(self) -> list[str]:
+        place, found = "encoder/layer_0/self_attention", []
+        if self.flag("rotary_base", 10_000, place) != 10_000:
+            found.append("model.bin: rotary_base is not 10,000, the only one that Limelight has")
+        heads = self.flag("num_heads", HEADS.get(self.spec, 8))
+        if self.flag("rotary_dim", 0, place) not in (0, self.decoder.shape[1] // max(heads, 1)):
+            found.append("model.bin: rotary_dim turns a part of each head, and Limelight turns all of it")
+        return found
 
 
 def config_of(
@@ -69,6 +82,9 @@ def config_of(
         return None
     d_model, tie = shape.decoder.shape[1], shape.tie
     try:
+        problems += side_problems(facts, source, target)
+        if problems:
+            return None
         return ModelConfig(
             vocab_size=len(target),
             source_vocab_size=None if tie == "all" else len(source),
@@ -96,14 +112,27 @@ def config_of(
 
 def _tokens(facts: Mapping[str, Any], target: Sequence[str]) -> dict[str, int]:
     place = {piece: number for number, piece in enumerate(target)}
-    # The engine needs no padding piece; what no text has serves.
-    blank = next((piece for piece in ("<blank>", "<pad>") if piece in place), facts.get("unk_token", UNKNOWN))
-    start = facts.get("decoder_start_token", "<s>")
-    return {
-        "pad_token": place[blank],
-        "start_token": place.get(start, 0),
-        "end_token": place[facts.get("eos_token", "</s>")],
-    }
+    start, end = facts.get("decoder_start_token", "<s>"), facts.get("eos_token", "</s>")
+    # The engine needs no padding piece; the start serves, which stands in no text either.
+    blank = next((piece for piece in ("<blank>", "<pad>", start) if piece in place and piece != end), None)
+    if missing := [piece for piece in (start, end) if piece not in place]:
+        raise ValueError(f"{' and '.join(missing)} not among the pieces of the target")
+    if blank is None:
+        raise ValueError("no piece that can serve as padding")
+    return {"pad_token": place[blank], "start_token": place[start], "end_token": place[end]}
+
+
+def side_problems(facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str]) -> list[str]:
+    """A bundle has one padding, one end and one unknown piece for both sides; the engine may have two."""
+    if facts.get("add_source_bos"):
+        return ["config.json: add_source_bos is on, and Limelight begins sources with no start piece"]
+    tokens, unknown = _tokens(facts, target), facts.get("unk_token", UNKNOWN)
+    kept = {"pad_token": tokens["pad_token"], "end_token": tokens["end_token"]}
+    return [
+        f"{name} is piece {number} of the target, {target[number]!r}, and the source has {source[number : number + 1]} there"
+        for name, number in kept.items()
+        if source[number : number + 1] != target[number : number + 1]
+    ] + [f"the source has no piece {unknown!r}" for _ in [0] if unknown not in source]
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

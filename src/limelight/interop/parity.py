@@ -51,11 +51,14 @@ class Parity(Settings):
 
 
 def compare(bundle: Bundle, ours: Engine, other: Engine, numbers: str, texts: Sequence[str], probe: str) -> Parity:
-    """Translate the texts with both, by the bundle's own search."""
-    made = []
+    """Translate the texts with both, by the bundle's own search, or by a plain beam where the other engine cannot."""
+    search, made = bundle.settings.search, []
+    if other.lacks(search, []):
+        plain = {"coverage_penalty": 0.0, "groups": 1, "sampling": None, "mbr_samples": None, "patience": 1.0}
+        search = search.changed(**plain, nbest=min(search.nbest, search.beam))
     for engine in (ours, other):
         translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-        made.append(translator.translate(texts, guards=False))
+        made.append(translator.translate(texts, search, guards=False))
     pairs = list(zip(*made, strict=True))
     equal = [(a, b) for a, b in pairs if a.text == b.text]
     theirs, wanted = [b.text for _, b in pairs], [a.text for a, _ in pairs]
@@ -82,7 +85,8 @@ def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str],
     prepared = bundle.folder.parent / "prepared"
     if bundle.folder.name == "bundle" and prepared.is_dir():
         try:
-            return _validation(prepared), VALIDATION
+            if texts := _validation(prepared):
+                return texts, VALIDATION
         except LimelightError:  # gone, or of another version: the bundle can be compared all the same
             pass
     return _made_up(bundle), NONSENSE

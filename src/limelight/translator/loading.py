@@ -9,10 +9,10 @@ import torch
 from limelight.bundle import Bundle
 from limelight.bundle.layout import EXPORT
 from limelight.decoding.steps import Specials
-from limelight.engines.ctranslate2 import COMPUTE, CTranslate2Engine
+from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, ModelFileError
+from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
 from limelight.runtime import Choice, choose_device, choose_dtype, choose_threads
 
 EngineName = Literal["torch", "ctranslate2"]
@@ -30,7 +30,8 @@ class Engines:
 def open_engines(
     bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None
 ) -> Engines:
-    """CTranslate2 where the bundle has been exported for it, else torch. Sets torch's threads for the whole process on a CPU."""
+    """CTranslate2 where the bundle has been exported for it, else torch. Torch on a CPU, also when it is loaded
+    later for what CTranslate2 lacks, sets its threads for the whole process."""
     if engine is not None and engine not in get_args(EngineName):
         raise ConfigError(f"there is no engine {engine!r}; the engines are {' and '.join(get_args(EngineName))}")
     on, cores = choose_device(device), choose_threads(threads)
@@ -40,11 +41,12 @@ def open_engines(
         raise ConfigError(
             f"{bundle.folder} has no export for CTranslate2; make it with limelight export {bundle.folder}"
         )
-    runs_there = on.value.type in ("cpu", "cuda") and dtype in (None, *COMPUTE)
+    known = computes_in(on.value.type)
+    runs_there = bool(known) and dtype in (None, *known)
     if engine == "ctranslate2" and not runs_there:
-        raise ConfigError(
-            f"CTranslate2 runs on cpu or cuda, in {', '.join(COMPUTE[1:])}, not on {on.value.type} in {dtype}; "
-            "change --device or --dtype, or use the engine torch"
+        raise RuntimeChoiceError(
+            f"CTranslate2 does not run on {on.value.type} in {dtype or 'any numbers'} here; it has "
+            f"{', '.join(sorted(known)) or 'nothing for this device'}: change --device or --dtype, or use the engine torch"
         )
     if engine == "torch" or not exported or not runs_there:
         return _torch(bundle, on, dtype, cores, workers)
@@ -57,6 +59,7 @@ def open_engines(
             on.value.type,
             dtype or "default",
             workers,
+            on.value.index or 0,
         )
     except ModelFileError as error:
         if engine is not None or on.value.type == "cpu":

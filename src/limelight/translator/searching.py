@@ -149,6 +149,7 @@ class Spare:
     def __init__(self, load: Callable[[], Engine] | None, target: Tokenizer) -> None:
         self._load, self._target = load, target
         self._loaded: Searcher | None = None
+        self._pieces: int | None = None
         self._lock = threading.Lock()
 
     def searcher(self) -> Searcher | None:
@@ -156,7 +157,15 @@ class Spare:
         with self._lock:
             if self._loaded is None and self._load is not None:
                 self._loaded = Searcher(self._load(), self._target)
+                self._loaded.batch_pieces = self._pieces or self._loaded.batch_pieces
             return self._loaded
+
+    def limit(self, pieces: int) -> None:
+        """Source pieces of a batch, also of an engine that is not loaded yet."""
+        with self._lock:
+            self._pieces = pieces
+            if self._loaded is not None:
+                self._loaded.batch_pieces = pieces
 
     def close(self) -> None:
         with self._lock:

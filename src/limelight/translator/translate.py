@@ -157,6 +157,7 @@ class Translator:
         if pieces < 1:
             raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
         self._searcher.batch_pieces = pieces
+        self._spare.limit(pieces)
 
     def close(self) -> None:
         self._searcher.close()
@@ -176,13 +177,15 @@ class Translator:
         missed = [at for at, lacks in enumerate(lacking) if lacks]
         if not missed:
             return self._searcher.answers(sentences, settings, guards)
-        spare, words = self._spare.searcher(), "; ".join(dict.fromkeys(what for lacks in lacking for what in lacks))
+        spare = self._spare.searcher()
         if spare is None:
-            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", words.split("; "))
+            words = list(dict.fromkeys(what for lacks in lacking for what in lacks))
+            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", words)
         able = [at for at, lacks in enumerate(lacking) if not lacks]
-        notice = Notice("engine", f"searched by {spare.engine.name}, since {self.engine.name} has no {words}")
+        said = f"searched by {spare.engine.name}, since {self.engine.name} has no"
         found = dict(zip(able, self._searcher.answers([sentences[at] for at in able], settings, guards), strict=True))
         for at, answer in zip(missed, spare.answers([sentences[at] for at in missed], settings, guards), strict=True):
+            notice = Notice("engine", f"{said} {'; '.join(lacking[at])}")
             found[at] = replace(answer, notices=(*answer.notices, notice))
         return [found[at] for at in range(len(sentences))]
 
