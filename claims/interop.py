@@ -112,7 +112,10 @@ def hugging_face(claims: Claims, work: Path, full: bool) -> None:
 
 
 def tested(claims: Claims, name: str, *words: str) -> None:
-    command, thousand = [sys.executable, "-m", "pytest", "-q", *words], {**os.environ, "LIMELIGHT_MUTANTS": "1000"}
+    command, thousand = (
+        [sys.executable, "-m", "pytest", "-q", *words],
+        {**os.environ, "LIMELIGHT_MUTANTS": "1000", "LIMELIGHT_LINES": "10000"},
+    )
     done = subprocess.run(command, cwd=ROOT, env=thousand, capture_output=True, check=False)
     claims.at_most(f"{name}: failures", done.returncode, 0)
 

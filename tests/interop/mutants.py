@@ -3,6 +3,7 @@
 python mutants.py FOLDER COUNT SEED NAME...     of each file: how many mutants were refused, imported, and what else happened
 """
 
+import copy
 import json
 import os
 import re
@@ -146,9 +147,9 @@ def _change(place: Any, key: Any, draw: Random) -> None:
     elif how == 2 and type(old) is int:
         place[key] = old + draw.choice((-1, 1, 7, 1000, -1000))
     elif how == 3:
-        place[key] = draw.choice(list(place.values() if isinstance(place, dict) else place))
+        place[key] = copy.deepcopy(draw.choice(list(place.values() if isinstance(place, dict) else place)))
     else:
-        place[key] = draw.choice(NASTY)
+        place[key] = copy.deepcopy(draw.choice(NASTY))
 
 
 def outcome(attempt: Callable[[Path], None], output: Path) -> str:

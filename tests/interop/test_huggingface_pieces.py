@@ -150,8 +150,9 @@ def test_lines_of_every_script_get_the_ids_of_transformers(pair: tuple[Any, Toke
 
 @pytest.mark.slow
 def test_all_lines_of_every_script_get_the_ids_of_transformers(pair: tuple[Any, Tokenizer, str]) -> None:
-    texts = lines(10_000)
-    assert len(texts) > 100_000
+    """All 111,258 lines with LIMELIGHT_LINES=10000, as `make claim-interop FULL=1` has it: minutes for each tokenizer."""
+    texts = lines(int(os.environ.get("LIMELIGHT_LINES", "100")))
+    assert len(texts) > 5_000
     assert differences(pair, texts) == []
 
 
