@@ -3,7 +3,6 @@
 python mutants.py FOLDER COUNT SEED NAME...     of each file: how many mutants were refused, imported, and what else happened
 """
 
-import copy
 import json
 import os
 import re
@@ -15,6 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -147,9 +147,17 @@ def _change(place: Any, key: Any, draw: Random) -> None:
     elif how == 2 and type(old) is int:
         place[key] = old + draw.choice((-1, 1, 7, 1000, -1000))
     elif how == 3:
-        place[key] = copy.deepcopy(draw.choice(list(place.values() if isinstance(place, dict) else place)))
+        place[key] = _own(draw.choice(list(place.values() if isinstance(place, dict) else place)))
     else:
-        place[key] = copy.deepcopy(draw.choice(NASTY))
+        place[key] = _own(draw.choice(NASTY))
+
+
+def _own(value: Any) -> Any:
+    """A copy, so that no value ends up inside itself; what is nested too deep for that is never gone into."""
+    try:
+        return deepcopy(value)
+    except RecursionError:
+        return value
 
 
 def outcome(attempt: Callable[[Path], None], output: Path) -> str:
