@@ -11,13 +11,16 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import Path
 
 import ctranslate2
 import torch
 import transformers  # loads a model's file when its class is first used, which takes seconds: only in the process that needs it
-from ctranslate2.specs import transformer_spec
 from torch import Tensor, nn
 
+from limelight.decoding.steps import Specials
+from limelight.engines.torch import usual_heads
+from limelight.interop.ctranslate2 import save
 from limelight.model.multi_head import CrossAttention, SelfAttention
 from limelight.model.transformer import Transformer
 from translate_work import END, PAD, START, UNKNOWN, VOCAB, Work, our_model, padded, random_targets
@@ -170,8 +173,9 @@ class CTranslate2:
         way: str = "mean",
     ) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            spec = ctranslate2_spec(our_model(size))
-            spec.save(folder)
+            ours = our_model(size)
+            special = Specials(PAD, UNKNOWN, START, END)
+            save(ours.config, ours.state_dict(), (PIECES, PIECES), special, usual_heads(ours.config), Path(folder))
             self.translator = ctranslate2.Translator(
                 folder, compute_type=compute, inter_threads=workers, intra_threads=threads, max_queued_batches=-1
             )
@@ -207,53 +211,6 @@ class CTranslate2:
             suppress_sequences=[[PIECES[PAD]], [PIECES[UNKNOWN]], [PIECES[START]]],
             asynchronous=True,
         )
-
-
-def ctranslate2_spec(ours: Transformer) -> transformer_spec.TransformerSpec:
-    c = ours.config
-    spec = transformer_spec.TransformerSpec.from_config(
-        (c.encoder_layers, c.decoder_layers), c.num_heads, pre_norm=c.norm_order == "pre"
-    )
-    for side in ("encoder", "decoder"):
-        theirs, stack = getattr(spec, side), getattr(ours, side)
-        embeddings = theirs.embeddings[0] if side == "encoder" else theirs.embeddings
-        embeddings.weight = ours.target_embedding.weight.detach()
-        theirs.position_encodings.encodings = ours.source_positions.table[c.position_offset :]
-        if c.norm_order == "pre":
-            copy_norm(theirs.layer_norm, stack.norm)
-        for layer, block in zip(theirs.layer, stack.blocks, strict=True):
-            copy_attention(layer.self_attention, block.attention, block.attention_norm)
-            if side == "decoder":
-                copy_attention(layer.attention, block.cross_attention, block.cross_attention_norm)
-            copy_norm(layer.ffn.layer_norm, block.feed_forward_norm)
-            copy_linear(layer.ffn.linear_0, block.feed_forward.up)
-            copy_linear(layer.ffn.linear_1, block.feed_forward.down)
-    spec.decoder.projection.weight = ours.output_weight.detach()
-    spec.register_source_vocabulary(PIECES)
-    spec.register_target_vocabulary(PIECES)
-    spec.config.add_source_eos = True
-    spec.validate()
-    spec.optimize()
-    return spec
-
-
-def copy_attention(theirs: object, ours: SelfAttention | CrossAttention, norm: nn.LayerNorm) -> None:
-    """One matrix [q; k; v] for self-attention, q and [k; v] for cross-attention, each projection whole."""
-    parts = projections(ours)
-    for linear, letters in zip(
-        theirs.linear, ["qkv"] if isinstance(ours, SelfAttention) else ["q", "kv"], strict=False
-    ):
-        linear.weight, linear.bias = (torch.cat([parts[x][side] for x in letters]) for side in (0, 1))
-    copy_linear(theirs.linear[-1], ours.out)
-    copy_norm(theirs.layer_norm, norm)
-
-
-def copy_linear(theirs: object, ours: nn.Linear) -> None:
-    theirs.weight, theirs.bias = ours.weight.detach(), ours.bias.detach()
-
-
-def copy_norm(theirs: object, ours: nn.LayerNorm) -> None:
-    theirs.gamma, theirs.beta = ours.weight.detach(), ours.bias.detach()
 
 
 @torch.inference_mode()

@@ -13,6 +13,7 @@ import torch
 
 from limelight.decoding.steps import Specials
 from limelight.decoding.task import padded
+from limelight.engines.torch import Watched
 from limelight.model.transformer import Batch, Transformer
 
 Numbers = npt.NDArray[np.float64]
@@ -83,31 +84,16 @@ def _looked(
 ) -> dict[int, list[npt.NDArray[np.float32]]]:
     """By layer, for each pair: (H, T, S), the ends of both sides left out."""
     config, device = model.config, next(model.parameters()).device
+    watched = Watched(model, [(layer, 0) for layer in range(config.decoder_layers)])
     kept: dict[int, list[npt.NDArray[np.float32]]] = {layer: [] for layer in range(config.decoder_layers)}
-    seen: dict[int, torch.Tensor] = {}
-    lights = [light for light in model.spotlights() if light.kind == "cross"]
-    looks = [(light, _remember(seen, light.layer)) for light in lights]
-    for light, look in looks:
-        light.attention.looks.append(look)
-    try:
-        for at in range(0, len(sources), AT_ONCE):
-            some = slice(at, at + AT_ONCE)
-            source = padded([special.ended(ids) for ids in sources[some]], special.pad).to(device)
-            target = padded([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
-            model.decode(Batch.padded(source, target, target), model.encode(source))
-            for layer, weights in seen.items():
-                whole = weights.float().cpu().numpy()
-                sizes = zip(whole, sources[some], targets[some], strict=True)
-                kept[layer] += [w[:, : len(t), : len(s)] for w, s, t in sizes]
-    finally:
-        for light, look in looks:
-            light.attention.looks.remove(look)
+    for at in range(0, len(sources), AT_ONCE):
+        some = slice(at, at + AT_ONCE)
+        source = padded([special.ended(ids) for ids in sources[some]], special.pad).to(device)
+        target = padded([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
+        watched.model.decode(Batch.padded(source, target, target), watched.model.encode(source))
+        for layer, weights in watched.seen.items():
+            whole = weights.float().cpu().numpy()
+            kept[layer] += [
+                w[:, : len(t), : len(s)] for w, s, t in zip(whole, sources[some], targets[some], strict=True)
+            ]
     return kept
-
-
-def _remember(seen: dict[int, torch.Tensor], layer: int):  # type: ignore[no-untyped-def]
-    def look(stage: str, value: torch.Tensor) -> None:
-        if stage == "weights":
-            seen[layer] = value
-
-    return look
