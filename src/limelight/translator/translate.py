@@ -121,20 +121,24 @@ class Translator:
                 raise DataError(
                     f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out"
                 )
-        lengths = [max(len(s), len(t)) for s, t in zip(source_ids, target_ids, strict=True)]
-
-        def work(batch: list[int]) -> list[list[float]]:
-            sources, begin = [reader.begun(source_ids[i]) for i in batch], reader.target_begin
-            scored = self.engine.score(sources, [[*begin, *target_ids[i]] for i in batch])
-            return [log_probs[len(begin) :] for log_probs in scored]
-
-        found = self._searcher.in_batches(lengths, 1, work)
+        found = self._log_probs([reader.begun(ids) for ids in source_ids], target_ids)
         if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
             raise InvalidScoresError(invalid)
         return [
             Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
             for ids, log_probs in zip(target_ids, found, strict=True)
         ]
+
+    def _log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Of every target piece and the end. Sources as the model reads them, targets without the ids that all begin with."""
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        begin = self._reader.target_begin
+
+        def work(batch: list[int]) -> list[list[float]]:
+            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
+            return [log_probs[len(begin) :] for log_probs in scored]
+
+        return self._searcher.in_batches(lengths, 1, work)
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
@@ -193,17 +197,8 @@ class Translator:
         """Those of every piece, where the engine gave only their sum."""
         unknown = [(at, c) for at, a in enumerate(answers) for c in a.candidates if not c.hypothesis.log_probs]
         sources = [sentences[at].request.source for at, _ in unknown]
-        begin = self._reader.target_begin
-        targets = [[*begin, *candidate.hypothesis.ids] for _, candidate in unknown]
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-
-        def work(batch: list[int]) -> list[list[float]]:
-            return self.engine.score([sources[i] for i in batch], [targets[i] for i in batch])
-
-        scores = iter(self._searcher.in_batches(lengths, 1, work))
-        told = {
-            id(c): replace(c.hypothesis, log_probs=next(scores)[len(begin) :][: c.hypothesis.steps]) for _, c in unknown
-        }
+        scores = iter(self._log_probs(sources, [candidate.hypothesis.ids for _, candidate in unknown]))
+        told = {id(c): replace(c.hypothesis, log_probs=next(scores)[: c.hypothesis.steps]) for _, c in unknown}
         return [
             replace(a, candidates=[replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in a.candidates])
             for a in answers
