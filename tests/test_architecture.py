@@ -14,6 +14,7 @@ FLOORS = {
     "cli": 8,
     "serving": 7,
     "training": 7,
+    "documents": 6,
     "evaluation": 6,
     "inspection": 6,
     "interop": 6,

@@ -37,7 +37,13 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.parametrize(
     ("title", "room"),
-    [("The model", "model"), ("The search", "decoding"), ("Training", "training"), ("Interop", "interop")],
+    [
+        ("The model", "model"),
+        ("The search", "decoding"),
+        ("Training", "training"),
+        ("Documents", "documents"),
+        ("Interop", "interop"),
+    ],
 )
 def test_files_named_in_the_architecture_exist(title: str, room: str) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -322,3 +323,37 @@ def test_scoring_text_loads_no_torch(files: Files) -> None:
 def test_help_gives_examples_that_parse() -> None:
     outcome = here("--help")
     assert outcome.code == 0 and outcome.out.count("limelight evaluate ") >= 3
+
+
+def test_a_translator_is_calibrated_on_a_set_and_judged_by_it_afterwards(tmp_path: Path, files: Files) -> None:
+    for path in (files.source, files.reference):  # the same twice: 240 sentences of four words and more
+        path.write_bytes(path.read_bytes() * 2)
+    bundle = Path(shutil.copytree(BUNDLE, tmp_path / "numbers"))
+    assert json.loads(here(bundle, files.source, files.reference, "--json").out)["confidence"] is None
+    first = here(bundle, files.source, files.reference, "--calibrate")
+    assert first.code == 0 and "kept in the bundle" in first.out
+    calibration = read(bundle).settings.confidence
+    assert calibration is not None and calibration.lines == 240
+    again = json.loads(here(bundle, files.source, files.reference, "--json").out)
+    assert again["confidence"]["words"]["error"] < 0.05 and not again["calibrated"]
+    assert read(bundle).settings.confidence == calibration
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["good.de", "test.de", "--calibrate"], "these translations exist"),
+        (["numbers", "test.en", "test.de", "--calibrate", "--beam", "2"], "leave out --beam"),
+        (["numbers", "few.en", "few.de", "--calibrate"], "500 words in 125 sentences"),
+    ],
+)
+def test_a_calibration_that_could_not_be_used_is_refused(
+    tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch, options: list[str], why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(BUNDLE, tmp_path / "numbers")
+    (tmp_path / "few.en").write_bytes(b"one two\n")
+    (tmp_path / "few.de").write_bytes(b"eins zwei\n")
+    found = here(*options)
+    assert found.code != 0 and why in found.err
+    assert read(tmp_path / "numbers").settings.confidence is None

@@ -121,6 +121,21 @@ def test_keys_of_the_data_go_into_it_and_the_others_beside_it() -> None:
     }
 
 
+def test_text_may_be_left_as_it_is() -> None:
+    assert asked_from(FILES, Options(no_augment=True))[0].changes == {"batch": {"augment": None}}
+    asked, _ = asked_from([*FILES, "batch.longest=80"], Options(no_augment=True))
+    assert asked.changes == {"batch": {"longest": 80, "augment": None}}
+    refused([*FILES, "batch.augment.upper=0.1"], "--no-augment", "batch.augment.upper", no_augment=True)
+    refused(["recipe.toml"], "--no-augment: leave it out, and change its [batch.augment]", no_augment=True)
+
+
+def test_shares_of_changed_text_are_keys_like_any_other() -> None:
+    asked, _ = asked_from([*FILES, "batch.augment.upper=0.1", "batch.augment.terms=0"], Options())
+    assert asked.changes == {"batch": {"augment": {"upper": 0.1, "terms": 0}}}
+    refused([*FILES, "batch.augment.uper=0.1"], "did you mean `batch.augment.upper`")
+    refused([*FILES, "batch.augment.upper=2"], "batch.augment.upper", "less than or equal to 1")
+
+
 def test_a_file_that_looks_like_a_setting_is_a_file(folder: Path) -> None:
     (folder / "seed=5.tsv").write_bytes(b"a\tb\n")
     asked, _ = asked_from(["seed=5.tsv"], Options(source="en", target="de"))

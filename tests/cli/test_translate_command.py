@@ -403,14 +403,14 @@ def test_warnings_name_the_line_and_never_the_text() -> None:
     done = run(b"one\n" + b"canary " * 300 + b"\n", "-q")
     told = done.stderr.decode()
     assert done.code == 0
-    assert "warning: line 2: source_cut:" in told and "canary" not in told and "line 1:" not in told
+    assert "warning: line 2: split:" in told and "canary" not in told and "line 1:" not in told
 
 
 def test_many_warnings_are_counted_instead_of_printed() -> None:
     done = run((b"canary " * 200 + b"\n") * 30, "-q", "--beam", 1)
     told = done.stderr.decode().split("\n")[:-1]
     assert len(told) == 22 and told[-2].startswith("warning: there are more")
-    assert re.search(r"warnings: .*30 source_cut", told[-1])
+    assert re.search(r"warnings: .*30 split", told[-1])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc, which Linux has")

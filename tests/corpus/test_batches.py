@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prepared_corpora import make, make_from_lengths
 
-from limelight.corpus.batches import Batcher, BatchSettings, SamplingSettings, Share, cut, padded, snake
+from limelight.corpus.batches import Batcher, BatchSettings, SamplingSettings, Share, padded
+from limelight.corpus.cuts import cut, snake
 from limelight.corpus.shards import Pieces, Prepared
 from limelight.text.tokenizer import END, PAD, START
 

@@ -110,6 +110,24 @@ def test_the_state_is_that_of_the_last_batch_handed_out(prepared: Prepared) -> N
     assert [batch.state for batch in some] == [batch.state for batch in alone]
 
 
+def test_a_worker_plans_the_next_window_while_this_one_is_used(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To change or sample the text of a window takes seconds, in which a single worker would else keep training waiting."""
+    batcher = Batcher(prepared.split("train"), SETTINGS)
+    planned: list[int] = []
+    plan = batcher.window
+    monkeypatch.setattr(batcher, "window", lambda epoch, number: (planned.append(number), plan(epoch, number))[1])
+    job = loader_module.Job(prepared.folder, "train", SETTINGS, 0, 1)
+    ahead = loader_module.events_ahead(batcher, job, Position(), 0, 1)
+    assert next(ahead).window == 0
+    deadline = time.monotonic() + 60
+    while len(planned) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert planned == [0, 1]
+    ahead.close()
+
+
 def test_the_state_is_small_json(prepared: Prepared) -> None:
     state = next(Loader(prepared, SETTINGS)).state
     assert json.loads(json.dumps(state)) == state

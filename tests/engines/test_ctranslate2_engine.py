@@ -161,6 +161,36 @@ def test_no_sequence_comes_twice_and_scores_are_the_models_own(engines: Any, bea
         assert np.allclose(hypothesis.log_probs, log_probs[: hypothesis.steps], atol=1e-3)
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_a_sentence_may_have_the_suppressed_pieces_that_it_is_allowed(engines: Any, beam: int):
+    """All pieces of its translation are suppressed. One who is allowed them translates as ever, its twin in the batch without."""
+    _, theirs = engines
+    (request,) = random_sentences(1, seed=8)
+    settings = SHORT.changed(beam=beam, nbest=beam)
+    (free,) = theirs.search([request], settings)
+    pieces = sorted({piece for h in free.hypotheses for piece in h.ids})
+    suppressed = settings.changed(suppress=tuple(pieces))
+    allowed = Request(request.source, allowed=pieces)
+    half = Request(request.source, allowed=pieces[::2])
+    assert theirs.lacks(suppressed, [allowed]) == []
+    twin, same, other = theirs.search([request, allowed, half], suppressed)
+    assert [h.ids for h in same.hypotheses] == [h.ids for h in free.hypotheses]
+    assert not any(set(pieces) & set(h.ids) for h in twin.hypotheses)
+    assert not any(set(pieces[1::2]) & set(h.ids) for h in other.hypotheses)
+    assert len({tuple(o.hypotheses[0].ids) for o in (twin, same, other)}) == 3
+
+
+def test_both_engines_allow_the_same(engines: Any):
+    ours, theirs = engines
+    requests = random_sentences(6, seed=8)
+    pieces = sorted({piece for o in ours.search(requests, SHORT) for piece in o.hypotheses[0].ids})
+    settings = SHORT.changed(nbest=1, suppress=tuple(pieces))
+    some = [Request(r.source, allowed=pieces if i % 2 else ()) for i, r in enumerate(requests)]
+    found = [[outcome.hypotheses[0].ids for outcome in engine.search(some, settings)] for engine in (ours, theirs)]
+    assert found[0][1::2] == found[1][1::2] == [o.hypotheses[0].ids for o in ours.search(requests, SHORT)][1::2]
+    assert not any(set(pieces) & set(ids) for engine in found for ids in engine[::2])
+
+
 def test_each_sentence_has_its_own_limit(engines: Any):
     _, theirs = engines
     endless = SearchSettings(beam=2, max_ratio=1.0, max_extra=3, suppress=(), min_length=0)
@@ -227,6 +257,7 @@ def test_what_the_engine_lacks_is_named(engines: Any):
     assert theirs.lacks(SearchSettings(), [Request([5])]) == []
     for settings, request, word in [
         (SearchSettings(), Request([5], phrases=[[6]]), "phrases"),
+        (SearchSettings(), Request([5], once=[6]), "pieces that must occur once"),
         (SearchSettings(coverage_penalty=0.2), Request([5]), "coverage"),
         (SearchSettings(sampling=Sampling()), Request([5]), "sampling"),
         (SearchSettings(groups=2), Request([5]), "groups"),

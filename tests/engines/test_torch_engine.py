@@ -56,6 +56,29 @@ def test_forced_scores_are_those_of_the_search(engine: Engine):
             np.testing.assert_allclose(log_probs[: len(hypothesis.log_probs)], hypothesis.log_probs, atol=1e-4)
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_marks_occur_once_and_well_nested_and_do_not_depend_on_the_batch(engine: Engine, beam: int):
+    """A Transformer that knows nothing of marks, which is the hardest: some sentences have them, others do not."""
+    reserved, settings = tuple(range(4, 20)), SHORT.changed(beam=beam, nbest=beam, suppress=tuple(range(4, 20)))
+    requests = [
+        Request(r.source, once=reserved[: i % 4 * 3], nested=[(5, 4), (6, 8)][: i % 4]) if i % 4 != 1 else r
+        for i, r in enumerate(random_sentences(12))
+    ]
+    outcomes = engine.search(requests, settings)
+    for request, outcome in zip(requests, outcomes, strict=True):
+        assert outcome.hypotheses
+        for ids in (h.ids for h in outcome.hypotheses):
+            assert sorted(set(ids) & set(reserved)) == list(request.once)
+            assert len([piece for piece in ids if piece in reserved]) == len(request.once)
+            places = [[ids.index(opening), ids.index(closing)] for opening, closing in request.nested]
+            assert all(opening < closing for opening, closing in places)
+            if len(places) == 2:
+                (_, first_end), (second, second_end) = sorted(places)
+                assert first_end < second or second_end < first_end
+        (alone,) = engine.search([request], settings)
+        assert [h.ids for h in alone.hypotheses] == [h.ids for h in outcome.hypotheses]
+
+
 def test_attention_has_a_row_for_each_piece_and_sums_to_one(engine: Engine):
     sources, targets = [[5, 6, 7], [9]], [[8, 9, 10, 11], []]
     first, second = engine.attend(sources, targets)

@@ -75,8 +75,8 @@ def test_a_budget_that_is_used_up_leaves_no_step(clock: Clock) -> None:
     assert after(clock, 200, seconds=10).replanned(200, 5_000) == 200
 
 
-def test_the_reserve_is_a_fifth_of_a_short_budget_and_little_of_a_long_one() -> None:
-    assert (reserve(30), reserve(1800), reserve(100_000)) == (6, 51, 2015)
+def test_the_reserve_is_a_quarter_of_a_short_budget_and_little_of_a_long_one() -> None:
+    assert (reserve(30), reserve(1800), reserve(100_000)) == (7.5, 56, 2020)
 
 
 def test_time_goes_on_over_starts_and_not_between_them(clock: Clock) -> None:

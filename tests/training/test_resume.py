@@ -54,14 +54,21 @@ KINDS: dict[str, dict[str, Any]] = {
     "bfloat16 with masters": {"machine": {"precision": "masters"}},
     "two batches to a step": {"accumulate": 2},
     "pieces by chance": {"batch": {"sampling": {"alpha": 0.3, "candidates": 8}}},
+    "changed text": {"batch": {"augment": {"upper": 0.2, "typos": 0.2, "merged": 0.2}}},
     "autocast": {"machine": {"precision": "autocast"}},
     "R-Drop": {"r_drop": 2.0},
     "muon, no average": {"optimizer": {"name": "muon"}, "average": {"decay": None}},
 }
-TOGETHER = {"machine": {"precision": "masters", "workers": 1}, "accumulate": 2, **KINDS["pieces by chance"]}
+TOGETHER = {
+    "machine": {"precision": "masters", "workers": 1},
+    "accumulate": 2,
+    "batch": {**KINDS["pieces by chance"]["batch"], **KINDS["changed text"]["batch"]},
+}
 
 
-def test_masters_with_two_batches_to_a_step_and_pieces_by_chance_go_on_exactly(corpus: Path, tmp_path: Path) -> None:
+def test_masters_with_two_batches_to_a_step_pieces_by_chance_and_changed_text_go_on_exactly(
+    corpus: Path, tmp_path: Path
+) -> None:
     check_goes_on(corpus, tmp_path, TOGETHER)
 
 

@@ -78,8 +78,10 @@ def test_odd_input_is_answered_in_two_seconds(translator: Translator, text: str,
     assert found.finish in ("eos", "length", "empty_input")
     assert (found.finish == "empty_input") == (not text.strip())
     assert math.isfinite(found.score) and 0 <= found.confidence <= 1 and found.source == text
-    assert len(found.pieces) <= min(256, 3 * found.source_pieces + 20)
-    assert ("source_cut" in [notice.code for notice in found.warnings]) == (len(text) > 1000)
+    [whole] = translator.translate([text], search, segment=False)  # else what is too long is searched in parts
+    assert len(whole.pieces) <= min(256, 3 * whole.source_pieces + 20)
+    assert ("split" in [notice.code for notice in found.warnings]) == (len(text) > 1000)
+    assert ("source_cut" in [notice.code for notice in whole.warnings]) == (len(text) > 1000)
     assert seconds <= 2.0, f"{seconds:.1f} s"
 
 

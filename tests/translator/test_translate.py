@@ -156,7 +156,7 @@ def test_a_source_is_normalized_as_the_bundle_says() -> None:
 def test_a_source_that_is_too_long_is_cut_and_says_so() -> None:
     engine = TableEngine(longest=10)
     long = " ".join(["cat"] * 40)
-    found = translator(engine).translate([long, "the dog"])
+    found = translator(engine).translate([long, "the dog"], segment=False)
     assert engine.batches[0][0].source == ids_of(long)[:10]
     assert found[0].source == long and found[0].source_pieces == 10
     [notice] = [notice for notice in found[0].warnings if notice.code == "source_cut"]

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limelight.bundle.bundle import Bundle, read, write
     from limelight.bundle.manifest import relist
-    from limelight.bundle.settings import BundleSettings, Score
+    from limelight.bundle.settings import BundleSettings, Learnt, Score
 
-__all__ = ["Bundle", "BundleSettings", "Score", "read", "relist", "write"]
+__all__ = ["Bundle", "BundleSettings", "Learnt", "Score", "read", "relist", "write"]
 
-_FILES = {"BundleSettings": "settings", "Score": "settings", "relist": "manifest"}
+_FILES = {"BundleSettings": "settings", "Learnt": "settings", "Score": "settings", "relist": "manifest"}
 
 
 def __getattr__(name: str) -> Any:

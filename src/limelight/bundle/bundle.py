@@ -1,11 +1,13 @@
 """Read and write a bundle: find it, verify it, then parse it; written beside, read back, renamed as a whole."""
 
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -118,6 +120,32 @@ def write(
         raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def amend(folder: Path, **changes: Any) -> None:
+    """Other settings for the same weights: amend(Path("en-de"), confidence=...). A whole new folder takes the place of the old one."""
+    bundle = read(folder)
+    folder = bundle.folder.resolve()
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    try:
+        shutil.copytree(folder, beside, copy_function=linked)
+        (beside / CONFIG).unlink()  # a link: what it leads to stays as it is, for whoever reads the old folder now
+        (beside / CONFIG).write_bytes(bundle.settings.changed(**changes).encoded())
+        relist(beside)
+        read(beside)
+        for path in (beside / CONFIG, beside):
+            force_to_disk(path)
+        put_folder(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def linked(old: str, new: str) -> None:
+    """The same file under another name, or a copy where the file system has no links."""
+    try:
+        os.link(old, new)
+    except OSError:
+        shutil.copy2(old, new)
 
 
 def _find(folder: Path) -> Path:

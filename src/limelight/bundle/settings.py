@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
+from limelight.bundle.confidence import Calibration
 from limelight.bundle.layout import FORMAT
 from limelight.config import Settings
 from limelight.decoding.config import SearchSettings
@@ -24,6 +25,14 @@ class Score(Settings):
     value: float
     signature: Line
     lines: int = Field(ge=1)
+
+
+class Learnt(Settings):
+    """What the model was taught beside translating; a translator asks nothing else of it."""
+
+    marks: int = Field(default=0, ge=0, le=256, description="Reserved pieces that it copies, as ⟦0⟧; 0: none.")
+    terms: bool = Field(default=False, description="May a source be followed by words that its translation should use?")
+    longest: int | None = Field(default=None, ge=1, description="Pieces of the longest sources that it was taught.")
 
 
 class BundleSettings(Settings):
@@ -46,6 +55,10 @@ class BundleSettings(Settings):
     )
     alignment: tuple[tuple[int, int], ...] | None = Field(
         default=None, description="Layer and head, counted from 0, of the cross-attentions that align best."
+    )
+    learnt: Learnt | None = Field(default=None, description="Beside translating. None: nothing is known of it.")
+    confidence: Calibration | None = Field(
+        default=None, description="What is true of what the model claims. None: it was not measured."
     )
     scores: tuple[Score, ...] = ()
     trained_on: dict[Line, Line | int | float] | None = Field(default=None, description="A few facts for people.")
@@ -78,5 +91,6 @@ class BundleSettings(Settings):
         """config.json as it is written."""
         unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
         unused |= {"source_ends"} if self.source_ends else set()
+        unused |= {name for name in ("learnt", "confidence") if getattr(self, name) is None}
         dumped = self.model_dump(mode="json", exclude=unused)
         return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

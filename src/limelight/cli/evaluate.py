@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,10 @@ import typer
 
 from limelight.cli.evaluate_result import Report, as_json, describe
 from limelight.cli.screen import Screen, grouped
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from limelight.evaluation.calibration import Checked
     from limelight.evaluation.comet import CometSettings
     from limelight.evaluation.config import EvaluateSettings, Running, Speed
     from limelight.evaluation.evaluate import Evaluation
@@ -68,6 +69,7 @@ def evaluate(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the resampling.")] = 12345,
     comet: Annotated[Path | None, typer.Option("--comet", help="Python of an environment with unbabel-comet: COMET too.")] = None,
     comet_model: Annotated[str | None, typer.Option("--comet-model", help="Its model, by name or file.")] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit the confidence to this set, and keep it in the bundle.")] = False,
     json_wanted: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="No bars and colours, also on a terminal.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
@@ -80,9 +82,9 @@ def evaluate(
     settings = _settings(metrics, tokenize, lowercase, resamples, seed, worst)
     judge = _comet(comet, comet_model)
     inputs = read_inputs(targets or [], reference or [], source, compare, split.value)
-    _refuse_unused(inputs, save, running)
+    _refuse_unused(inputs, save, running, calibrate)
     with Screen(plain, quiet or json_wanted) as screen:
-        run = _Run(inputs, settings, judge, target_language or inputs.language, screen, running)
+        run = _Run(inputs, settings, judge, target_language or inputs.language, screen, running, calibrate)
         report = run.report(save)
     sys.stdout.write(json.dumps(as_json(report)) + "\n" if json_wanted else "\n".join(describe(report)) + "\n")
 
@@ -97,6 +99,7 @@ class _Run:
     language: str | None
     screen: Screen
     running: "Running"
+    calibrate: bool = False
 
     def report(self, save: Path | None) -> Report:
         from limelight.evaluation.compare import compare
@@ -105,7 +108,8 @@ class _Run:
         if save is not None:
             _save(save, texts)
         if self.inputs.other is None:
-            return Report(self.inputs, self.settings, self.scored(texts, ""), translated, save)
+            evaluation, believed = self.scored(texts, ""), self.believed(translated)
+            return Report(self.inputs, self.settings, evaluation, translated, save, believed, self.calibrate)
         # Before anything is scored: only the other translator may know the language, which decides what a word is, for both.
         other_texts, other_translated = self.texts_of(self.inputs.other, "translate 2")
         evaluation = self.scored(texts, "")
@@ -114,7 +118,25 @@ class _Run:
         self.screen.step("compare", 0, 1)
         differences = compare(names, evaluation.counts, other.counts, self.settings)
         self.screen.step("compare", 1, 1)
-        return Report(self.inputs, self.settings, evaluation, translated, save, other, other_translated, differences)
+        believed = self.believed(translated)
+        found = Report(self.inputs, self.settings, evaluation, translated, save, believed, self.calibrate)
+        return replace(found, other=other, other_translated=other_translated, differences=differences)
+
+    def believed(self, made: "Translated | None") -> "Checked | None":
+        """How far the translator's confidence can be believed on this set, after it was fitted to it if that is wanted."""
+        from limelight.bundle.bundle import amend
+        from limelight.evaluation.calibration import TOO_FEW, check, collect, fitted
+
+        if made is None:
+            return None
+        claims = collect(made.claimed, self.inputs.references[0])
+        calibration = made.calibration
+        if self.calibrate:
+            assert self.inputs.system.folder is not None  # refused otherwise
+            if (calibration := fitted(claims)) is None:
+                raise DataError(f"--calibrate: {TOO_FEW}; give a larger set")
+            amend(self.inputs.system.folder, confidence=calibration)
+        return None if calibration is None else check(claims, calibration)
 
     def texts_of(self, system: "System", step: str) -> "tuple[list[str], Translated | None]":
         if system.folder is None:
@@ -131,7 +153,7 @@ class _Run:
 
         assert self.inputs.source is not None
         self.screen.step(step, 0, len(self.inputs.source))
-        made = translate_set(system.folder, self.inputs.source, self.inputs.paths, self.running, watch)
+        made = translate_set(system.folder, self.inputs.source, self.inputs.paths, self.running, watch, self.calibrate)
         self.language = self.language or made.languages[1]
         return made.texts, made
 
@@ -192,7 +214,7 @@ def _comet(python: Path | None, model: str | None) -> "CometSettings | None":
     return CometSettings(python=python) if model is None else CometSettings(python=python, model=model)
 
 
-def _refuse_unused(inputs: "Inputs", save: Path | None, running: "Running") -> None:
+def _refuse_unused(inputs: "Inputs", save: Path | None, running: "Running", calibrate: bool) -> None:
     """An option without effect is a misunderstanding, and a file that cannot be written is better known before the work."""
     translators = [system for system in (inputs.system, inputs.other) if system and system.folder]
     problems = []
@@ -205,6 +227,10 @@ def _refuse_unused(inputs: "Inputs", save: Path | None, running: "Running") -> N
     for name, value in asdict(running).items():
         if value is not None and not translators:
             problems.append(f"--{name.replace('_', '-')} is for translating, and nothing is translated here")
+    if calibrate and not inputs.system.folder:
+        problems.append("--calibrate is for the confidence of a translator, and these translations exist")
+    elif calibrate and running.beam is not None:
+        problems.append("--calibrate is for the bundle's own search; leave out --beam")
     if problems:
         raise ConfigError("these options cannot be used:", problems)
 

@@ -10,6 +10,7 @@ from limelight.cli.screen import grouped
 
 if TYPE_CHECKING:
     from limelight.evaluation.buckets import Bucket
+    from limelight.evaluation.calibration import Checked
     from limelight.evaluation.compare import Difference
     from limelight.evaluation.config import EvaluateSettings
     from limelight.evaluation.evaluate import Evaluation
@@ -25,13 +26,15 @@ _STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that was found. The last three are there when two systems were compared."""
+    """Everything that was found. The last three are there when two systems were compared, `believed` where the translator is calibrated."""
 
     inputs: "Inputs"
     settings: "EvaluateSettings"
     evaluation: "Evaluation"
     translated: "Translated | None"
     saved: Path | None
+    believed: "Checked | None" = None
+    calibrated: bool = False  # just now, to this very set
     other: "Evaluation | None" = None
     other_translated: "Translated | None" = None
     differences: "Sequence[Difference]" = ()
@@ -53,6 +56,8 @@ def describe(report: Report) -> list[str]:
     for name, made in ((report.inputs.system.name, report.translated), (_other_name(report), report.other_translated)):
         if made is not None:
             lines += ["", *_speed(name, made)]
+    if report.believed is not None:
+        lines += ["", *_confidence(report.believed, report.calibrated)]
     notes = [*evaluation.notes, *_contradiction(report.differences)]
     lines += ["", *(f"note: {_shown(note)}" for note in notes)] if notes else []
     lines += ["", "signatures, to be quoted with the scores:"]
@@ -66,6 +71,8 @@ def as_json(report: Report) -> dict[str, Any]:
     result = {"system": report.inputs.system.name, **_one(evaluation, report.translated)}
     result["settings"] = report.settings.model_dump(mode="json")
     result["saved"] = None if report.saved is None else str(report.saved)
+    result["confidence"] = None if report.believed is None else asdict(report.believed)
+    result["calibrated"] = report.calibrated
     result["compare"] = None
     if other is not None:
         differences = [asdict(difference) for difference in report.differences]
@@ -166,6 +173,19 @@ def _speed(name: str, made: "Translated") -> list[str]:
     if made.warnings:
         kinds = " · ".join(f"{grouped(number)} {code.replace('_', ' ')}" for code, number in made.warnings.items())
         lines.append(f"  and warned of: {kinds}")
+    return lines
+
+
+def _confidence(believed: "Checked", calibrated: bool) -> list[str]:
+    words, sentences = believed.words, believed.sentences
+    lines = [
+        f"confidence is off by {words.error:.3f} on average for words ({words.claimed_error:.3f} as the model claims it), "
+        f"by {sentences.error:.3f} for sentences"
+    ]
+    if words.auc is not None:
+        lines.append(f"  a right word has more of it than a wrong one in {100 * words.auc:.0f} of 100 cases")
+    if calibrated:
+        lines.append("  fitted to this very set and kept in the bundle; evaluate on another to see how it holds")
     return lines
 
 

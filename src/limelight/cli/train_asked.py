@@ -44,6 +44,7 @@ class Options:
     bundle: Path | None = None
     replay: float | None = None
     replay_data: Sequence[str] = ()
+    no_augment: bool = False
     seed: int | None = None
     device: str | None = None
     precision: Precision | None = None
@@ -73,6 +74,8 @@ def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
         for text in written:
             if not text.startswith("data."):
                 put_setting(changes, *text.split("=", 1))
+        if options.no_augment:
+            _leave_text(changes)
     asked = Asked(
         data=data, recipe=recipe, changes=changes, preset=options.preset, budget_seconds=seconds, steps=options.steps,
         bundle=options.bundle, replay=options.replay, replay_data=_replay_data(options.replay_data), seed=options.seed,
@@ -130,12 +133,22 @@ def _refuse_beside_a_recipe(place: Path, options: Options) -> None:
         "--from": (options.bundle, "fine_tuning.bundle"),
         "--replay": (options.replay, "fine_tuning.replay"),
         "--replay-data": (options.replay_data, "its [[data.corpora]]"),
+        "--no-augment": (options.no_augment or None, "its [batch.augment], which may be left out"),
     }
     problems = [
         f"{option}: leave it out, and change {where}" for option, (given, where) in instead.items() if given not in (None, (), [])
     ]  # fmt: skip
     if problems:
         raise ConfigError(f"{place} decides what these options would:", problems)
+
+
+def _leave_text(changes: dict[str, Any]) -> None:
+    """Nothing of the text is changed while it is fed."""
+    batch = changes.setdefault("batch", {})
+    if "augment" in batch:
+        keys = ", ".join(f"batch.augment.{key}" for key in batch["augment"])
+        raise ConfigError(f"--no-augment leaves the text as it is, and {keys} would change it; leave out one of them")
+    batch["augment"] = None
 
 
 def _changed(recipe: Recipe, written: Sequence[str]) -> Recipe:

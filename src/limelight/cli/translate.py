@@ -21,6 +21,7 @@ from limelight.files import whole_file
 
 if TYPE_CHECKING:
     from limelight.decoding.config import SearchSettings
+    from limelight.text.glossary import Glossary
     from limelight.translator.translate import Translator
     from limelight.translator.translation import Translation
 
@@ -35,6 +36,8 @@ limelight translate en-de "A cat sits on the mat."
 limelight translate en-de < news.en > news.de
 
 limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text
+
+limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
 """
 
 
@@ -62,6 +65,10 @@ def translate(
     mbr: Annotated[int | None, typer.Option("--mbr", min=2, help="Draw so many, take the one most like the others.")] = None,
     prefix: Annotated[str | None, typer.Option("--prefix", help="Every translation begins with this.")] = None,
     phrase: Annotated[list[str] | None, typer.Option("--phrase", help="Every translation contains this. Repeatable.")] = None,
+    glossary: Annotated[Path | None, typer.Option("--glossary", help="Terms and how to translate them: TSV or TBX.")] = None,
+    protect: Annotated[bool, typer.Option("--protect/--no-protect", help="Keep placeholders, tags, addresses, numbers.")] = True,
+    segment: Annotated[bool | None, typer.Option("--segment/--no-segment", help="Sentence by sentence; else where it is long.")] = None,
+    document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po: structure kept.")] = False,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search loops and empty outputs again.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
@@ -71,6 +78,10 @@ def translate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
+    loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
+    terms, apart = _glossary(glossary), _apart(segment, texts)
+    if document:
+        return _document(bundle, _given(texts), input or output, terms, protect, guards, loading, quiet)
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
@@ -81,23 +92,46 @@ def translate(
               "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
     account = Account(quiet or bool(_given(texts)), total)
     try:
-        with _opened(output) as file, Translator.load(bundle, device, dtype, threads, engine) as translator:
+        with _opened(output) as file, Translator.load(bundle, **loading) as translator:
             search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
-            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl)
-            if batch_pieces is not None:
-                translator.batch_pieces = batch_pieces
-            for chunk in chunks:
-                account.tell()
-                began = time.monotonic()
-                done = _translated(translator, chunk, wishes)
-                lines = (as_json(one) if jsonl else as_lines(one, search.nbest, scores, align) for one in done)
-                file.write("".join(lines).encode())
-                file.flush()
-                account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, apart)
+            translator.batch_pieces = batch_pieces or translator.batch_pieces
+            _pass(translator, chunks, wishes, file, scores, account)
         account.close()
     except BrokenPipeError:
         _silence()
         raise typer.Exit(BROKEN_PIPE) from None
+
+
+def _pass(
+    translator: "Translator", chunks: Iterator[Chunk], wishes: "Wishes", file: BinaryIO, scores: bool, account: Account
+) -> None:
+    """Each chunk as it comes."""
+    for chunk in chunks:
+        account.tell()
+        began = time.monotonic()
+        done = _translated(translator, chunk, wishes)
+        nbest, json = wishes.search.nbest, wishes.probabilities
+        lines = (as_json(one) if json else as_lines(one, nbest, scores, wishes.align) for one in done)
+        file.write("".join(lines).encode())
+        file.flush()
+        account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+
+
+def _document(
+    bundle: Path,
+    texts: list[str],
+    other: Path | None,
+    terms: "Glossary | None",
+    protect: bool,
+    guards: bool,
+    loading: dict[str, Any],
+    quiet: bool,
+) -> None:
+    from limelight.cli.translate_document import document_command
+
+    asked = {"glossary": terms, "protect": protect, "guards": guards, "segment": True}
+    document_command(bundle, texts, other, asked, loading, quiet)
 
 
 @dataclass(frozen=True)
@@ -110,6 +144,9 @@ class Wishes:
     align: bool
     guards: bool
     probabilities: bool
+    protect: bool
+    glossary: "Glossary | None"
+    segment: bool | None
 
 
 def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list["Translation"]:
@@ -125,9 +162,18 @@ def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list[
             align=wishes.align,
             guards=wishes.guards,
             probabilities=wishes.probabilities,
+            protect=wishes.protect,
+            glossary=wishes.glossary,
+            segment=wishes.segment,
         )
     except InvalidScoresError as error:
         raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
+
+
+def _glossary(path: Path | None) -> "Glossary | None":
+    from limelight.text.glossary import Glossary
+
+    return None if path is None else Glossary.load(path)
 
 
 def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk], int | None]:
@@ -153,6 +199,11 @@ def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk
     if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{input or 'standard input'} is a folder; give a file of lines")
     return Lines(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _apart(segment: bool | None, texts: list[str] | None) -> bool | None:
+    """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
+    return True if segment is None and _given(texts) else segment
 
 
 def _given(texts: list[str] | None) -> list[str]:

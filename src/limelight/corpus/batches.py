@@ -8,7 +8,6 @@ Rank r of W takes rows r, r + W, r + 2 W ... of every global batch, padded to th
 when the batch has fewer rows than there are ranks; `targets`, the count over all ranks, is what a loss should be divided by.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,10 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+import pyarrow as pa
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from limelight.chance import draws, key_of
 from limelight.config import Settings
+from limelight.corpus.augment import AugmentSettings
+from limelight.corpus.changed import Augmenter, Changed
+from limelight.corpus.cuts import cut, snake, stride_for
 from limelight.corpus.marks import Marks
 from limelight.corpus.order import EpochOrder, Purpose, shuffled
 from limelight.corpus.shards import Integers, Pairs, Pieces
@@ -59,6 +62,13 @@ class BatchSettings(Settings):
         None, ge=1, description="most pieces on either side, beside its end; longer pairs are skipped and counted"
     )
     sampling: SamplingSettings | None = Field(None, description="segment the text anew, by chance, each time it comes")
+    augment: AugmentSettings | None = Field(None, description="change some of the text, by chance, each time it comes")
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that a run that was begun before text was changed goes on."""
+        value: dict[str, Any] = written(self)
+        return {key: kept for key, kept in value.items() if key != "augment" or kept is not None}
 
     @property
     def window_rows(self) -> int:
@@ -130,6 +140,7 @@ class Window:
     samples: Integers
     lengths: tuple[Integers, Integers]  # of pieces and what stands around them
     sampled: tuple[Pieces, Pieces] | None
+    changed: Changed | None
     order: Integers
     starts: Integers
     stops: Integers
@@ -145,6 +156,10 @@ class Batcher:
         self.marks = pairs.prepared.manifest.marks
         self.weights = tuple(corpus.weight for corpus in pairs.prepared.manifest.corpora)
         self.samplers = samplers_of(pairs, settings.sampling) if settings.sampling is not None else None
+        self.augmenter: Augmenter | None = None
+        if settings.augment is not None:
+            self.tokenizers = pairs.prepared.tokenizers()
+            self.augmenter = Augmenter(pairs, settings.augment, settings.seed, self.tokenizers, self.cut)
         self.order = lru_cache(maxsize=2)(self._order)
 
     def _order(self, epoch: int) -> EpochOrder:
@@ -160,9 +175,12 @@ class Batcher:
         samples = self.pairs.samples(*order.at(positions))
         sampled = self._sampled(epoch, positions, samples)
         source, target = (side.lengths for side in sampled) if sampled else self.pairs.lengths(samples)
+        changed = self.augmenter.changed(order, epoch, positions, samples, self._fits) if self.augmenter else None
+        if changed:
+            source[changed.rows], target[changed.rows] = changed.source.lengths, changed.target.lengths
+        fitting = np.flatnonzero(self._fits(source, target))
         around = self.marks.around
         whole = source + around[0], target + around[1]
-        fitting = np.flatnonzero(self.settings.fits(*whole))
         stride = stride_for(source[fitting], target[fitting], self.settings.budget)
         rows = fitting[snake(source[fitting], target[fitting], stride)]
         cuts = cut(whole[0][rows], whole[1][rows], self.settings.budget)
@@ -175,22 +193,31 @@ class Batcher:
             samples=samples,
             lengths=whole,
             sampled=sampled,
+            changed=changed,
             order=rows,
             starts=cuts[:-1][mixed],
             stops=cuts[1:][mixed],
             skipped=len(samples) - len(rows),
         )
 
+    def cut(self, side: int, texts: pa.StringArray | Sequence[str], epoch: int, positions: Integers) -> Pieces:
+        """The pieces of some texts. A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in
+        two ways."""
+        if self.samplers is None:
+            lists = self.tokenizers[side].encode(texts)
+        else:
+            purpose = (Purpose.SOURCE_PIECES, Purpose.TARGET_PIECES)[side]
+            lists = self.samplers[side].encode(texts, draws(key_of(self.settings.seed, purpose, epoch), positions))
+        return Pieces(lists.values.to_numpy(), lists.offsets.to_numpy().astype(np.int64))
+
     def _sampled(self, epoch: int, positions: Integers, samples: Integers) -> tuple[Pieces, Pieces] | None:
-        """A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in two ways."""
         if self.samplers is None:
             return None
-        sides = []
-        purposes = (Purpose.SOURCE_PIECES, Purpose.TARGET_PIECES)
-        for sampler, texts, purpose in zip(self.samplers, self.pairs.texts(samples), purposes, strict=True):
-            lists = sampler.encode(texts, draws(key_of(self.settings.seed, purpose, epoch), positions))
-            sides.append(Pieces(lists.values.to_numpy(), lists.offsets.to_numpy().astype(np.int64)))
-        return sides[0], sides[1]
+        source, target = self.pairs.texts(samples)
+        return self.cut(0, source, epoch, positions), self.cut(1, target, epoch, positions)
+
+    def _fits(self, source: Integers, target: Integers) -> npt.NDArray[np.bool_]:
+        return self.settings.fits(source + self.marks.around[0], target + self.marks.around[1])
 
     def shares(self, window: Window, rank: int, world: int, first: int = 0) -> Iterator[Share]:
         """The share of one rank in each batch of a window, from batch `first` on."""
@@ -206,6 +233,8 @@ class Batcher:
                 source, target = self.pairs.ids(samples)
             else:
                 source, target = (side.take(rows) for side in window.sampled)
+            if window.changed is not None:
+                source, target = window.changed.over(rows, source, target)
             stop = 0
             for number, share in zip(numbers, shares, strict=True):
                 start, stop = stop, stop + len(share)
@@ -229,42 +258,6 @@ def samplers_of(pairs: Pairs, settings: SamplingSettings) -> tuple[Sampler, Samp
     source, target = pairs.prepared.tokenizers()
     values = settings.model_dump()
     return Sampler(source, **values), Sampler(target, **values)
-
-
-def stride_for(source: Integers, target: Integers, budget: int) -> int:
-    """How many target lengths count as equal when pairs are sorted: 1.5 x mean length x sqrt(rows of a batch / rows), rounded up.
-
-    With few rows there are too few of each target length to choose the sources from. The factor fits Europarl and Multi30k, windows
-    of 4,096 to 131,072 and budgets of 4,096 and 25,000. Integers alone decide, so that every machine finds the same.
-    """
-    rows, pieces = max(1, len(source)), int(source.sum() + target.sum())
-    return math.isqrt(9 * pieces * budget // (16 * rows * rows)) + 1
-
-
-def snake(source: Integers, target: Integers, stride: int) -> Integers:
-    """The order by target length in steps of `stride`; within a step by source length, up and down in turn: no neighbours are far apart.
-
-    targets 1 1 2 2 with sources 5 9 5 9, stride 1  ->  (5, 1) (9, 1) (9, 2) (5, 2)
-    """
-    step = target // stride
-    return np.lexsort((target, np.where(step % 2 == 1, source, -source), step))
-
-
-def cut(source: Integers, target: Integers, budget: int) -> Integers:
-    """Where batches begin and end: each takes rows while rows x (longest source + longest target) stays within the budget.
-
-    cut([2, 2, 3], [2, 2, 3], budget=8) -> [0, 2, 3]
-    """
-    cuts = [0]
-    while cuts[-1] < len(source):
-        begin = cuts[-1]
-        most = budget // int(source[begin] + target[begin])
-        widths = np.maximum.accumulate(source[begin : begin + most]) + np.maximum.accumulate(
-            target[begin : begin + most]
-        )
-        cells = widths * np.arange(1, len(widths) + 1)
-        cuts.append(begin + int(np.searchsorted(cells, budget, side="right")))
-    return np.array(cuts, np.int64)
 
 
 def padded(

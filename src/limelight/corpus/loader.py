@@ -6,7 +6,7 @@
 
 Windows follow each other through the epochs. Worker k of n builds windows k, k + n, k + 2 n ... and the parent reads them in turn: while
 one window is used up, the next are being built, and the order cannot depend on the number of workers. A worker stops when its pipe is
-full, about two batches ahead, and ends when the other end is gone, however its parent died.
+full, about two batches ahead, and the next window planned; and it ends when the other end is gone, however its parent died.
 """
 
 import logging
@@ -14,6 +14,7 @@ import multiprocessing
 import signal
 import traceback
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import count, islice
 from multiprocessing.connection import Connection
@@ -63,6 +64,8 @@ class Loader:
             raise ConfigError(
                 f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more"
             )
+        if split != "train":  # validation and test ask for the text as it is
+            settings = settings.changed(augment=None)
         self._job = Job(prepared.folder, split, settings, rank, world)
         self._batcher = Batcher(prepared.split(split), settings)
         if not any(
@@ -182,6 +185,20 @@ def events(batcher: Batcher, job: Job, position: Position, offset: int = 0, ever
         yield WindowEnd(place.epoch, place.window, window.skipped)
 
 
+def events_ahead(batcher: Batcher, job: Job, position: Position, offset: int, every: int) -> Iterator[Event]:
+    """The same, with the next window built by a thread while this one is used up: to change or sample the text of one takes seconds, and
+    a worker that waits for its pipe has nothing else to do. All windows are built by that thread, since a tokenizer serves one."""
+    places = islice(_windows_from(batcher, position), offset, None, every)
+    with ThreadPoolExecutor(1) as thread:
+        place = next(places)
+        coming = thread.submit(batcher.window, place.epoch, place.window)
+        while True:
+            here, window, place = place, coming.result(), next(places)
+            coming = thread.submit(batcher.window, place.epoch, place.window)
+            yield from batcher.shares(window, job.rank, job.world, here.batch)
+            yield WindowEnd(here.epoch, here.window, window.skipped)
+
+
 def _windows_from(batcher: Batcher, position: Position) -> Iterator[Position]:
     for epoch in count(position.epoch):
         for window in range(position.window if epoch == position.epoch else 0, batcher.windows(epoch)):
@@ -248,7 +265,7 @@ def work(writer: Connection, job: Job, position: Position, offset: int, every: i
     end_with_parent()  # a closed pipe is noticed at the next batch only, which may be seconds away
     try:
         batcher = Batcher(Prepared.open(job.folder, verify=False).split(job.split), job.settings)
-        for event in events(batcher, job, position, offset, every):
+        for event in events_ahead(batcher, job, position, offset, every):
             writer.send(event)
     except BrokenPipeError:
         return

@@ -39,6 +39,10 @@ class Purpose(IntEnum):
     BATCHES = 3
     SOURCE_PIECES = 4
     TARGET_PIECES = 5
+    CHANGE = 6
+    PROTECT = 7
+    MARKS = 8
+    DETAIL = 9
 
 
 def shuffled(positions: Integers, count: int, keys: int | Words) -> Integers:

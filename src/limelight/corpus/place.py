@@ -45,7 +45,8 @@ def identity_of(batcher: Batcher, split: Split) -> dict[str, Any]:
 def position_in(state: dict[str, Any], identity: dict[str, Any]) -> Position:
     """The position a state holds, if it was made for the same corpus and settings; else an error that lists all differences."""
     problems = _differences(state, {key: value for key, value in identity.items() if key != "settings"})
-    problems += _differences(state.get("settings") or {}, identity["settings"])
+    saved = state.get("settings") or {}
+    problems += _differences(saved, {**dict.fromkeys(saved), **identity["settings"]})  # what is no longer set, too
     names = [field.name for field in fields(Position)]
     wrong = [name for name in names if not isinstance(state.get(name), int) or state[name] < 0]
     problems += [f"{name} is {state.get(name)!r}, not a count" for name in wrong]

@@ -16,6 +16,7 @@ from torch import Tensor
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.coverage import Coverage
 from limelight.decoding.finished import Finished
+from limelight.decoding.marks import Marks
 from limelight.decoding.paths import Grown, Paths
 from limelight.decoding.rules import Rules
 from limelight.decoding.select import best, staying
@@ -46,9 +47,12 @@ class Choice(Protocol):
 
 
 class Best:
-    """The W most probable of all continuations."""
+    """The W most probable of all continuations. With marks, one of the W is the text that has come furthest with its own."""
 
     groups = 1
+
+    def __init__(self, marks: Marks | None = None) -> None:
+        self.marks = marks
 
     def wanted(self) -> Tensor | None:
         return None
@@ -56,7 +60,7 @@ class Best:
     def permit(self, forbidden_BWF: Tensor) -> None: ...
 
     def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
-        return most_probable(sums_BW, *best(log_probs_BWV, sums_BW.shape[1]), free_BG)
+        return most_probable(sums_BW, *best(log_probs_BWV, sums_BW.shape[1]), free_BG, marks=self.marks)
 
     def follow(self, grown: Grown) -> None: ...
 
@@ -66,13 +70,15 @@ class Best:
 class Refilled(Best):
     """The W most probable that do not end, and beside them those among the W most probable of all that do."""
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int, marks: Marks | None = None) -> None:
+        super().__init__(marks)
         self.end = end
 
     def choose(self, sums_BW: Tensor, log_probs_BWV: Tensor, free_BG: Tensor, task: Task, step: int) -> Grown:
         width = sums_BW.shape[1]
         # Each row ends in one way, so of twice as many at least W go on.
-        found = most_probable(sums_BW, *best(log_probs_BWV, 2 * width), torch.full_like(free_BG, 2 * width), 2 * width)
+        room = torch.full_like(free_BG, 2 * width)
+        found = most_probable(sums_BW, *best(log_probs_BWV, 2 * width), room, 2 * width, self.marks)
         ended, place = found.tokens == self.end, torch.arange(found.tokens.shape[1], device=sums_BW.device)
         late = (task.limit <= step + 1)[:, None] & (
             place >= width
@@ -83,25 +89,39 @@ class Refilled(Best):
 
 
 def most_probable(
-    sums_BW: Tensor, values_BWk: Tensor, ids_BWk: Tensor, free_B1: Tensor, count: int | None = None
+    sums_BW: Tensor,
+    values_BWk: Tensor,
+    ids_BWk: Tensor,
+    free_B1: Tensor,
+    count: int | None = None,
+    marks: Marks | None = None,
 ) -> Grown:
     """The best continuations among the k best of each row: as many as there are places free, and no more."""
     width, k = values_BWk.shape[1:]
     total_BWk = sums_BW[..., None] + values_BWk
-    top = total_BWk.flatten(1).topk(min(count or width, width * k), dim=1)
-    room = torch.arange(top.values.shape[1], device=sums_BW.device) < free_B1
+    ranked_BM = total_BWk.flatten(1) if marks is None else marks.foremost_first(total_BWk, ids_BWk)
+    top = ranked_BM.topk(min(count or width, width * k), dim=1)
+    sums = top.values if marks is None else total_BWk.flatten(1).gather(1, top.indices)
+    room = torch.arange(sums.shape[1], device=sums_BW.device) < free_B1
     return Grown(
-        sums=top.values.masked_fill(~room, -torch.inf),
+        sums=sums.masked_fill(~room, -torch.inf),
         parents=top.indices // k,
         tokens=ids_BWk.flatten(1).gather(1, top.indices),
         log_probs=values_BWk.flatten(1).gather(1, top.indices),
     )
 
 
-def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Specials, choice: Choice) -> list[Outcome]:
+def beam(
+    model: Steppable,
+    task: Task,
+    settings: SearchSettings,
+    specials: Specials,
+    choice: Choice,
+    marks: Marks | None = None,
+) -> list[Outcome]:
     """The n best translations of each sentence that the beam comes to."""
     width, device = settings.beam, task.source.device
-    rules, state = Rules(settings, specials, device), model.start(task.source, width)
+    rules, state = Rules(settings, specials, device, marks), model.start(task.source, width)
     enough = round(width * settings.patience) if isinstance(choice, Refilled) and settings.patience else None
     paths, finished = Paths(len(task), width, device), Finished(len(task), choice.groups, settings, device, enough)
     coverage = Coverage(model, task, settings, specials) if settings.coverage_penalty else None
@@ -114,11 +134,15 @@ def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Speci
         allow(log_probs_BWV, rules, choice, task, step, history_BWT)
         grown = choice.choose(sums_BW, log_probs_BWV, finished.free(task.number), task, step)
         penalty_BW = None if coverage is None else coverage.penalty(state, grown.parents)
+        if marks is not None:
+            penalty_BW = marks.penalty(grown, settings) + (0.0 if penalty_BW is None else penalty_BW)
         sums_BW = finished.take(task, grown, specials.end, step, penalty_BW)[:, :width]
         grown = grown.first(width)
         token_BW = grown.tokens
         paths.record(task.number, token_BW, grown.parents, grown.log_probs)
         choice.follow(grown)
+        if marks is not None:
+            marks.move(grown)
         history_BWT = None if history_BWT is None else lengthened(history_BWT, grown)
         waiting, stay = staying(finished.settled(task, sums_BW))
         if not waiting:
@@ -127,7 +151,7 @@ def beam(model: Steppable, task: Task, settings: SearchSettings, specials: Speci
         if stay is not None:
             task, token_BW, sums_BW = task.select(stay), token_BW.index_select(0, stay), sums_BW.index_select(0, stay)
             history_BWT = None if history_BWT is None else history_BWT.index_select(0, stay)
-            for part in (state, choice, *([coverage] if coverage else [])):
+            for part in (part for part in (state, choice, coverage, marks) if part is not None):
                 part.select(stay)
     return finished.outcomes(paths)
 

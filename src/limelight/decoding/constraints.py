@@ -3,7 +3,8 @@
 How much of a phrase stands at the end of a text is read off its last pieces, so phrases may overlap, share beginnings or contain each
 other. The beam is shared among the banks of hypotheses that have come equally far with their phrases, so those that go for a
 phrase are not crowded out by those that put it off. And they cannot put it off for ever: when the room left is what the phrases
-need, only phrases may follow. So every phrase occurs, whatever the model thinks of it.
+need, only phrases may follow. So every phrase occurs, whatever the model thinks of it. Marks (`marks`) need room as well: a mark
+that is missing counts as a phrase of one piece.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from limelight.decoding.marks import Marks, keep_only
 from limelight.decoding.paths import Grown
 from limelight.decoding.select import best
 from limelight.decoding.steps import Request
@@ -69,8 +71,10 @@ class Constrained:
 
     groups = 1
 
-    def __init__(self, requests: Sequence[Request], width: int, end: int, device: torch.device) -> None:
-        self.phrases, self.end = Phrases(requests, device), end
+    def __init__(
+        self, requests: Sequence[Request], width: int, end: int, device: torch.device, marks: Marks | None = None
+    ) -> None:
+        self.phrases, self.end, self.marks = Phrases(requests, device), end, marks
         sentences, most, longest = self.phrases.ids_BFL.shape
         self.tail_BWL = torch.full((sentences, width, longest), NO_PIECE, device=device)
         self.met_BWF = (self.phrases.length_BF == 0)[:, None].expand(-1, width, -1)
@@ -106,7 +110,8 @@ class Constrained:
         missing_BW, broken_off_BW = self.phrases.missing(self.progress_BWF, self.met_BWF)
         log_probs_BWV[:, :, self.end].masked_fill_(missing_BW > 0, -torch.inf)
         left_B1 = (task.limit - step)[:, None]  # pieces that may still come, this one included
-        urgent_BW = ((broken_off_BW > left_B1 - 2) & (missing_BW > 0)) | self.bound_BW
+        needed_BW = broken_off_BW if self.marks is None else broken_off_BW + self.marks.missing().sum(dim=2)
+        urgent_BW = ((needed_BW > left_B1 - 2) & (missing_BW > 0)) | self.bound_BW
         if step < task.prefix.shape[1]:
             urgent_BW = urgent_BW & (task.prefix[:, step] == NOTHING)[:, None]
         furthest_BWF = self.progress_BWF.masked_fill(self.met_BWF, -1)
@@ -114,8 +119,11 @@ class Constrained:
         ids_BWF = self.wanted_BWF.clamp(min=0)
         scored_BWF = log_probs_BWV.gather(2, ids_BWF)
         kept_BWF = torch.where(go_on_BWF | ~urgent_BW[..., None], scored_BWF, -torch.inf)
-        log_probs_BWV.masked_fill_(urgent_BW[..., None], -torch.inf)
-        log_probs_BWV.scatter_reduce_(2, ids_BWF, kept_BWF, reduce="amax")
+        if self.marks is not None:  # a mark breaks off the phrase that is furthest
+            room_BW = (needed_BW <= left_B1 - 1) & ~self.bound_BW
+            marks = self.marks.scores(log_probs_BWV, self.marks.missing() & room_BW[..., None])
+            ids_BWF, kept_BWF = (torch.cat(pair, dim=2) for pair in zip((ids_BWF, kept_BWF), marks, strict=True))
+        keep_only(log_probs_BWV, urgent_BW, ids_BWF, kept_BWF)
 
     def _candidates(self, ids_BWk: Tensor) -> tuple[Tensor, Tensor]:
         """The best pieces of each row and those that its phrases want (B, W, C), and which are not there twice."""
@@ -134,10 +142,13 @@ class Constrained:
         progress_BMF = self.phrases.progress(tails_BML)
         met_BMF = self._rows_of(self.met_BWF, ids_BWC) | (progress_BMF == self.phrases.length_BF[:, None])
         needs_BM, _ = self.phrases.missing(progress_BMF, met_BMF)
+        most = int(self.phrases.ids_BFL.shape[1] * self.phrases.ids_BFL.shape[2]) + 1
+        if self.marks is not None:
+            needs_BM = needs_BM + self.marks.missing_after(ids_BWC).flatten(1)
+            most += self.marks.once_BM.shape[1]
         by_score_BM = total_BM.argsort(dim=1, descending=True, stable=True)
         needs_BM, alive_BM = needs_BM.gather(1, by_score_BM), total_BM.gather(1, by_score_BM) != -torch.inf
         rank_BM = rank_among_equals(needs_BM)
-        most = int(self.phrases.ids_BFL.shape[1] * self.phrases.ids_BFL.shape[2]) + 1
         key_BM = (rank_BM * most + needs_BM).masked_fill(~alive_BM, torch.iinfo(torch.long).max)
         return by_score_BM.gather(1, key_BM.argsort(dim=1, stable=True)[:, :width])
 

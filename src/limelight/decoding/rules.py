@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.marks import Marks
 from limelight.decoding.steps import Specials
 from limelight.decoding.task import NOTHING, Task
 from limelight.errors import DataError
@@ -15,8 +16,10 @@ from limelight.errors import DataError
 class Rules:
     """Applied to the log-probabilities of a step, in place."""
 
-    def __init__(self, settings: SearchSettings, specials: Specials, device: torch.device) -> None:
-        self.end, self.ngram = specials.end, settings.no_repeat_ngram
+    def __init__(
+        self, settings: SearchSettings, specials: Specials, device: torch.device, marks: Marks | None = None
+    ) -> None:
+        self.end, self.ngram, self.marks = specials.end, settings.no_repeat_ngram, marks
         unknown = () if settings.allow_unknown or specials.unknown is None else (specials.unknown,)
         never = {specials.pad, specials.start, *unknown, *settings.suppress} - {specials.end}
         self.never = torch.tensor(sorted(never), device=device)
@@ -32,11 +35,13 @@ class Rules:
             self._check(log_probs_BWV.shape[2], task)
         asked = task.prefix[:, step] if step < task.prefix.shape[1] else None
         scored = None if asked is None else prefix_scores(log_probs_BWV, asked)
-        log_probs_BWV.index_fill_(2, self.never, -torch.inf)
+        forbid(log_probs_BWV, self.never, task.allowed)
         if step < task.longest_least:
             hold_end(log_probs_BWV, self.end, task.least > step)
         if self.ngram is not None and history_BWT is not None:
             forbid_repeats(log_probs_BWV, history_BWT, self.ngram)
+        if self.marks is not None:
+            self.marks.restrict(log_probs_BWV, self.end, task.limit - step)
         if asked is not None and scored is not None:
             given = (task.given > step)[:, None, None]
             force_prefix(log_probs_BWV, asked, scored.masked_fill(given, 0.0))
@@ -47,6 +52,16 @@ class Rules:
             raise DataError(
                 f"piece {highest} is asked for or suppressed, but the model has pieces 0 to {vocab_size - 1}"
             )
+
+
+def forbid(log_probs_BWV: Tensor, never_N: Tensor, allowed_BA: Tensor | None) -> None:
+    """None of these pieces, but those that a sentence is allowed."""
+    if allowed_BA is None:
+        log_probs_BWV.index_fill_(2, never_N, -torch.inf)
+        return
+    allowed_BN = (allowed_BA[..., None] == never_N).any(dim=1)
+    ruled_BWN = log_probs_BWV.index_select(2, never_N).masked_fill_(~allowed_BN[:, None], -torch.inf)
+    log_probs_BWV.index_copy_(2, never_N, ruled_BWN)
 
 
 def hold_end(log_probs_BWV: Tensor, end: int, too_early_B: Tensor) -> None:

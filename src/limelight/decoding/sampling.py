@@ -9,18 +9,24 @@ from torch import Tensor
 from limelight.chance import draws, key_of
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.greedy import walk
+from limelight.decoding.marks import Marks
 from limelight.decoding.select import best
 from limelight.decoding.steps import Outcome, Request, Specials, Steppable
 from limelight.decoding.task import Task
 
 
 def sample(
-    model: Steppable, task: Task, requests: Sequence[Request], settings: SearchSettings, specials: Specials
+    model: Steppable,
+    task: Task,
+    requests: Sequence[Request],
+    settings: SearchSettings,
+    specials: Specials,
+    marks: Marks | None = None,
 ) -> list[Outcome]:
     """`settings.nbest` translations of each sentence, as drawn: one may come twice, and how often says how probable it is."""
     assert settings.sampling is not None
     draw = Draw(requests, settings.nbest, task.longest, settings.sampling, task.source.device)
-    return walk(model, task, settings, specials, settings.nbest, draw)
+    return walk(model, task, settings, specials, settings.nbest, draw, marks)
 
 
 class Draw:

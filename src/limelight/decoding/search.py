@@ -9,6 +9,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.constraints import Constrained
 from limelight.decoding.greedy import greedy
 from limelight.decoding.groups import Diverse
+from limelight.decoding.marks import Marks
 from limelight.decoding.sampling import sample
 from limelight.decoding.steps import Outcome, Request, Specials, Steppable
 from limelight.decoding.task import make_task
@@ -38,16 +39,18 @@ def search(
     free = [i for i, request in enumerate(requests) if not request.phrases]
     if constrained and free:  # they have another beam, and no translation depends on its neighbours
         return _apart(model, requests, settings, specials, device, lengths, free)
+    width = settings.beam if settings.sampling is None else settings.nbest
+    marks = Marks(requests, width, task.source.device) if any(request.once for request in requests) else None
     if settings.sampling is not None:
-        return sample(model, task, requests, settings, specials)
+        return sample(model, task, requests, settings, specials, marks)
     if settings.beam == 1 and not constrained and not settings.coverage_penalty:
-        return greedy(model, task, settings, specials)
-    choice: Choice = Best() if settings.patience is None else Refilled(specials.end)
+        return greedy(model, task, settings, specials, marks)
+    choice: Choice = Best(marks) if settings.patience is None else Refilled(specials.end, marks)
     if constrained:
-        choice = Constrained(requests, settings.beam, specials.end, task.source.device)
+        choice = Constrained(requests, settings.beam, specials.end, task.source.device, marks)
     elif settings.groups > 1:
         choice = Diverse(settings.groups, settings.diversity)
-    return beam(model, task, settings, specials, choice)
+    return beam(model, task, settings, specials, choice, marks)
 
 
 def _apart(

@@ -67,6 +67,9 @@ class Request:
     given: int = (
         0  # so many ids of the prefix were never a choice, such as a language: they are pieces, with log-probability 0
     )
+    once: Sequence[int] = ()  # each of these pieces occurs exactly once (`marks`), also where the settings suppress it
+    nested: Sequence[tuple[int, int]] = ()  # (opening, closing) among them: what is opened last is closed first
+    allowed: Sequence[int] = ()  # pieces that may occur in this translation although the settings suppress them
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class Hypothesis:
     """
 
     ids: list[int]
-    score: float  # the sum of log_probs over the length normalization, with the coverage penalty
+    score: float  # the sum of log_probs over the length normalization, with the coverage penalty; what marks cost is not divided
     log_probs: list[float]
     finish: Finish
     total: float | None = None

@@ -24,9 +24,10 @@ class Task:
     limit: Tensor  # (B,) most pieces, the end included
     prefix: Tensor  # (B, P) ids that come first, then NOTHING
     given: Tensor  # (B,) so many of them have log-probability 0
+    allowed: Tensor | None  # (B, A) suppressed ids that may occur, then NOTHING; None if there are none at all
     longest_least: int  # these two as numbers of the host, so that no step asks a device
     longest: int
-    highest_id: int  # of the prefixes and phrases
+    highest_id: int  # of all that is asked for
 
     def __len__(self) -> int:
         return len(self.number)
@@ -46,6 +47,7 @@ def make_task(
 ) -> Task:
     """`lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
     _check(requests, specials)
+    allowed = [[*request.allowed, *request.once] for request in requests]
     source = padded([specials.ended(request.source) for request in requests], specials.pad)
     if lengths is None:
         limit = [max(settings.limit(len(r.source)), room_for(r)) for r in requests]
@@ -59,9 +61,12 @@ def make_task(
         limit=torch.tensor(limit, device=device),
         given=torch.tensor([request.given for request in requests], device=device),
         prefix=padded([request.prefix for request in requests], NOTHING).to(device),
+        allowed=padded(allowed, NOTHING).to(device) if any(allowed) else None,
         longest_least=max(least),
         longest=max(limit),
-        highest_id=max((i for r in requests for ids in (r.prefix, *r.phrases) for i in ids), default=0),
+        highest_id=max(
+            (i for r in requests for ids in (r.prefix, r.once, r.allowed, *r.phrases) for i in ids), default=0
+        ),
     )
 
 
@@ -74,8 +79,10 @@ def padded(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
 
 
 def room_for(request: Request) -> int:
-    """Pieces that a translation needs to hold its prefix, all its phrases and the end."""
-    return len(request.prefix) + sum(map(len, request.phrases)) + 1
+    """Pieces that a translation needs to hold its prefix, all its phrases, the marks that are in neither, and the end."""
+    held = {piece for ids in (request.prefix, *request.phrases) for piece in ids}
+    marks = sum(mark not in held for mark in request.once)
+    return len(request.prefix) + sum(map(len, request.phrases)) + marks + 1
 
 
 def _check(requests: Sequence[Request], specials: Specials) -> None:
@@ -83,11 +90,40 @@ def _check(requests: Sequence[Request], specials: Specials) -> None:
     reserved = {specials.pad: "padding", specials.start: "start", specials.end: "end"}
     problems = []
     for number, request in enumerate(requests):
-        for what, ids in [("prefix", request.prefix), *(("phrase", phrase) for phrase in request.phrases)]:
+        named = (
+            ("prefix", request.prefix),
+            ("list of pieces that occur once", request.once),
+            ("list of allowed pieces", request.allowed),
+        )
+        for what, ids in [*named, *(("phrase", phrase) for phrase in request.phrases)]:
             wrong = [reserved.get(i, f"{i} (no)") for i in ids if i in reserved or i < 0]
             if wrong:
                 problems.append(f"the {what} of sentence {number} holds the {wrong[0]} piece, which no text has")
             if what == "phrase" and not ids:
                 problems.append(f"a phrase of sentence {number} is empty; leave it out")
+        problems += [f"sentence {number}: {problem}" for problem in _wrong_marks(request)]
     if problems:
         raise DataError("this cannot be searched for:\n" + "\n".join(f"  - {problem}" for problem in problems))
+
+
+def _wrong_marks(request: Request) -> list[str]:
+    """What no text could be: [] for those that can be searched for."""
+    problems = [f"piece {mark} is twice among those that occur once" for mark in _twice(request.once)]
+    paired = [mark for pair in request.nested for mark in pair]
+    problems += [f"piece {mark} is in two pairs of tags; each opens or closes one" for mark in _twice(paired)]
+    unknown = sorted(set(paired) - set(request.once))
+    problems += [f"piece {mark} is in a pair of tags but not among those that occur once; add it" for mark in unknown]
+    phrases = list(dict.fromkeys(tuple(phrase) for phrase in request.phrases))
+    held = [piece for phrase in phrases for piece in phrase if piece in set(request.once)]
+    problems += [f"piece {mark} occurs once and is in two places of the phrases" for mark in _twice(held)]
+    for opening, closing in request.nested:
+        if any((opening in phrase) != (closing in phrase) for phrase in phrases):
+            problems.append(
+                f"a phrase has one of the tags {opening} and {closing} without the other; give it both or none"
+            )
+    return problems
+
+
+def _twice(ids: Sequence[int]) -> list[int]:
+    """_twice([5, 6, 5]) -> [5]"""
+    return sorted({i for i in ids if list(ids).count(i) > 1})

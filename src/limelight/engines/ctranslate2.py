@@ -70,6 +70,7 @@ class CTranslate2Engine:
     def lacks(self, settings: SearchSettings, requests: Sequence[Request]) -> list[str]:
         wanted = {
             "phrases that must occur": any(request.phrases for request in requests),
+            "pieces that must occur once": any(request.once for request in requests),
             "coverage_penalty": settings.coverage_penalty > 0,
             "sampling with a seed": settings.sampling is not None,
             f"groups={settings.groups} (a diverse beam)": settings.groups > 1,
@@ -84,8 +85,9 @@ class CTranslate2Engine:
         found = self._search(requests, settings, max(limits, default=0), frozenset())
         for at, limit in enumerate(limits):
             begin = len(requests[at].prefix)  # which may have what is forbidden after it, such as a language
-            if any(never.intersection(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
-                found[at] = self._search([requests[at]], settings, limit, never)[0]
+            own = never.difference(requests[at].allowed)
+            if any(own.intersection(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
+                found[at] = self._search([requests[at]], settings, limit, own)[0]
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
         return [Outcome(outcome.hypotheses[: settings.nbest]) for outcome in found]

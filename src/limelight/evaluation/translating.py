@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from limelight.bundle.confidence import Calibration
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
 from limelight.evaluation.config import Running, Speed
-from limelight.translator import Translator
+from limelight.translator import Translation, Translator
+from limelight.translator.confidence import Word
 
 BLOCK = 512  # sentences between two reports: some batches for each worker
 
@@ -26,6 +28,10 @@ class Translated:
     warnings: dict[str, int]  # what the translator itself objected to: its code, and in how many sentences
     search: SearchSettings
     runs_on: list[str]
+    claimed: list[
+        tuple[list[Word], float]
+    ]  # of each sentence its words and its mean probability, as the model claims them
+    calibration: Calibration | None  # what the bundle knows about such claims
 
 
 def translate_set(
@@ -34,9 +40,11 @@ def translate_set(
     paths: tuple[str, str] | None = None,
     running: Running | None = None,
     watch: Callable[[Speed, int], None] = lambda *_: None,
+    probabilities: bool = False,
 ) -> Translated:
     """All of `source` in order. `watch` hears of the speed and of how many sentences there are. `paths` of source and reference are looked
-    at for their languages: a set given in the wrong order would be translated for nothing."""
+    at for their languages: a set given in the wrong order would be translated for nothing. `probabilities` of pieces are asked for, so
+    that words have a confidence with every engine."""
     running = running or Running()
     with Translator.load(folder, running.device, running.dtype, running.threads) as translator:
         languages, search = translator.settings.languages, translator.settings.search
@@ -45,7 +53,9 @@ def translate_set(
             search = search.changed(beam=running.beam)
         if running.batch_pieces is not None:
             translator.batch_pieces = running.batch_pieces
-        texts, warnings = [""] * len(source), Counter[str]()
+        # As the model claims them, so that a calibration can be fitted, and looked at.
+        calibration, translator.calibration = translator.calibration, None
+        translations, warnings = dict[int, Translation](), Counter[str]()
         speed = Speed(0, 0.0, 0, 0)
         # Of like length in a block, longest first: little padding, and what is left takes no longer than what was.
         order = sorted(range(len(source)), key=lambda i: -len(source[i]))
@@ -53,9 +63,9 @@ def translate_set(
         began = time.monotonic()
         for start in range(0, len(order), BLOCK):
             some = order[start : start + BLOCK]
-            made = translator.translate([source[i] for i in some], search)
+            made = translator.translate([source[i] for i in some], search, probabilities=probabilities)
             for i, translation in zip(some, made, strict=True):
-                texts[i] = translation.text
+                translations[i] = translation
                 warnings.update({notice.code for notice in translation.warnings})
             speed = Speed(
                 start + len(some),
@@ -64,7 +74,17 @@ def translate_set(
                 speed.target_pieces + sum(len(translation.pieces) for translation in made),
             )
             watch(speed, len(source))
-        return Translated(texts, languages, speed, dict(warnings.most_common()), search, list(translator.runs_on))
+        ordered = [translations[i] for i in range(len(source))]
+        return Translated(
+            [translation.text for translation in ordered],
+            languages,
+            speed,
+            dict(warnings.most_common()),
+            search,
+            list(translator.runs_on),
+            [(translation.words, translation.confidence) for translation in ordered],
+            calibration,
+        )
 
 
 def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:

@@ -19,8 +19,8 @@ MESSAGE_FORMAT = r"\{\s*\w+\s*,\s*(?:plural|select)"  # of ICU: its braces hold 
 ANY_PLACEHOLDER_SIGN = r"[%{$@_]"  # cheap to look for; without one of these there is no placeholder
 
 # Usage texts say <file>, keys are called <Ctrl>, and these are translated: a tag is known by its name, its closing form or its attributes.
-_KNOWN = "a|b|i|u|s|p|br|hr|em|tt|li|ul|ol|dl|dt|dd|td|tr|th|h[1-6]|big|sub|sup|div|pre|img|span|font|code|small|strong|table|center"
-TAG = rf"(?i:</?(?:{_KNOWN})(?:\s[^<>]*)?/?>|</[a-z][\w:.-]*>|<[a-z][\w:.-]*\s[^<>]*=[^<>]*>|<[a-z][\w:.-]*\s*/>)"
+KNOWN_TAGS = "a|b|i|u|s|p|br|hr|em|tt|li|ul|ol|dl|dt|dd|td|tr|th|h[1-6]|big|sub|sup|div|pre|img|span|font|code|small|strong|table|center"
+TAG = rf"(?i:</?(?:{KNOWN_TAGS})(?:\s[^<>]*)?/?>|</[a-z][\w:.-]*>|<[a-z][\w:.-]*\s[^<>]*=[^<>]*>|<[a-z][\w:.-]*\s*/>)"
 TAG_NAME = r"^</?[A-Za-z][\w:.-]*"
 
 CONTROL = r"[\p{Cc}\x{FFFD}\p{Co}\p{Cn}]"  # controls, the sign of a failed decoding, private use, unassigned

@@ -35,6 +35,8 @@ SPACE = "\u2581"  # SentencePiece writes a space as this block; a block in a tex
 SLICE = 1 << 16  # texts split at once: temporaries stay below about 30 MB for sentences
 REMEMBERED = 200_000  # distinct words kept between calls, about 40 MB
 
+_PLACEHOLDER = re.compile("\u27e6([0-9]{1,3})\u27e7")
+
 logger = logging.getLogger(__name__)
 
 
@@ -162,6 +164,11 @@ class Tokenizer:
     def placeholder(self, number: int) -> int:
         """The id that `placeholder(number)` encodes to wherever it stands in a text."""
         return self._reserved(placeholder(number))
+
+    def placeholders(self) -> dict[int, int]:
+        """The ids of all placeholders, by their numbers; none where the pieces are those of others."""
+        found = ((_PLACEHOLDER.fullmatch(piece), number) for number, piece in enumerate(self.vocabulary))
+        return {int(match[1]): number for match, number in found if match is not None}
 
     def segment_words(self, words: Sequence[str]) -> list[list[int]]:
         """The best segmentation of each word of `split_texts`, alone. An empty word is a lone space."""

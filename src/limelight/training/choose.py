@@ -21,6 +21,7 @@ from limelight.model.config import ModelConfig
 from limelight.planning.size import flops_of_pair, parameters
 from limelight.runtime import memory_at_hand
 from limelight.training import rules
+from limelight.training.augmentation import choose_augmentation
 from limelight.training.calibrate import Measured, Stand, calibrate
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.layout import Chosen
@@ -75,12 +76,14 @@ class Planner:
 
     def plan(self) -> Plan:
         self.text = Text.of(self.prepared.manifest)
+        self.augment, told = choose_augmentation(self.prepared, self.changes.get("batch", {}))
         config, measured = self._size()
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
         steps = self.steps or max(20, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._regularized(config, epochs)
+        self._say(told.name, told.value, told.why)
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
         values: dict[str, Any] = {
             "data": self.prepared.manifest.settings,
@@ -230,7 +233,12 @@ class Planner:
         longest = max(1, config.max_length - 1)
         return BatchSettings(
             **merged(
-                {"budget": max(cells, 2 * longest + 4), "longest": longest, "seed": self.seed},
+                {
+                    "budget": max(cells, 2 * longest + 4),
+                    "longest": longest,
+                    "seed": self.seed,
+                    "augment": self.augment and self.augment.model_dump(),
+                },
                 self.changes.get("batch", {}),
             )
         )

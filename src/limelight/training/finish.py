@@ -11,8 +11,10 @@ import numpy as np
 from torch import Tensor
 
 from limelight import bundle
+from limelight.bundle.confidence import Calibration
 from limelight.corpus.shards import Prepared
 from limelight.corpus.tokenizers import read_vocabulary
+from limelight.evaluation.calibration import ENOUGH, check, collect, fitted
 from limelight.evaluation.config import EvaluateSettings, Running, Speed
 from limelight.evaluation.evaluate import Evaluation, evaluate
 from limelight.evaluation.translating import Translated, translate_set
@@ -21,7 +23,7 @@ from limelight.training.config import Inherited, Recipe
 from limelight.training.kept import Kept
 from limelight.training.layout import BUNDLE, SCORES
 from limelight.training.replay import split_off_at
-from limelight.training.validate import Validator, translating
+from limelight.training.validate import Validator, spread, translating, validation_pairs
 
 AT_THE_END = "weights at the end"
 SHOWN = 5  # examples of each kind in the report
@@ -76,15 +78,17 @@ def write_bundle(
     weights: Mapping[str, Tensor],
     step: int,
     scores: Sequence[bundle.Score] = (),
+    confidence: Calibration | None = None,
 ) -> None:
     manifest = prepared.manifest
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
     numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
     old = (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
-    settings = translating(prepared, recipe.model).changed(
+    settings = translating(prepared, recipe.model, recipe.batch.augment).changed(
         search=old.search,
         alignment=old.alignment,
+        confidence=confidence,
         scores=tuple(scores),
         trained_on={"pairs": pairs, "steps": step},
     )
@@ -100,20 +104,38 @@ def write_bundle(
     )
 
 
-def score(
+def calibrated(
     run: Path, prepared: Prepared, running: Running, watch: Callable[[Speed, int], None]
+) -> Calibration | None:
+    """What is true of what the bundle claims, on the validation set, translated as a user would. None when that is too small.
+
+    The weights were chosen on the same set, and a little in its favour; nothing was learned from it.
+    """
+    source, target = spread(validation_pairs(prepared), ENOUGH)
+    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=True)
+    return fitted(collect(made.claimed, target))
+
+
+def score(
+    run: Path,
+    prepared: Prepared,
+    running: Running,
+    watch: Callable[[Speed, int], None],
+    confidence: Calibration | None = None,
 ) -> tuple[Evaluation, list[bundle.Score]] | None:
     """Of the bundle on the test set, as a user would translate it. None when there is no test set."""
     pairs = prepared.split("test") if "test" in prepared.manifest.splits else None
     if pairs is None or not pairs.rows:
         return None
     source, target = (side.to_pylist() for side in pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
-    made = translate_set(run / BUNDLE, source, running=running, watch=watch)
+    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=confidence is not None)
+    checked = None if confidence is None else check(collect(made.claimed, target), confidence)
     found = evaluate(made.texts, [target], source, prepared.manifest.languages[1], SETTINGS)
     given = prepared.manifest.settings.get("held_out", {}).get("test")
     named = bool(given) and Path(given[0]) != split_off_at(run, "test")
     title = Path(given[0]).name if named else "test set split off from the corpus"
-    write_whole(run / SCORES, json.dumps(_stored(title, found, made, source, target), ensure_ascii=False).encode())
+    stored = _stored(title, found, made, source, target) | {"confidence": _plain(checked)}
+    write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
     return found, [
         bundle.Score(
             test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences

@@ -47,6 +47,7 @@ class Facts:
     memory: int = 0  # most bytes held
     winner: str | None = None  # which weights became the bundle
     compared: dict[str, float] = field(default_factory=dict)  # what was tried as the winner, and its validation score
+    calibrated: int | None = None  # sentences that its confidence was fitted on
     problem: str | None = None  # why it ended early, in words
 
     def save(self, run: Path) -> None:

@@ -18,6 +18,7 @@ from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Manifest
 from limelight.errors import LimelightError
 from limelight.evaluation.buckets import Bucket, BucketScore
+from limelight.evaluation.calibration import Checked
 from limelight.evaluation.config import Speed
 from limelight.evaluation.metrics import Score
 from limelight.evaluation.worst import Sentence
@@ -57,6 +58,7 @@ class Scores:
     search: dict[str, Any]
     warnings: dict[str, int]
     examples: dict[str, tuple[Example, ...]]
+    confidence: Checked | None  # how far it can be believed there
 
     def of(self, title: str) -> Score | None:
         """By the metric's name; chrF stands for chrF2."""
@@ -244,4 +246,5 @@ def _scores(value: dict[str, Any]) -> Scores:
         examples={
             kind: tuple(Example(**each) for each in some) for kind, some in (value.get("examples") or {}).items()
         },
+        confidence=Checked.of(value["confidence"]) if value.get("confidence") else None,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from limelight.corpus.markup import figure
 from limelight.files import write_whole
-from limelight.training import report_html, report_learning, report_origin
+from limelight.training import report_confidence, report_html, report_learning, report_origin
 from limelight.training.advice import advise
 from limelight.training.advice_learning import Advice
 from limelight.training.layout import REPORT_HTML, REPORT_MD
@@ -41,6 +41,7 @@ def sections_of(record: RunRecord, advice: list[Advice]) -> list[Section]:
         report_origin.compute(record),
         report_learning.curves(record),
         report_learning.quality(record),
+        report_confidence.confidence(record.scores.confidence if record.scores else None, record.facts.calibrated),
         report_learning.samples(record),
         report_learning.suspicious(record),
         report_learning.advice(advice),

@@ -26,15 +26,16 @@ from limelight.corpus.manifest import Manifest
 from limelight.corpus.prepare import prepare
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, LimelightError, ModelFileError
-from limelight.evaluation.config import Running
+from limelight.evaluation.config import Running, Speed
 from limelight.runtime import choose_threads, keep_freed_memory
 from limelight.training import checkpoint
 from limelight.training.asked import Asked as Asked
 from limelight.training.asked import Result as Result
+from limelight.training.augmentation import workers_for
 from limelight.training.choose import Text
 from limelight.training.config import Recipe
 from limelight.training.ending import divergence, dry_result, result_of
-from limelight.training.finish import score, winner, write_bundle
+from limelight.training.finish import calibrated, score, winner, write_bundle
 from limelight.training.journal import forget_after, written
 from limelight.training.kept import Kept
 from limelight.training.layout import (
@@ -217,17 +218,17 @@ class Run:
         resumed, device = self.found.checkpoint, torch.device(recipe.machine.device or "cpu")
         numbers = new_numbers(recipe, device, resumed is not None)
         describe(self.facts, recipe, Text.of(prepared.manifest))
-        self.facts.winner, self.facts.compared = None, {}
+        self.facts.winner, self.facts.compared, self.facts.calibrated = None, {}, None
         self.facts.save(self.folder)
         (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
-        validator = Validator(numbers.model, prepared, prepared.tokenizers(), recipe.validation)
+        validator = Validator(numbers.model, prepared, prepared.tokenizers(), recipe.validation, recipe.batch.augment)
         kept = Kept(self.folder / KEPT, recipe.average.best)
         at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
         forget_after(self.folder, at["step"], at["validated"])
         kept.forget_after(at["step"])
         watch = written(self.folder, self.watch, stack, at["step"])
         ahead = recipe.machine.workers
-        workers = int(recipe.batch.sampling is not None) if ahead is None else ahead
+        workers = workers_for(recipe.batch, numbers.device) if ahead is None else ahead
         state = resumed.state["loader"] if resumed else None
         loader = stack.enter_context(Loader(prepared, recipe.batch, workers=workers, state=state))
         with self.stop.kept_from_children():
@@ -269,16 +270,18 @@ class Run:
         self.facts.winner, self.facts.compared = won.name, won.compared
         write_bundle(self.folder, recipe, prepared, won.weights, self.step)
         running = Running(device=recipe.machine.device, threads=threads)
-        found = score(
-            self.folder,
-            prepared,
-            running,
-            lambda speed, total: self.progress(Progress("score", speed.sentences, total)),
-        )
+
+        def said(phase: str) -> Callable[[Speed, int], None]:
+            return lambda speed, total: self.progress(Progress(phase, speed.sentences, total))
+
+        confidence = calibrated(self.folder, prepared, running, said("confidence"))
+        self.facts.calibrated = None if confidence is None else confidence.lines
+        found = score(self.folder, prepared, running, said("score"), confidence)
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
-            return
-        write_bundle(self.folder, recipe, prepared, won.weights, self.step, found[1])
+        scores = () if found is None else found[1]
+        if scores or confidence:
+            write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence)
 
     def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         began = time.monotonic()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from limelight.bundle import BundleSettings
+from limelight.corpus.augment import AugmentSettings
 from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.loader import Loader
@@ -26,6 +27,7 @@ from limelight.evaluation.metrics import count
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.text.tokenizer import Tokenizer
+from limelight.training.augmentation import learnt
 from limelight.training.config import ValidationSettings
 from limelight.training.gradients import batch_of
 from limelight.training.watch import Sample
@@ -54,7 +56,9 @@ class Validator:
         prepared: Prepared,
         tokenizers: tuple[Tokenizer, Tokenizer],
         settings: ValidationSettings,
+        augment: AugmentSettings | None = None,
     ) -> None:
+        """`augment`: how the text is changed while it is fed, and so what the model is taught beside translating."""
         self.settings, self.prepared = settings, prepared
         pairs = validation_pairs(prepared)
         longest = model.config.max_length - 1
@@ -66,17 +70,13 @@ class Validator:
                 f"all {pairs.rows:,} validation pairs of {prepared.folder} are longer than model.max_length={model.config.max_length} "
                 "pieces; raise it, or give shorter pairs with --valid"
             )
-        # Spread over the whole set: what is given in the order of a book begins with its title page.
-        chosen = np.unique(np.linspace(0, pairs.rows - 1, min(settings.sentences, pairs.rows)).astype(np.int64))
-        source, target = pairs.texts(chosen)
-        self.sources: list[str] = source.to_pylist()
-        self.references: list[str] = target.to_pylist()
+        self.sources, self.references = spread(pairs, settings.sentences)
         self._samples = _spread_by_length(self.sources, settings.samples)
         self._twin = copy.deepcopy(model).float().eval().requires_grad_(False)
         self.device = next(self._twin.parameters()).device
         self._language = prepared.manifest.languages[1]
         self._tokenizers = tokenizers
-        self._bundle = translating(prepared, model.config)
+        self._bundle = translating(prepared, model.config, augment)
         self._specials = Specials(
             pad=model.config.pad_token,
             unknown=tokenizers[1].unknown,
@@ -125,7 +125,7 @@ class Validator:
         return total / pieces
 
 
-def translating(prepared: Prepared, model: ModelConfig) -> BundleSettings:
+def translating(prepared: Prepared, model: ModelConfig, augment: AugmentSettings | None) -> BundleSettings:
     """How text of this corpus is translated by a model that learns from it."""
     marks = prepared.manifest.marks
     return BundleSettings(
@@ -135,6 +135,7 @@ def translating(prepared: Prepared, model: ModelConfig) -> BundleSettings:
         source_begin=marks.source_begin,
         target_begin=marks.target_begin,
         source_ends=marks.source_ends,
+        learnt=learnt(prepared, augment),
     )
 
 
@@ -146,6 +147,13 @@ def validation_pairs(prepared: Prepared) -> Pairs:
             "give a set with --valid, or more text"
         )
     return pairs
+
+
+def spread(pairs: Pairs, most: int) -> tuple[list[str], list[str]]:
+    """Sources and targets, over the whole set: what is given in the order of a book begins with its title page."""
+    chosen = np.unique(np.linspace(0, pairs.rows - 1, min(most, pairs.rows)).astype(np.int64))
+    source, target = pairs.texts(chosen)
+    return source.to_pylist(), target.to_pylist()
 
 
 def _spread_by_length(sources: Sequence[str], most: int) -> list[int]:

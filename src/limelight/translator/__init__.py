@@ -5,7 +5,8 @@
     translator = Translator.load("en-de")
     translator.translate(["A cat sits on the mat."])[0].text
 
-Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment, translate (all together).
+Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment; care (what must survive a
+sentence), careful (two searches), confidence, presenting, parts (a text in sentences), translate (all together).
 The names are fetched when first used, so that the room alone loads nothing.
 """
 
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from limelight.translator.translate import Translator
-    from limelight.translator.translation import Alignment, Alternative, Notice, Piece, Scored, Translation
+    from limelight.translator.translation import Alignment, Alternative, Notice, Piece, Scored, Translation, Word
 
-__all__ = ["Alignment", "Alternative", "Notice", "Piece", "Scored", "Translation", "Translator"]
+__all__ = ["Alignment", "Alternative", "Notice", "Piece", "Scored", "Translation", "Translator", "Word"]
 
 
 def __getattr__(name: str) -> Any:

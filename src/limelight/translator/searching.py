@@ -80,7 +80,8 @@ class Searcher:
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
         self.batch_pieces = engine.batch_pieces
-        self._never = tuple(sorted(target.controls() - {target.end}))
+        # Tags are put among the source's pieces and would be invisible; a placeholder that no request has stands for nothing.
+        self._never = tuple(sorted({*target.controls(), *target.placeholders().values()} - {target.end}))
         self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
 
     def close(self) -> None:
@@ -114,7 +115,6 @@ class Searcher:
 
     def _search(self, sentences: Sequence[Sentence], settings: SearchSettings) -> list[list[Candidate]]:
         """The candidates of each sentence, best first, with different texts; what was drawn stays as it was drawn."""
-        # Tags are put among the source's pieces; in a translation they would be invisible.
         drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
             drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
@@ -151,6 +151,11 @@ class Spare:
         self._loaded: Searcher | None = None
         self._pieces: int | None = None
         self._lock = threading.Lock()
+
+    @property
+    def known(self) -> bool:
+        """Is there another engine, loaded or not?"""
+        return self._load is not None
 
     def searcher(self) -> Searcher | None:
         """None when there is no other engine."""

@@ -9,6 +9,7 @@ import polars as pl
 import xxhash
 
 from limelight.bundle import BundleSettings
+from limelight.corpus.augment import TERM_TAG
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import Request
 from limelight.errors import DataError
@@ -25,6 +26,7 @@ class Sentence:
     request: Request
     notices: tuple[Notice, ...] = ()
     hidden: int = 0  # ids that the prefix begins with and nobody sees: the target's language
+    own: int = 0  # ids of the source that are its text and what stands before it, not terms told after it
 
     @property
     def empty(self) -> bool:
@@ -35,6 +37,7 @@ class Reader:
     """Text to ids by a bundle's normalization and pieces."""
 
     def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer, longest: int) -> None:
+        self._told = source.tag(TERM_TAG) if settings.learnt is not None and settings.learnt.terms else None
         self.steps = settings.normalization
         self.source, self.target = source, target
         self.source_begin, self.target_begin = list(settings.source_begin), list(settings.target_begin)
@@ -42,20 +45,32 @@ class Reader:
         self._lock = threading.Lock()  # a tokenizer remembers words; several threads may translate
 
     def read(
-        self, texts: Sequence[str], prefixes: Sequence[str] | None, phrases: Sequence[Sequence[str]] | None
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        terms: Sequence[Sequence[str]] | None = None,
     ) -> list[Sentence]:
-        """One sentence for each text. Sources longer than the model takes are cut, and say so."""
+        """One sentence for each text. Sources longer than the model takes are cut, and say so.
+
+        `terms` are told to the model after the source, if it was taught to use them.
+        """
         given = checked(texts, "texts")
         tidy = self.tidied(given)
         ids = self.source_ids(tidy)
-        begins = self._beginnings(prefixes, len(given))
-        needed = self._needed(phrases, len(given))
-        return [self._sentence(*parts) for parts in zip(given, tidy, ids, begins, needed, strict=True)]
+        begins = self.target_ids(self.tidied(one_each(prefixes, "prefixes", len(given))))
+        needed = self._needed(many_each(phrases, len(given)))
+        told = self._told_terms(terms, len(given))
+        return [self._sentence(*parts) for parts in zip(given, tidy, ids, begins, needed, told, strict=True)]
 
     def tidied(self, texts: Sequence[str]) -> list[str]:
         column = normalize(pl.Series(texts, dtype=pl.String), self.steps)
         result: list[str] = column.to_list()
         return result
+
+    def length(self, text: str) -> int:
+        """In pieces, without what stands around them."""
+        return len(self.source_ids(self.tidied([text]))[0])
 
     def source_ids(self, tidy: Sequence[str]) -> list[list[int]]:
         """Blank text has no ids: there is nothing to translate."""
@@ -70,38 +85,54 @@ class Reader:
         ids, ends = rows.values.to_numpy().tolist(), rows.offsets.to_numpy().tolist()
         return [ids[begin:end] for begin, end in pairwise(ends)]
 
-    def _sentence(self, given: str, tidy: str, ids: list[int], prefix: list[int], phrases: list[list[int]]) -> Sentence:
+    def _sentence(
+        self, given: str, tidy: str, ids: list[int], prefix: list[int], phrases: list[list[int]], told: list[int]
+    ) -> Sentence:
         notices: tuple[Notice, ...] = ()
+        told = told if len(ids) + len(told) <= self.longest else []
         if len(ids) > self.longest:
             lost = f"the source has {len(ids)} pieces and the model takes {self.longest}; the rest was not translated"
             notices = (Notice("source_cut", lost),)
         # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
         key = xxhash.xxh3_64_intdigest(tidy.encode()) >> 1
         begin = self.target_begin
-        request = Request(self.begun(ids[: self.longest]), [*begin, *prefix], phrases, key, len(begin))
-        return Sentence(given, tidy, request, notices, len(self.target_begin))
+        source = self.begun(ids[: self.longest])
+        request = Request([*source, *told] if source else [], [*begin, *prefix], phrases, key, len(begin))
+        return Sentence(given, tidy, request, notices, len(self.target_begin), len(source))
 
     def begun(self, ids: list[int]) -> list[int]:
         """A source as the model reads it; nothing stays nothing."""
         return [*self.source_begin, *ids] if ids else []
 
-    def _beginnings(self, prefixes: Sequence[str] | None, count: int) -> list[list[int]]:
-        if prefixes is None:
+    def _told_terms(self, terms: Sequence[Sequence[str]] | None, count: int) -> list[list[int]]:
+        """Each after its tag: "Konnektor" -> <tag:1> ▁Kon nektor, as in training."""
+        if terms is None or self._told is None:
             return [[]] * count
-        if len(checked(prefixes, "prefixes")) != count:
-            raise DataError(f"there are {len(prefixes)} prefixes for {count} texts; give one for each, '' for none")
-        return self.target_ids(self.tidied(prefixes))
+        ids = iter(self._ids(self.source, self.tidied([term for some in terms for term in some])))
+        return [[number for _ in some for number in (self._told, *next(ids))] for some in terms]
 
-    def _needed(self, phrases: Sequence[Sequence[str]] | None, count: int) -> list[list[list[int]]]:
-        if phrases is None:
-            return [[]] * count
-        if isinstance(phrases, str) or any(isinstance(some, str) for some in phrases):
-            raise TypeError("phrases wants a list of phrases for each text, such as [['die Matte'], []]")
-        if len(phrases) != count:
-            raise DataError(f"there are phrases for {len(phrases)} texts, but {count} texts; give a list for each")
-        flat = checked([phrase for some in phrases for phrase in some], "phrases")
-        ids = iter(self.target_ids(self.tidied(flat)))
+    def _needed(self, phrases: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        ids = iter(self.target_ids(self.tidied([phrase for some in phrases for phrase in some])))
         return [[found for _ in some if (found := next(ids))] for some in phrases]
+
+
+def one_each(prefixes: Sequence[str] | None, what: str, count: int) -> list[str]:
+    if prefixes is None:
+        return [""] * count
+    if len(checked(prefixes, what)) != count:
+        raise DataError(f"there are {len(prefixes)} {what} for {count} texts; give one for each, '' for none")
+    return list(prefixes)
+
+
+def many_each(phrases: Sequence[Sequence[str]] | None, count: int) -> list[tuple[str, ...]]:
+    if phrases is None:
+        return [()] * count
+    if isinstance(phrases, str) or any(isinstance(some, str) for some in phrases):
+        raise TypeError("phrases wants a list of phrases for each text, such as [['die Matte'], []]")
+    if len(phrases) != count:
+        raise DataError(f"there are phrases for {len(phrases)} texts, but {count} texts; give a list for each")
+    checked([phrase for some in phrases for phrase in some], "phrases")
+    return [tuple(some) for some in phrases]
 
 
 def checked(texts: Sequence[str], what: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text in, `Translation` out: normalize, pieces, sort, batch, search, text again, judge, and back in order.
+"""Text in, `Translation` out: cut, protect, normalize, pieces, sort, batch, search, text again, check, restore, judge, and back in order.
 
 The translation of a sentence depends on the sentence alone: not on its neighbours, its place, or the size of the batches. In float32 the
 last bits of a score may; that changes a translation only where two are equally good. In bfloat16, which accelerators are given, it happens
@@ -7,33 +7,47 @@ more often.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from limelight.bundle import BundleSettings, read
+from limelight.bundle import BundleSettings, Learnt, read
+from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.guards import Notice, judge
-from limelight.engines.engine import Engine, Matrix
+from limelight.decoding.guards import Notice
+from limelight.engines.engine import Engine
 from limelight.errors import ConfigError, DataError
-from limelight.text.languages import base, density
+from limelight.text.glossary import Glossary
 from limelight.text.tokenizer import Tokenizer
-from limelight.translator.alignment import aligned, given_words, owners
+from limelight.translator.aligning import alignments
+from limelight.translator.care import Keeper
+from limelight.translator.careful import Asked, Careful, Found
 from limelight.translator.loading import open_engines
-from limelight.translator.searching import Answer, Candidate, Searcher, Spare
-from limelight.translator.sentences import Reader, Sentence, checked
+from limelight.translator.parts import Cutter, joined
+from limelight.translator.presenting import Presenter
+from limelight.translator.searching import Answer, Searcher, Spare
+from limelight.translator.sentences import Reader, Sentence, checked, many_each, one_each
 from limelight.translator.translation import (
     Alignment,
-    Alternative,
     InvalidScoresError,
     Scored,
     Translation,
     confidence_of,
-    likely,
     nothing,
     pieces_of,
 )
+
+GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted beside the text."""
+
+    align: bool
+    guards: bool
+    probabilities: bool
 
 
 class Translator:
@@ -44,12 +58,16 @@ class Translator:
     ) -> None:
         self.engine, self.settings = engine, settings
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
+        self.glossary: Glossary | None = None  # for texts that come without one
         self._spare = Spare(None, target_tokenizer)
         self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, target_tokenizer)
-        source, target = settings.languages
-        self._expected = density(target) / density(source)
-        self._same_language = base(source) == base(target)
+        self._keeper = Keeper(settings, source_tokenizer, target_tokenizer)
+        learnt = settings.learnt or Learnt()
+        self._careful = Careful(self._reader, self._keeper, learnt.terms)
+        longest = min(self._reader.longest, learnt.longest or self._reader.longest)
+        self._cutter = Cutter(settings.languages[0], self._reader.length, longest, self._keeper.most or None)
+        self._presenter = Presenter(settings, target_tokenizer)
 
     @classmethod
     def load(
@@ -70,6 +88,8 @@ class Translator:
         engines = open_engines(bundle, device, dtype, threads, engine)
         translator = cls(engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
         translator.runs_on, translator._spare = engines.runs_on, Spare(engines.spare, bundle.target_tokenizer)
+        if (terms := bundle.folder / GLOSSARY).is_file():
+            translator.glossary = Glossary.load(terms, bundle.settings.languages)
         return translator
 
     def translate(
@@ -82,8 +102,17 @@ class Translator:
         align: bool = False,
         guards: bool = True,
         probabilities: bool = False,
+        protect: bool = True,
+        glossary: Glossary | Sequence[Glossary | None] | None = None,
+        segment: bool | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
+
+        `protect`: placeholders, tags, addresses and the like come back as they are, or `protected` says that they do not.
+        `glossary`: its terms, where a text has them, are translated as it says; one for all texts, or one for each. None: the one that
+        lies with the bundle, if there is one.
+        `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
+        longer than the model takes. A text with a prefix or phrases of its own stays whole.
 
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
 
@@ -92,19 +121,48 @@ class Translator:
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         settings = self.settings.search if search is None else search
-        sentences = self._reader.read(texts, prefixes, phrases)
-        places = [i for i, sentence in enumerate(sentences) if not sentence.empty]
-        asked = [sentences[i] for i in places]
-        answers = self._answers(asked, settings, guards)
-        if invalid := [i for i, answer in zip(places, answers, strict=True) if not answer.candidates]:
+        given = checked(texts, "texts")
+        glossaries = _one_each(self.glossary if glossary is None else glossary, len(given))
+        begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
+        cuts = [self._cutter.cut(text, False if begins[at] or needed[at] else segment) for at, text in enumerate(given)]
+        owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
+        asked = []
+        for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
+            known = glossaries[at]
+            terms = [] if known is None else known.found(part.text)
+            asked.append(Asked(self._keeper.take(part.text, terms, watched=protect), begins[at], needed[at]))
+        made = iter(self._translated(asked, owner, settings, Wanted(align, guards, probabilities)))
+        return [joined(cut, [next(made) for _ in cut.parts]) for cut in cuts]
+
+    def _translated(
+        self, asked: Sequence[Asked], owner: Sequence[int], settings: SearchSettings, wanted: Wanted
+    ) -> list[Translation]:
+        """One for each sentence; `owner` is the number of the text that it is part of."""
+
+        def search(sentences: Sequence[Sentence]) -> list[Answer]:
+            return self._answers(sentences, settings, wanted.guards)
+
+        def again(sentences: Sequence[Sentence]) -> list[Answer]:
+            """An engine that was asked for by name and knows no constraints leaves the first answer as it is."""
+            able = self._spare.known or not any(self.engine.lacks(settings, [each.request]) for each in sentences)
+            return search(sentences) if able else [Answer([])] * len(sentences)
+
+        found = self._careful.translate(asked, search, again if wanted.guards else None)
+        spoken = [at for at, each in enumerate(found) if not each.sentence.empty]
+        if invalid := sorted({owner[at] for at in spoken if not found[at].answer.candidates}):
             raise InvalidScoresError(invalid)
-        if probabilities:
-            answers = self._with_probabilities(asked, answers)
-        alignments = self._alignments(asked, answers) if align else [None] * len(asked)
-        result = [nothing(sentence.given) for sentence in sentences]
-        for i, answer, links in zip(places, answers, alignments, strict=True):
-            notices = [*sentences[i].notices, *answer.notices, *self._judged(sentences[i], answer, guards)]
-            result[i] = self._translation(sentences[i], answer, links, notices)
+        if wanted.probabilities:
+            told = self._with_probabilities([found[at] for at in spoken])
+            found = [*found]
+            for at, each in zip(spoken, told, strict=True):
+                found[at] = each
+        heard = [found[at] for at in spoken]
+        links: list[list[Alignment]] | list[None] = [None] * len(heard)
+        if wanted.align:
+            links = alignments(heard, self.engine, self._searcher, self._reader)
+        result = [nothing(each.care.given) for each in asked]
+        for at, each, link in zip(spoken, heard, links, strict=True):
+            result[at] = self._presenter.translation(each, link, wanted.guards)
         return result
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
@@ -152,6 +210,15 @@ class Translator:
         return [[*begin, *ids] for ids in self._reader.target_ids(self._reader.tidied(checked(texts, "texts")))]
 
     @property
+    def calibration(self) -> Calibration | None:
+        """What is true of what the model claims; the bundle's own. None: confidence is what the model claims."""
+        return self._presenter.calibration
+
+    @calibration.setter
+    def calibration(self, calibration: Calibration | None) -> None:
+        self._presenter.calibration = calibration
+
+    @property
     def batch_pieces(self) -> int:
         """Source pieces of a batch, padding included: more need more memory, and are faster up to a point."""
         return self._searcher.batch_pieces
@@ -193,75 +260,22 @@ class Translator:
             found[at] = replace(answer, notices=(*answer.notices, notice))
         return [found[at] for at in range(len(sentences))]
 
-    def _with_probabilities(self, sentences: Sequence[Sentence], answers: list[Answer]) -> list[Answer]:
+    def _with_probabilities(self, found: Sequence[Found]) -> list[Found]:
         """Those of every piece, where the engine gave only their sum."""
-        unknown = [(at, c) for at, a in enumerate(answers) for c in a.candidates if not c.hypothesis.log_probs]
-        sources = [sentences[at].request.source for at, _ in unknown]
+        unknown = [(each, c) for each in found for c in each.answer.candidates if not c.hypothesis.log_probs]
+        sources = [each.sentence.request.source for each, _ in unknown]
         scores = iter(self._log_probs(sources, [candidate.hypothesis.ids for _, candidate in unknown]))
         told = {id(c): replace(c.hypothesis, log_probs=next(scores)[: c.hypothesis.steps]) for _, c in unknown}
-        return [
-            replace(a, candidates=[replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in a.candidates])
-            for a in answers
-        ]
-
-    def _judged(self, sentence: Sentence, answer: Answer, guards: bool) -> list[Notice]:
-        best, notices = answer.candidates[0], []
-        if best.hypothesis.finish == "length":
-            count = len(best.hypothesis.ids)
-            notices.append(Notice("length", f"the translation was ended at its limit, after {count} pieces"))
-        return notices + (judge(sentence.text, best.text, self._expected, self._same_language) if guards else [])
-
-    def _translation(
-        self, sentence: Sentence, answer: Answer, alignments: list[Alignment] | None, notices: list[Notice]
-    ) -> Translation:
-        made = [self._alternative(candidate) for candidate in answer.candidates]
-        if alignments is not None:
-            made = [replace(one, alignment=links) for one, links in zip(made, alignments, strict=True)]
-        return Translation(
-            **vars(made[0]),
-            source=sentence.given,
-            source_pieces=len(sentence.request.source),
-            alternatives=made[1:],
-            degenerate=answer.degenerate,
-            warnings=notices,
-        )
-
-    def _alternative(self, candidate: Candidate) -> Alternative:
-        hypothesis = candidate.hypothesis
-        return Alternative(
-            text=candidate.text,
-            score=hypothesis.score,
-            confidence=likely(hypothesis.mean_log_prob),
-            pieces=pieces_of(self._reader.target.pieces(hypothesis.ids), hypothesis.log_probs),
-            finish=hypothesis.finish,
-        )
-
-    def _alignments(self, sentences: Sequence[Sentence], answers: Sequence[Answer]) -> list[list[Alignment]]:
-        """Of every candidate of every sentence."""
-        pairs = [
-            (sentence, candidate.hypothesis.ids)
-            for sentence, answer in zip(sentences, answers, strict=True)
-            for candidate in answer.candidates
-        ]
-        lengths = [len(sentence.request.source) + len(ids) for sentence, ids in pairs]
-        unseen = len(self._reader.source_begin)
-
-        def work(batch: list[int]) -> list[Matrix]:
-            sources, begin = [pairs[i][0].request.source for i in batch], self._reader.target_begin
-            seen = self.engine.attend(sources, [[*begin, *pairs[i][1]] for i in batch])
-            return [weights[len(begin) :, unseen:] for weights in seen]
-
-        weights = iter(self._searcher.in_batches(lengths, 1, work))
         result = []
-        for sentence, answer in zip(sentences, answers, strict=True):
-            source = self._reader.source.pieces(sentence.request.source[unseen:])
-            words = self._given_words(sentence)
-            targets = [self._reader.target.pieces(candidate.hypothesis.ids) for candidate in answer.candidates]
-            result.append([aligned(next(weights), source, target, words) for target in targets])
+        for each in found:
+            known = [replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in each.answer.candidates]
+            result.append(replace(each, answer=replace(each.answer, candidates=known)))
         return result
 
-    def _given_words(self, sentence: Sentence) -> list[int] | None:
-        """Normalization may join, part or remove words; links are between the words as they were given."""
-        if sentence.text == sentence.given:
-            return None
-        return owners(self._reader.tidied(given_words(sentence.given)))
+
+def _one_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int) -> list[Glossary | None]:
+    if glossary is None or isinstance(glossary, Glossary):
+        return [glossary] * count
+    if len(glossary) != count:
+        raise DataError(f"there are {len(glossary)} glossaries for {count} texts; give one for all, or one for each")
+    return list(glossary)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.guards import Notice as Notice
 from limelight.errors import ScoreError
+from limelight.translator.confidence import Word as Word
 
 Finish = Literal["eos", "length", "empty_input"]
 DIGITS = 6  # of probabilities and scores in JSON: more are noise, and three quarters of the bytes
@@ -57,6 +58,7 @@ class Alternative:
     pieces: list[Piece]
     finish: Finish
     alignment: Alignment | None = None
+    words: list[Word] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -64,6 +66,7 @@ class Alternative:
             "score": round(self.score, DIGITS),
             "confidence": round(self.confidence, DIGITS),
             "finish": self.finish,
+            "words": [{"text": text, "confidence": _rounded(sure)} for text, sure in self.words],
             "pieces": _as_dicts(self.pieces),
             "alignment": None if self.alignment is None else self.alignment.as_dict(),
         }
@@ -73,16 +76,19 @@ class Alternative:
 class Translation(Alternative):
     """The best translation of a source. `score` is what the search maximized: log-probability over the length normalization.
 
-    `confidence` is the geometric mean of the probabilities of the pieces and of the end, between 0 and 1. It orders translations of one
-    model well enough to look at the doubtful ones first. It is not calibrated: 0.8 does not mean right in 8 of 10 cases.
+    `confidence` is the share of its words that can be expected to be right, and `words` say it of each, where the bundle was calibrated
+    (docs/confidence.md). Else it is what the model claims, the geometric mean of the probabilities of the pieces and of the end: good
+    enough to look at the doubtful ones first, and no more.
     `finish`: the model ended it (eos), the limit did (length), or there was nothing to translate (empty_input).
     `degenerate`: it repeats itself or is empty, and a second search did not help.
+    `protected`: placeholders, tags and what else must not be translated are all there, once each and well nested; a warning says why not.
     """
 
     source: str = ""
     source_pieces: int = 0  # that the model saw
     alternatives: list[Alternative] = field(default_factory=list)
     degenerate: bool = False
+    protected: bool = True
     warnings: list[Notice] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
@@ -93,6 +99,7 @@ class Translation(Alternative):
             "source_pieces": self.source_pieces,
             "alternatives": [alternative.as_dict() for alternative in self.alternatives],
             "degenerate": self.degenerate,
+            "protected": self.protected,
             "warnings": [notice._asdict() for notice in self.warnings],
         }
 
@@ -114,7 +121,11 @@ class Scored:
 
 
 def _as_dicts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    return [{"text": text, "probability": None if p is None else round(p, DIGITS)} for text, p in pieces]
+    return [{"text": text, "probability": _rounded(probability)} for text, probability in pieces]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
 
 
 class InvalidScoresError(ScoreError):

@@ -19,7 +19,7 @@ from limelight.errors import DataError
 _ESCAPE = re.compile(r'((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\([abfnrtv\\"])')
 _BYTE = re.compile(r"\\x([0-9a-fA-F]+)|\\([0-7]+)")
 _CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
-_STATEMENT = re.compile(
+STATEMENT = re.compile(
     r'(?:(msgctxt|msgid|msgid_plural|msgstr|domain|msgstr\[([0-9]{1,4})\])[ \t]*)?"((?:[^"\\]|\\.)*)"'
 )
 _CHARSET = re.compile(r"charset=([^\s;]+)")
@@ -121,7 +121,7 @@ def _units(address: str) -> Iterator[Unit]:
 
 def _take(entry: _Entry, text: str, number: int, charset: str) -> None:
     """One line that is no comment, into the entry."""
-    statement = _STATEMENT.fullmatch(text)
+    statement = STATEMENT.fullmatch(text)
     if statement is None:
         entry.spoil(Fault.MALFORMED, number)
         return
@@ -130,7 +130,7 @@ def _take(entry: _Entry, text: str, number: int, charset: str) -> None:
         return
     if keyword:
         entry.begin(keyword, plural, number)
-    value, broken = _unescaped(string, charset)
+    value, broken = unescaped(string, charset)
     entry.add(value, number)
     if broken:
         entry.spoil(Fault.BROKEN_ENCODING, number)
@@ -155,7 +155,7 @@ def _decoded(line: bytes, charset: str) -> tuple[str, bool]:
         return line.decode(charset, "replace"), True
 
 
-def _unescaped(string: str, charset: str) -> tuple[str, bool]:
+def unescaped(string: str, charset: str) -> tuple[str, bool]:
     r"""C escapes. `\303\251` are bytes of the file's charset, so a run of them is decoded together."""
     if "\\" not in string:
         return string, False

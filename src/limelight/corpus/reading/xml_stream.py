@@ -37,7 +37,7 @@ class Listener(Protocol):
 
 def read_units(address: str, listener: Listener) -> Iterator[Unit]:
     """Feed the file to the listener and yield what it finds. Names arrive as `namespace name` or `name`."""
-    parser = _parser(address, listener)
+    parser = guarded_parser(address, listener)
     fed = 0
     with open_bytes(address) as stream:
         try:
@@ -61,7 +61,7 @@ def local_name(name: str) -> str:
     return name.rpartition(SEPARATOR)[2]
 
 
-def _parser(address: str, listener: Listener) -> expat.XMLParserType:
+def guarded_parser(address: str, listener: Listener) -> expat.XMLParserType:
     parser = expat.ParserCreate(namespace_separator=SEPARATOR)
     parser.buffer_text = True
     depth = 0

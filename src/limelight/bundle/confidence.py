@@ -1,0 +1,55 @@
+"""From what a model claims to what was true: a few knots, fitted on text that it had not learned from, kept in its bundle.
+
+    Curve(knots=((0.2, 0.1), (0.6, 0.5), (0.9, 0.8))).at(0.75) -> 0.65
+
+A model is sure of itself in its own way. A curve says which share of the words was right that it was so sure of.
+"""
+
+from bisect import bisect_right
+from itertools import pairwise
+from operator import itemgetter
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from limelight.config import Settings
+
+KNOTS = 20  # at most: more would follow the chance of the text they were fitted on
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Curve(Settings):
+    """Straight lines between knots (claimed, true), level before the first and after the last. It never falls."""
+
+    knots: tuple[tuple[Share, Share], ...] = Field(min_length=1, max_length=KNOTS)
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        claimed, true = zip(*self.knots, strict=True)
+        problems = []
+        if any(b <= a for a, b in pairwise(claimed)):
+            problems.append("knots: what is claimed must rise from knot to knot")
+        if any(b < a for a, b in pairwise(true)):
+            problems.append("knots: what is true must not fall from knot to knot")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def at(self, claimed: float) -> float:
+        after = bisect_right(self.knots, claimed, key=itemgetter(0))
+        if after == 0 or after == len(self.knots):
+            return self.knots[min(after, len(self.knots) - 1)][1]
+        (left, low), (right, high) = self.knots[after - 1 : after + 1]
+        return low + (high - low) * (claimed - left) / (right - left)
+
+
+class Calibration(Settings):
+    """Both curves lead to the expected share of right words: of one word its probability to be right, of a sentence the share of its words.
+
+    That of sentences is for engines that tell only the probability of a whole translation.
+    """
+
+    words: Curve
+    sentences: Curve
+    lines: int = Field(ge=1, description="Translated to fit them.")

@@ -1,0 +1,139 @@
+"""`limelight translate TRANSLATOR --document in.po out.po`: a document in, a document out, and on standard error what became of it."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from limelight.cli.screen import Screen, clock, grouped
+from limelight.cli.translate_output import MOST_WARNINGS
+from limelight.errors import ConfigError, DataError
+from limelight.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limelight.documents.document import Counts, Kind, Translated
+    from limelight.documents.translating import Translate
+    from limelight.documents.units import Remark
+    from limelight.translator.translate import Translator
+
+
+def document_command(
+    bundle: Path,
+    texts: "Sequence[str]",
+    other: Path | None,
+    wishes: dict[str, Any],
+    loading: dict[str, Any],
+    quiet: bool,
+) -> None:
+    """`wishes` are for every text, `loading` is for the bundle; `other` is a file that was named in another way."""
+    from limelight.translator.translate import Translator
+
+    if len(texts) != 2 or other is not None:
+        raise ConfigError(
+            "--document wants two files and nothing else, the document and where its translation goes: in.po out.po"
+        )
+    source, target = map(Path, texts)
+    checked_paths(source, target)
+    with Translator.load(bundle, **loading) as translator:
+        run_document(
+            translator, source, target, translate=lambda some: translator.translate(some, **wishes), quiet=quiet
+        )
+
+
+def run_document(
+    translator: "Translator",
+    source: Path,
+    target: Path,
+    *,
+    translate: "Translate | None" = None,
+    again: bool = False,
+    quiet: bool = False,
+) -> "Translated":
+    """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given.
+
+    limelight: in.po -> out.po: 120 of 130 texts translated, 10 unchanged; 4 left alone · 3.2 s
+    """
+    from limelight.documents.document import translate_document
+
+    kind = checked_paths(source, target)
+    data = _content(source)
+    began = time.monotonic()
+    with Screen(quiet=quiet) as screen:
+        done = translate_document(
+            data,
+            kind,
+            translator.settings.languages,
+            translate or translator.translate,
+            again=again,
+            told=lambda texts, total: screen.step("translate", texts, total),
+            name=str(source),
+        )
+    _write(target, done.data)
+    _say_warnings(done.warnings)
+    if not quiet:
+        typer.echo(f"{source} -> {target}: {summary(done.counts)} · {_seconds(time.monotonic() - began)}", err=True)
+    return done
+
+
+def checked_paths(source: Path, target: Path) -> "Kind":
+    """What kind of document it is. To be asked before a model is loaded: every reason not to begin is known by then."""
+    from limelight.documents.document import kind_of
+
+    kind, other = kind_of(source), kind_of(target)
+    if kind != other:
+        raise ConfigError(
+            f"{source} is a document of the kind {kind} and {target} of the kind {other}; both must be the same"
+        )
+    if not source.is_file():
+        raise DataError(f"{source} is {'a folder' if source.is_dir() else 'not there'}; give a file")
+    if target.is_dir():
+        raise ConfigError(f"{target} is a folder; give the name of a file in it")
+    if not target.resolve().parent.is_dir():
+        raise ConfigError(f"the folder of {target} does not exist; make it first")
+    if target.exists() and target.samefile(source):
+        raise ConfigError(f"{target} is the document itself, which is never overwritten; give another name")
+    return kind
+
+
+def summary(counts: "Counts") -> str:
+    """118 of 120 texts translated (3 of them between their tags, one by one), 1 unchanged, 1 failed; 4 left alone"""
+    said = f"{grouped(counts.translated)} of {grouped(counts.texts)} texts translated"
+    if counts.apart:
+        said += f" ({grouped(counts.apart)} of them between their tags, one by one)"
+    said += f", {grouped(counts.unchanged)} unchanged" if counts.unchanged else ""
+    said += f", {grouped(counts.failed)} failed" if counts.failed else ""
+    return said + (f"; {grouped(counts.left)} left alone" if counts.left else "")
+
+
+def _content(source: Path) -> bytes:
+    """At most one byte more than is taken, so that a huge file is refused without being read."""
+    from limelight.documents.document import LARGEST
+
+    try:
+        with source.open("rb") as file:
+            return file.read(LARGEST + 1)
+    except OSError as error:
+        raise DataError(f"{source} cannot be read ({error.strerror}); check the name and its rights") from None
+
+
+def _write(target: Path, data: bytes) -> None:
+    try:
+        write_whole(target.resolve(), data)
+    except PermissionError as error:
+        raise ConfigError(f"{target} cannot be written ({error.strerror}); give a file that you may write") from None
+
+
+def _say_warnings(warnings: "Sequence[Remark]") -> None:
+    for remark in warnings[:MOST_WARNINGS]:
+        typer.echo(f"warning: line {remark.line}: {remark.code}: {remark.message}", err=True)
+    if len(warnings) > MOST_WARNINGS:
+        counts = Counter(remark.code for remark in warnings).most_common()
+        typer.echo(f"warnings: {', '.join(f'{grouped(times)} {code}' for code, times in counts)}", err=True)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)

@@ -1,0 +1,89 @@
+"""The door: a document in, its translation out, with all but the text as it was.
+
+    translate_document(data, "po", ("en", "de"), translator.translate).data
+
+What is translated, and where it goes, is each format's to know; `docs/documents.md` says it. A finished document has the same structure by
+construction: it is the old one with texts put in their places. Counts account for every text that was found.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal, get_args
+
+from limelight.documents.encodings import Document, decode
+from limelight.documents.html import find_html
+from limelight.documents.po import find_po
+from limelight.documents.splices import spliced
+from limelight.documents.srt import find_srt
+from limelight.documents.tmx import find_tmx
+from limelight.documents.translating import Told, Translate, Translating
+from limelight.documents.txt import find_txt
+from limelight.documents.units import Found, Remark
+from limelight.documents.xliff import find_xliff
+from limelight.errors import ConfigError, DataError
+
+Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
+
+_SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
+_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff"}
+_FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], Found]] = {
+    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Counts:
+    """texts = translated + unchanged + failed. `left` are others, that have a translation or must not get one."""
+
+    texts: int
+    translated: int
+    unchanged: int  # came back as they were
+    failed: int  # left as they were, each with a warning
+    apart: int  # of the translated ones: between their tags, one by one
+    left: int
+
+
+@dataclass(frozen=True)
+class Translated:
+    data: bytes
+    counts: Counts
+    warnings: tuple[Remark, ...]
+
+
+def kind_of(name: str | PurePath) -> Kind:
+    """kind_of("menu.po") -> "po", by the end of the name."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ConfigError(f"{name}: a document ends with one of {', '.join(_SUFFIXES)}; rename it, or convert it")
+    return _SUFFIXES[suffix]
+
+
+def translate_document(
+    data: bytes,
+    kind: Kind,
+    languages: tuple[str, str],
+    translate: Translate,
+    *,
+    again: bool = False,
+    told: Told | None = None,
+    name: str = "the document",
+) -> Translated:
+    """Translate what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
+
+    `told` hears how many texts are done, and of how many. `name` is for errors.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"there are no documents of the kind {kind!r}; there are {', '.join(KINDS)}")
+    if len(data) > LARGEST:
+        raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
+    document = decode(name, data, kind)
+    found = _FINDERS[kind](document, languages, again)
+    outcome = Translating(document, translate, told).run(found.units)
+    splices = [*outcome.splices, *(found.splices if outcome.splices else ())]
+    done = document.encoded(spliced(document.text, splices)) if splices else data
+    names = ("translated", "unchanged", "failed", "apart")
+    counts = Counts(texts=len(found.units), left=found.left, **{each: outcome.counts[each] for each in names})
+    return Translated(done, counts, tuple(sorted((*found.remarks, *outcome.remarks), key=lambda remark: remark.line)))

@@ -1,0 +1,119 @@
+"""Bytes to text and back, such that what nobody changed is the same to the byte: byte order mark, encoding and line ends.
+
+utf-8-sig, utf-16   said by a byte order mark, which stays
+what the file says  the XML declaration, <meta charset>, the header of a catalogue
+utf-8               if it is none of these and fits
+windows-1252        pages and subtitles that fit nothing else: what browsers and players take
+"""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from limelight.errors import DataError
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_HEAD = 16 << 10  # bytes that are searched for a declaration; catalogues begin with a licence
+_XML = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})""")
+_META = re.compile(rb"""(?i)<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""")
+_CATALOGUE = re.compile(rb"(?i)content-type:[^\n]*?charset=([A-Za-z0-9._:-]{1,40})")
+_DECLARED = {"html": (_META, _XML), "xliff": (_XML,), "tmx": (_XML,), "po": (_CATALOGUE,)}
+_GUESSED = {"html", "srt", "txt"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
+# Python's codecs that are no character sets, or in which lines and tags are no ASCII bytes.
+_PRINTABLE = bytes(range(0x20, 0x7F)).replace(b"\\", b"\\\\")
+
+
+@dataclass(frozen=True)
+class Document:
+    """The text of a document, and how to make bytes of it again."""
+
+    name: str  # for errors
+    data: bytes
+    text: str
+    encoding: str
+    mark: bytes
+    references: bool  # what the encoding lacks can be written as &#8222;
+
+    def encoded(self, text: str) -> bytes:
+        return self.mark + text.encode(self.encoding, "xmlcharrefreplace" if self.references else "strict")
+
+    def lacks(self, text: str) -> bool:
+        """Whether the document's encoding has no way to write a text."""
+        if self.references:
+            return False
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError:
+            return True
+        return False
+
+
+def decode(name: str, data: bytes, kind: str) -> Document:
+    """The text of a document of that kind. A text that would not become the same bytes again is refused."""
+    mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", ""))
+    if not encoding and b"\0" in data:
+        raise DataError(
+            f"{name} holds zero bytes, so it is no text, or UTF-16 without a byte order mark; convert it to UTF-8"
+        )
+    encoding = encoding or _declared(name, data, kind) or _fitting(data, kind)
+    try:
+        text = data[len(mark) :].decode(encoding)
+        same = mark + text.encode(encoding) == data
+    except UnicodeError as error:
+        at = f" (byte {error.start + len(mark):,})" if isinstance(error, UnicodeDecodeError) else ""
+        raise DataError(
+            f"{name} is not {encoding}{at}, which it says or should be; convert it: iconv -f ITS-ENCODING -t UTF-8 {name}"
+        ) from None
+    if not same:  # stateful encodings can say one text in two ways, and would not come back to the byte
+        raise DataError(f"{name} is in {encoding}, which cannot be kept to the byte; convert it to UTF-8 first")
+    return Document(name, data, text, encoding, mark, kind in ("html", "xliff", "tmx"))
+
+
+def _fitting(data: bytes, kind: str) -> str:
+    if (
+        kind == "html" and data.isascii()
+    ):  # nobody says how the page is to be read, so it stays ASCII, with &#228; for ä
+        return "ascii"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return _windows(data) if kind in _GUESSED else "utf-8"
+    return "utf-8"
+
+
+def _declared(name: str, data: bytes, kind: str) -> str | None:
+    """The encoding that the document names, as Python calls it."""
+    for pattern in _DECLARED.get(kind, ()):
+        found = pattern.search(data[:_HEAD]) if pattern is not _XML else pattern.match(data[:_HEAD])
+        if found and found[1] != b"CHARSET":  # stands in templates that nobody has filled in
+            label = found[1].decode().lower()
+            if kind == "html" and label in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii", "windows-1252"):
+                return _windows(data)  # as browsers do
+            return _known(name, label)
+    return None
+
+
+def _known(name: str, label: str) -> str:
+    if label.startswith("utf-16"):  # without a byte order mark and zero bytes: it says what is not so
+        return "utf-8"
+    try:
+        if _PRINTABLE.decode(label) == _PRINTABLE.decode("ascii"):
+            return label
+    except (LookupError, UnicodeError, ValueError):
+        pass
+    raise DataError(f"{name} says that its encoding is {label!r}, which is not known; convert it to UTF-8")
+
+
+def _windows(data: bytes) -> str:
+    """windows-1252 has no character for five bytes; browsers take those as Latin-1 does."""
+    try:
+        data.decode("windows-1252")
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "windows-1252"

@@ -1,0 +1,64 @@
+"""One text into several, at spaces, by length: a translated sentence back into its subtitles, a subtitle into its lines.
+
+parted("Ein Satz, der lange dauert", [10, 16])  ->  ["Ein Satz,", "der lange dauert"]
+"""
+
+import re
+from collections.abc import Sequence
+
+_TAG = re.compile(r"<[^<>]*>|\{[^{}]*\}")
+_SPACE = re.compile(r"\s+")
+_PAUSE = ",;:.!?…)\u3001\u3002\uff0c\uff01\uff1f"
+PAUSE_WORTH = 0.15  # of a part's length: a comma so far from the right place is as good as the right place itself
+
+
+def parted(text: str, lengths: Sequence[int]) -> list[str] | None:
+    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it."""
+    places = _places(text)
+    if len(places) < len(lengths) - 1:
+        return None
+    total, each = sum(lengths), len(text) / len(lengths)
+    parts: list[str] = []
+    cursor = first = wanted = 0
+    for number, length in enumerate(lengths[:-1], start=1):
+        wanted += length
+        ideal = len(text) * wanted / max(total, 1)
+        last = len(places) - (len(lengths) - 1 - number)  # enough must be left for the parts that follow
+        chosen = min(range(first, last), key=lambda at: _cost(text, places[at][0], ideal, each))
+        parts.append(text[cursor : places[chosen][0]])
+        cursor, first = places[chosen][1], chosen + 1
+    return [*parts, text[cursor:]]
+
+
+def in_lines(text: str, count: int, newline: str) -> str:
+    """A subtitle in as many lines as before, of about the same length; in fewer if it has fewer words."""
+    for lines in range(min(count, len(text)), 1, -1):
+        if (parts := parted(text, [1] * lines)) is not None:
+            return newline.join(parts)
+    return text
+
+
+def _cost(text: str, place: int, ideal: float, each: float) -> float:
+    return abs(place - ideal) - (PAUSE_WORTH * each if text[place - 1] in _PAUSE else 0.0)
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where it may be cut: spaces that are in no tag. In a script without spaces, between any two characters that are in no tag."""
+    tags = [match.span() for match in _TAG.finditer(text)]
+    spaces = [match.span() for match in _SPACE.finditer(text)]
+    found = _outside(spaces, tags)
+    if not found and not text.isascii():
+        between = [(at, at) for at in range(1, len(text)) if text[at] not in _PAUSE]
+        found = _outside(between, tags)
+    return found
+
+
+def _outside(places: list[tuple[int, int]], tags: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Both are sorted."""
+    result, at = [], 0
+    for place in places:
+        while at < len(tags) and tags[at][1] <= place[0]:
+            at += 1
+        if at == len(tags) or place[1] <= tags[at][0]:
+            result.append(place)
+    return result

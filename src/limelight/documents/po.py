@@ -1,0 +1,183 @@
+"""gettext catalogues: empty translations are filled, and nothing else is touched.
+
+msgstr       gets the translation of msgid
+msgstr[0]    of msgid, the others of msgid_plural; in languages with one form it gets that of msgid_plural, which has the number in it
+#, fuzzy     is a guess that nobody has confirmed: left alone unless asked for `again`; the flag stays
+#~           is deleted, and left alone; so are the header and the names of translators
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# The reader of catalogues and this room must read the same strings.
+from limelight.corpus.reading.po import STATEMENT, unescaped
+from limelight.documents.encodings import Document
+from limelight.documents.po_strings import WIDEST, columns, written
+from limelight.documents.splices import line_places
+from limelight.documents.units import Found, Plain, Remark, Unit, edges, has_words
+
+MOST_FORMS = 8  # Arabic has six
+_FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
+_CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
+_BEGINS = re.compile(r'#|msgctxt\b|msgid[ \t"]|domain\b')
+
+
+@dataclass
+class _Text:
+    """One string of an entry. It stands from its keyword to its last quote."""
+
+    keyword: str
+    start: int
+    end: int
+    line: int
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def value(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass
+class _Entry:
+    texts: dict[str, _Text] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    last: _Text | None = None
+    broken: int = 0  # the line of something that is no PO
+
+    @property
+    def complete(self) -> bool:
+        return any(keyword.startswith("msgstr") for keyword in self.texts)
+
+    @property
+    def forms(self) -> dict[int, _Text]:
+        """Of a plural entry: msgstr[n] by n."""
+        return {int(name[7:-1]): text for name, text in self.texts.items() if name.startswith("msgstr[")}
+
+
+class _Style(NamedTuple):
+    """How the file is written: its line ends, whether long strings are wrapped, how many plural forms its language has."""
+
+    newline: str
+    wrap: bool
+    forms: int | None
+    again: bool
+
+
+def find_po(document: Document, languages: tuple[str, str], again: bool) -> Found:
+    entries = list(_entries(document))
+    header = next((_value(entry, "msgstr") for entry in entries if _value(entry, "msgid") == ""), "")
+    said = _FORMS.search(header)
+    newline = "\r\n" if "\r\n" in document.text else "\n"
+    style = _Style(newline, _is_wrapped(document.text), min(int(said[1]), MOST_FORMS) if said else None, again)
+    units: list[Unit] = []
+    remarks, left = [], 0
+    for entry in entries:
+        if entry.broken:
+            remarks.append(
+                Remark(entry.broken, "malformed", "this entry is no PO, and is left as it is; msgfmt -c says more")
+            )
+        elif not _value(entry, "msgid") or not entry.complete:
+            continue
+        else:
+            found = list(_units(entry, style))
+            units += found
+            left += not found
+    return Found(units, left, tuple(remarks))
+
+
+def _units(entry: _Entry, style: _Style) -> Iterator[Unit]:
+    if _value(entry, "msgid") in _CREDITS:
+        return
+    wrap = style.wrap and "no-wrap" not in entry.flags
+    fuzzy = style.again and "fuzzy" in entry.flags
+    if "msgid_plural" not in entry.texts:
+        target = entry.texts.get("msgstr")
+        if target is not None and (fuzzy or not target.value):
+            yield from _unit(entry.texts["msgid"].value, target, style.newline, wrap, "")
+        return
+    forms = entry.forms
+    if not forms:
+        return
+    count = style.forms or len(forms)
+    for number, target in sorted(forms.items()):
+        if fuzzy or not target.value:
+            yield from _unit(_form(entry, number, count), target, style.newline, wrap, "")
+    after = max(forms.values(), key=lambda text: text.end)
+    for number in range(max(forms) + 1, count):
+        target = _Text(f"msgstr[{number}]", after.end, after.end, after.line)
+        yield from _unit(_form(entry, number, count), target, style.newline, wrap, style.newline)
+
+
+def _form(entry: _Entry, number: int, count: int) -> str:
+    return entry.texts["msgid" if number == 0 and count > 1 else "msgid_plural"].value
+
+
+def _unit(source: str, target: _Text, newline: str, wrap: bool, before: str) -> Iterator[Unit]:
+    if has_words(source):
+        lead, text, trail = edges(source)
+        write = _Writer(target.keyword, lead, trail, newline, wrap, before)
+        yield Plain(target.line, text, target.start, target.end, write, fills=True)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    keyword: str
+    lead: str
+    trail: str
+    newline: str
+    wrap: bool
+    before: str
+
+    def __call__(self, translation: str) -> str:
+        return self.before + written(self.keyword, self.lead + translation + self.trail, self.newline, self.wrap)
+
+
+def _entries(document: Document) -> Iterator[_Entry]:
+    """As the reader of catalogues sees them, with the place of every string."""
+    text, entry = document.text, _Entry()
+    for number, (start, end) in enumerate(line_places(text), start=1):
+        line = text[start:end].strip(" \t\r\f\v")
+        begins = _BEGINS.match(line)
+        if begins and (entry.complete or ("msgid" in entry.texts and not line.startswith("#"))):
+            yield entry
+            entry = _Entry()
+        if line.startswith("#~"):
+            entry.flags.clear()  # those above belong to the deleted entry
+        elif line.startswith("#"):
+            entry.flags.update(re.split(r"[,\s]+", line) if line.startswith("#,") else ())
+        elif line:
+            _take(entry, document, (start + text[start:end].index(line[0]), len(line)), number)
+    yield entry
+
+
+def _take(entry: _Entry, document: Document, place: tuple[int, int], number: int) -> None:
+    """One line that is no comment, into the entry."""
+    start, end = place[0], place[0] + place[1]
+    statement = STATEMENT.fullmatch(document.text, start, end)
+    if statement is None or (statement[1] is None and entry.last is None) or statement[1] in entry.texts:
+        entry.broken = entry.broken or number
+        return
+    if statement[1] == "domain":
+        return
+    if statement[1] is not None:
+        entry.last = entry.texts[statement[1]] = _Text(statement[1], start, end, number)
+    assert entry.last is not None
+    value, broken = unescaped(statement[3], document.encoding)
+    if broken:
+        entry.broken = entry.broken or number
+    entry.last.pieces.append(value)
+    entry.last.end = end
+
+
+def _value(entry: _Entry, keyword: str) -> str:
+    return entry.texts[keyword].value if keyword in entry.texts else ""
+
+
+def _is_wrapped(text: str) -> bool:
+    """A file with a long line that could have been cut is kept by a tool that does not wrap."""
+    return not any(
+        text.startswith('"', start) and columns(text[start:end]) > WIDEST + 4 and " " in text[start + 1 : end - 2]
+        for start, end in line_places(text)
+    )

@@ -1,0 +1,86 @@
+"""A document is never written anew: new text is put in place of old text, and all that lies between is copied.
+
+    spliced("<p>Hi</p>", [Splice(3, 5, ("Hallo",))])  ->  "<p>Hallo</p>"
+
+A tag inside a sentence may move with its words, and its attributes may be translated too. So new text is made of strings and of ranges
+of the document, and a range is copied with the small splices (attributes) that lie in it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Range(NamedTuple):
+    """Characters of the document: from `start` up to `end`."""
+
+    start: int
+    end: int
+
+
+Part = str | Range
+
+
+@dataclass(frozen=True)
+class Splice:
+    """What stands from `start` up to `end` becomes `parts`. An insertion has start == end."""
+
+    start: int
+    end: int
+    parts: tuple[Part, ...]
+    small: bool = False  # may lie inside a range that another splice moves
+
+
+def spliced(text: str, splices: Sequence[Splice]) -> str:
+    """The document with every splice made. Splices do not overlap, except that small ones may lie inside ranges of large ones."""
+    small = sorted((splice for splice in splices if splice.small), key=_place)
+    starts = [splice.start for splice in small]
+    pieces: list[str] = []
+
+    def copy(start: int, end: int) -> None:
+        for splice in small[bisect_left(starts, start) : bisect_left(starts, end)]:
+            pieces.append(text[start : splice.start])
+            pieces.extend(part if isinstance(part, str) else text[part.start : part.end] for part in splice.parts)
+            start = splice.end
+        pieces.append(text[start:end])
+
+    cursor = 0
+    for splice in sorted((splice for splice in splices if not splice.small), key=_place):
+        assert splice.start >= cursor, "two splices overlap"
+        copy(cursor, splice.start)
+        for part in splice.parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            else:
+                copy(*part)
+        cursor = splice.end
+    copy(cursor, len(text))
+    return "".join(pieces)
+
+
+def _place(splice: Splice) -> tuple[int, int]:
+    return splice.start, splice.end
+
+
+class Lines:
+    """The number of the line, from 1, of places that are asked for in order."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._line = text, 0, 1
+
+    def of(self, place: int) -> int:
+        if place < self._at:
+            self._at, self._line = 0, 1
+        self._line += self._text.count("\n", self._at, place)
+        self._at = place
+        return self._line
+
+
+def line_places(text: str) -> list[tuple[int, int]]:
+    """Where each line stands, without its end, which is \\n or \\r\\n."""
+    places, start = [], 0
+    for line in text.split("\n"):
+        places.append((start, start + len(line) - line.endswith("\r")))
+        start += len(line) + 1
+    return places

@@ -1,0 +1,21 @@
+"""Plain text: what stands between line breaks and tabs is one text each, and all else stays: breaks, blanks, empty lines."""
+
+import re
+
+from limelight.documents.encodings import Document
+from limelight.documents.splices import Lines
+from limelight.documents.units import Found, Plain, Unit, edges, has_words
+
+# Everything that some program takes for the end of a line, and the tab, which parts columns.
+_STRETCH = re.compile("[^\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
+
+
+def find_txt(document: Document, languages: tuple[str, str], again: bool) -> Found:
+    lines = Lines(document.text)
+    units: list[Unit] = []
+    for match in _STRETCH.finditer(document.text):
+        lead, text, trail = edges(match[0])
+        if has_words(text):
+            start, end = match.start() + len(lead), match.end() - len(trail)
+            units.append(Plain(lines.of(start), text, start, end, str))
+    return Found(units)

@@ -1,0 +1,92 @@
+"""A text of a document on its way to the translator and back: what every format finds, and how a translation is put in its place.
+
+whole   the translation of the whole text -> splices, or None where it would harm the structure
+apart   the same text cut where its markup is, each run translated by itself -> splices that cannot harm it
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from limelight.documents.splices import Splice
+
+# What no document may hold and no reader shows. Line breaks and tabs are for each format to decide on.
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+
+
+class Remark(NamedTuple):
+    """Something to know about one text: the line it begins in, a code for programs, a sentence for people. Never the text itself."""
+
+    line: int
+    code: str
+    message: str
+
+
+class Unit(Protocol):
+    """One text of a document."""
+
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def text(self) -> str:
+        """For the translator, with its inline markup as tags. Empty where only the runs can be translated."""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The texts between the markup. Empty where there is no markup."""
+
+    def whole(self, translation: str) -> list[Splice] | None: ...
+
+    def apart(self, translations: Sequence[str]) -> list[Splice]: ...
+
+
+class Found(NamedTuple):
+    """What a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
+
+    units: list[Unit]
+    left: int = 0  # texts that have a translation, or must not get one
+    remarks: tuple[Remark, ...] = ()
+    splices: tuple[
+        Splice, ...
+    ] = ()  # what must be said elsewhere when there is something to translate: <file target-language="de">
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A text without markup. What comes back unchanged is not written at all, so that it stays as it was to the byte."""
+
+    line: int
+    text: str
+    start: int
+    end: int
+    write: Callable[[str], str]
+    fills: bool = False  # a place that was empty is filled also with what is the same in both languages
+    small: bool = False
+    runs: tuple[str, ...] = ()
+
+    def whole(self, translation: str) -> list[Splice] | None:
+        if translation == self.text and not self.fills:
+            return []
+        return [Splice(self.start, self.end, (self.write(translation),), self.small)]
+
+    def apart(self, translations: Sequence[str]) -> list[Splice]:
+        raise NotImplementedError("a text without markup is never cut")
+
+
+def edges(text: str) -> tuple[str, str, str]:
+    """edges(" a b\\n") -> (" ", "a b", "\\n"): the blanks around a text go back where they were."""
+    core = text.strip()
+    lead = text[: len(text) - len(text.lstrip())]
+    return lead, core, text[len(lead) + len(core) :]
+
+
+def has_words(text: str) -> bool:
+    """Numbers and signs alone are the same in every language."""
+    return any(char.isalpha() for char in text)
+
+
+def tidied(text: str) -> str:
+    """A translation without characters that XML forbids and that no text needs."""
+    return _CONTROLS.sub(" ", text)

@@ -1,0 +1,230 @@
+"""What must survive a translation unchanged stands in it as marks, pieces that a model copies, and comes back verbatim.
+
+    protect("Open <b>%s</b>").text          -> "Open ⟦0⟧⟦1⟧⟦2⟧", and spans <b>, %s, </b>
+    restored("⟦0⟧⟦1⟧⟦2⟧ öffnen", protected) -> "<b>%s</b> öffnen"
+
+A translation is right when it has each mark once and the marks of paired tags are nested; then the spans of both texts are the same.
+No sentence that is made here holds any of the text: it may be written to a log.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from limelight.text.spans import MARK, TAG_NAME, Kind, Numbers, Range, find, is_message
+from limelight.text.tokenizer import placeholder
+
+__all__ = ["Kind", "Protected", "Span", "find", "marked_faults", "mask_pair", "protect", "restored", "text_faults"]
+
+_MESSAGE = "a message with plural forms or a selection (ICU) holds text inside its braces, which are not protected"
+_NO_SPACE_BEFORE = ".,;:!?)]}»”"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of text that is not translated."""
+
+    text: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A text with marks. Span i stands where the mark `placeholder(numbers[i])` is."""
+
+    text: str
+    spans: tuple[Span, ...]
+    numbers: tuple[int, ...]
+    nested: tuple[tuple[int, int], ...]  # (opening span, closing span), tags that belong together
+    problem: str | None  # why not all is masked
+
+
+def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
+    """Mask at most so many spans, from the left, since a model has so many marks. Marks that are in the text already come first."""
+    ranges = find(text, numbers)
+    problem = _MESSAGE if is_message(text) else None
+    if len(ranges) > most:
+        problem = f"{len(ranges)} spans are to be protected, and there are marks for {most}; divide the text"
+        ranges = _first(ranges, most)
+    return _protected(text, ranges, range(len(ranges)), problem)
+
+
+def marked_faults(marked: str, protected: Protected) -> str | None:
+    """What is wrong with the marks of a translation, as a sentence. None: every mark is there once, and tags are nested."""
+    wanted, given = (Counter(_marks(text)) for text in (protected.text, marked))
+    missing, more = wanted - given, given - wanted
+    foreign = sum(count for number, count in more.items() if number not in wanted)
+    twice = more.total() - foreign
+    faults = [
+        f"{count} {what}"
+        for count, what in ((missing.total(), "missing"), (twice, "too often"), (foreign, "not of this text"))
+        if count
+    ]
+    if faults:
+        return f"of {wanted.total()} marks: {', '.join(faults)}"
+    at = {number: i for i, number in enumerate(protected.numbers)}
+    order = [at[number] for number in _marks(marked) if number in at]
+    return None if _is_nested(order, protected.nested) else "paired tags are not nested"
+
+
+def restored(marked: str, protected: Protected) -> str:
+    """Marks become what they stand for. Blanks just inside paired tags move outside, unless the source has blanks there.
+
+    restored(protect(text).text, protect(text)) == text, for every text.
+    """
+    marked = _blanks_outside(marked, protected)
+    spans = dict(zip(protected.numbers, protected.spans, strict=True))
+    return MARK.sub(lambda mark: spans[int(mark[1])].text if int(mark[1]) in spans else mark[0], marked)
+
+
+def text_faults(source: str, translation: str) -> str | None:
+    """The same question as `marked_faults` of plain texts: do both have the same spans, and the same tags around something?"""
+    from_spans, to_spans = _spans(source, find(source)), _spans(translation, find(translation))
+    wanted, given = Counter(from_spans), Counter(to_spans)
+    missing, more = wanted - given, given - wanted
+    faults = [
+        f"{count} {kind} {what}"
+        for spans, what in ((missing, "missing"), (more, "added"))
+        for kind, count in Counter(span.kind for span in spans.elements()).items()
+    ]
+    if faults:
+        return f"of {wanted.total()} protected spans: {', '.join(faults)}"
+    if _paired_texts(from_spans) != _paired_texts(to_spans):
+        return "paired tags are not nested"
+    return None
+
+
+def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str] | None:
+    """Both sides of a training pair with the same marks; span i of the source gets mark choose[i].
+
+    mask_pair("%s of %s", "%s von %s", [7, 3]) -> ("⟦7⟧ of ⟦3⟧", "⟦7⟧ von ⟦3⟧")
+
+    None when there is no span, or more than marks, or the spans of both sides differ, or the tags of the target are nested in another way.
+    """
+    ranges = find(source)
+    if not ranges or len(ranges) > len(choose):
+        return None
+    target_ranges = find(target)
+    if len(ranges) != len(target_ranges) or is_message(source) or is_message(target):
+        return None
+    unused: defaultdict[str, deque[int]] = defaultdict(deque)
+    for (start, end, _), number in zip(ranges, choose, strict=False):
+        unused[source[start:end]].append(number)
+    numbers = []
+    for start, end, _ in target_ranges:
+        same = unused.get(target[start:end])
+        if not same:
+            return None
+        numbers.append(same.popleft())
+    masked = _protected(source, ranges, choose[: len(ranges)], None)
+    translation = _masked(target, target_ranges, numbers)
+    return None if marked_faults(translation, masked) else (masked.text, translation)
+
+
+def _protected(text: str, ranges: Sequence[Range], numbers: Sequence[int], problem: str | None) -> Protected:
+    spans = _spans(text, ranges)
+    return Protected(_masked(text, ranges, numbers), spans, tuple(numbers), _pairs(spans), problem)
+
+
+def _first(ranges: Sequence[Range], most: int) -> list[Range]:
+    """The first spans, but marks before all else: one that stayed could not be told from ours. If they are too many, nothing is masked."""
+    marks = sum(kind == "mark" for _, _, kind in ranges)
+    if marks > most:
+        return []
+    others = most - marks
+    kept = []
+    for one in ranges:
+        if one[2] == "mark" or others > 0:
+            kept.append(one)
+            others -= one[2] != "mark"
+    return kept
+
+
+def _masked(text: str, ranges: Iterable[Range], numbers: Iterable[int]) -> str:
+    parts = []
+    at = 0
+    for (start, end, _), number in zip(ranges, numbers, strict=True):
+        parts += [text[at:start], placeholder(number)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _marks(text: str) -> list[int]:
+    return [int(number) for number in MARK.findall(text)]
+
+
+def _spans(text: str, ranges: Iterable[Range]) -> tuple[Span, ...]:
+    return tuple(Span(text[start:end], kind) for start, end, kind in ranges)
+
+
+def _pairs(spans: Sequence[Span]) -> tuple[tuple[int, int], ...]:
+    """Opening and closing tags that belong together, never crossing. In <p><br></p> the <br>, in <b><i></b></i> the <i> are alone."""
+    pairs = []
+    opened: list[tuple[str, int]] = []
+    waiting: Counter[str] = Counter()
+    for i, span in enumerate(spans):
+        name = TAG_NAME.match(span.text) if span.kind == "tag" else None
+        if name is None or span.text.endswith("/>"):
+            continue
+        closes, called = name[1], name[2].lower()
+        if not closes:
+            opened.append((called, i))
+            waiting[called] += 1
+        elif waiting[called]:  # then it is on the stack, and what lies above it is never closed
+            while True:
+                top, opening = opened.pop()
+                waiting[top] -= 1
+                if top == called:
+                    break
+            pairs.append((opening, i))
+    return tuple(sorted(pairs))
+
+
+def _paired_texts(spans: Sequence[Span]) -> Counter[tuple[str, str]]:
+    return Counter((spans[opening].text, spans[closing].text) for opening, closing in _pairs(spans))
+
+
+def _is_nested(order: Iterable[int], nested: Iterable[tuple[int, int]]) -> bool:
+    """Whether each closing tag closes the one opened last. All are there, so none stays open then."""
+    opening_of = {closing: opening for opening, closing in nested}
+    openings = set(opening_of.values())
+    opened = []
+    for i in order:
+        if i in openings:
+            opened.append(i)
+        elif i in opening_of and (not opened or opened.pop() != opening_of[i]):
+            return False
+    return True
+
+
+def _blanks_outside(marked: str, protected: Protected) -> str:
+    """Innermost tags first, so that a blank passes all that it must: "a⟦0⟧⟦1⟧ b" -> "a⟦0⟧ ⟦1⟧b" -> "a ⟦0⟧⟦1⟧b"."""
+    openings, closings = (
+        {protected.numbers[pair[side]] for pair in protected.nested} - loose
+        for side, loose in (
+            (0, _beside_blank(protected.text, after=True)),
+            (1, _beside_blank(protected.text, after=False)),
+        )
+    )
+    parts = MARK.split(marked)  # text, number, text, number, ..., text
+    last = len(parts) - 1
+    for i in range(last - 1, 0, -2):
+        if int(parts[i]) in openings and parts[i + 1].startswith(" "):
+            parts[i + 1] = parts[i + 1].lstrip(" ")
+            if (i > 1 or parts[0]) and not parts[i - 1].endswith(" "):
+                parts[i - 1] += " "
+    for i in range(1, last, 2):
+        if int(parts[i]) in closings and parts[i - 1].endswith(" "):
+            parts[i - 1] = parts[i - 1].rstrip(" ")
+            if (i + 1 < last or parts[last]) and not parts[i + 1].startswith((" ", *_NO_SPACE_BEFORE)):
+                parts[i + 1] = " " + parts[i + 1]
+    return "".join(placeholder(int(part)) if i % 2 else part for i, part in enumerate(parts))
+
+
+def _beside_blank(text: str, *, after: bool) -> set[int]:
+    """The marks with a blank just after (or just before) them."""
+    return {
+        int(mark[1])
+        for mark in MARK.finditer(text)
+        if (text[mark.end() : mark.end() + 1] if after else text[max(mark.start() - 1, 0) : mark.start()]) == " "
+    }

@@ -1,0 +1,145 @@
+"""What must survive a translation: taken out of a sentence before it is searched, looked for afterwards, put back.
+
+    care = Keeper(...).take("Open _File <b>%s</b>", terms)      care.text  "Open File ⟦0⟧⟦1⟧⟦2⟧"
+    care.faults("Datei ⟦0⟧⟦2⟧ öffnen")                          [Notice("unprotected", "1 of 3 ... is missing")]
+    care.shown("Datei ⟦0⟧⟦1⟧⟦2⟧ öffnen")                        "_Datei <b>%s</b> öffnen"
+
+A model that never learnt the reserved pieces is given the text as it is; then only looking is left, and demanding the words themselves.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from limelight.bundle import BundleSettings
+from limelight.decoding.guards import Notice
+from limelight.text.accelerators import Accelerator, lifted, placed
+from limelight.text.glossary import Term, met
+from limelight.text.numbers import differ, localized
+from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults
+from limelight.text.tokenizer import Tokenizer, placeholder
+from limelight.translator.alignment import given_words
+
+Which = Literal["long", "all"]  # numbers that are taken out: those that a model cannot know, or every one
+UNPROTECTED, NUMBERS, TERMS = "unprotected", "numbers", "terms"
+_MARK = re.compile("⟦[0-9]{1,3}⟧")
+_VERBATIM = Protected("", (), (), (), None)
+
+
+@dataclass(frozen=True)
+class Care:
+    """A sentence as it was given, as it is translated, and what has to be put back."""
+
+    given: str
+    text: str
+    protected: Protected = _VERBATIM
+    accelerator: Accelerator | None = None
+    terms: tuple[Term, ...] = ()
+    languages: tuple[str, str] = ("", "")
+    watched: bool = True  # else nothing is promised, and nothing is looked for
+
+    @property
+    def marks(self) -> list[int]:
+        """Numbers of the reserved pieces that each have to occur once."""
+        return list(self.protected.numbers)
+
+    @property
+    def nested(self) -> list[tuple[int, int]]:
+        numbers = self.protected.numbers
+        return [(numbers[opening], numbers[closing]) for opening, closing in self.protected.nested]
+
+    @property
+    def demanded(self) -> list[str]:
+        """What the translation has to contain word by word, where no piece can stand for it."""
+        if not self.watched or self.marks:
+            return []
+        return [self.given[begin:end] for begin, end, _ in find(self.given)]
+
+    def shown(self, marked: str) -> str:
+        """The translation as a person sees it."""
+        text = restored(marked, self.protected) if self.protected.spans or _MARK.search(marked) else marked
+        return text if self.accelerator is None else placed(text, self.accelerator)
+
+    def shown_piece(self, piece: str) -> str:
+        if not self.marks or _MARK.fullmatch(piece) is None:
+            return piece
+        spans = dict(zip(map(placeholder, self.marks), self.protected.spans, strict=True))
+        return spans[piece].text if piece in spans else piece
+
+    def begun(self, prefix: str) -> str:
+        """What a translation is to begin with, with marks for what stands for something."""
+        for number, span in zip(self.protected.numbers, self.protected.spans, strict=True):
+            prefix = prefix.replace(span.text, placeholder(number), 1)
+        return prefix
+
+    def faults(self, marked: str) -> list[Notice]:
+        """All that is not as promised. Never the text itself."""
+        if not self.watched and not self.terms:
+            return []
+        text, found = self.shown(marked), []
+        if self.watched and (why := self._lost(marked, text)) is not None:
+            found.append(Notice(UNPROTECTED, why))
+        if self.watched and (why := differ(self.given, text, self.languages)) is not None:
+            found.append(Notice(NUMBERS, why))
+        unmet = [term for term in self.terms if not met(term, text)]
+        if unmet:
+            found.append(Notice(TERMS, f"{len(unmet)} of {len(self.terms)} terms of the glossary do not occur"))
+        return found
+
+    def _lost(self, marked: str, text: str) -> str | None:
+        if self.protected.problem is not None and not self.marks:
+            return self.protected.problem if (why := text_faults(self.given, text)) is None else why
+        if self.marks:
+            return marked_faults(marked, self.protected)
+        return text_faults(self.given, text)
+
+    def source_words(self) -> list[int]:
+        """Of each word of `text`, the number of the given word that it ends in: "<a b>Foo" is two, "⟦0⟧Foo" is one."""
+        return _ends_in(self.text, lambda prefix: _unmasked(prefix, self.protected))
+
+    def target_words(self, marked: str) -> list[int] | None:
+        """Of each word of the marked translation, the number of the shown word; None: the same numbers."""
+        return _ends_in(marked, self.shown) if self.marks else None
+
+
+class Keeper:
+    """Takes out of sentences what a translator's model can carry."""
+
+    def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer) -> None:
+        learnt = settings.learnt
+        self.ids = target.placeholders()
+        self.languages = settings.languages
+        # Pieces that exist but were never seen in training would be translated into anything.
+        known = self.ids.keys() & source.placeholders().keys()
+        self.most = min(len(known), learnt.marks) if learnt is not None else 0
+
+    def take(self, given: str, terms: Sequence[Term] = (), numbers: Which = "long", watched: bool = True) -> Care:
+        if not watched:
+            return Care(given, given, terms=tuple(terms), watched=False)
+        bare, accelerator = lifted(given)
+        made = protect(bare, self.most, numbers) if self.most else _VERBATIM
+        if made.problem is not None:  # nothing of it can be promised, so nothing is taken out
+            made = replace(_VERBATIM, problem=made.problem)
+        if numbers == "all":
+            made = replace(made, spans=tuple(self._in_style(span) for span in made.spans))
+        text = made.text if made.spans else bare
+        return Care(given, text, made, accelerator, tuple(terms), self.languages)
+
+    def _in_style(self, span: Span) -> Span:
+        return replace(span, text=localized(span.text, *self.languages)) if span.kind == "number" else span
+
+
+def _unmasked(text: str, protected: Protected) -> str:
+    """As it was given, verbatim."""
+    spans = {placeholder(n): span.text for n, span in zip(protected.numbers, protected.spans, strict=True)}
+    return _MARK.sub(lambda match: spans.get(match[0], match[0]), text)
+
+
+def _ends_in(text: str, shown: Callable[[str], str]) -> list[int]:
+    """_ends_in("⟦0⟧ of ⟦1⟧", ...) -> [0, 1, 3] where ⟦1⟧ is "New York"."""
+    found, at = [], 0
+    for word in given_words(text):
+        at = text.index(word, at) + len(word)
+        found.append(max(0, len(given_words(shown(text[:at]))) - 1))
+    return found

@@ -1,0 +1,139 @@
+"""A search, a look, and where something that must survive did not, a search under constraints that leaves no other way.
+
+The first search is the usual one, with any engine. What it lost is found by comparing; few sentences go on from there. In the second, every
+reserved piece must occur exactly once and well nested, terms must occur, and numbers are reserved pieces too: so the promise holds by
+construction. Where even that is impossible, the translation says so.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from limelight.decoding.guards import Notice
+from limelight.text.glossary import Term, met
+from limelight.translator.care import NUMBERS, TERMS, UNPROTECTED, Care, Keeper
+from limelight.translator.searching import Answer, Candidate
+from limelight.translator.sentences import Reader, Sentence
+
+MOST_VARIANTS = 4  # of a term are tried, the likeliest translation wins
+Search = Callable[[Sequence[Sentence]], list[Answer]]
+_REASONS = {
+    UNPROTECTED: "so that what must not be translated is kept",
+    NUMBERS: "with its numbers kept",
+    TERMS: "with the terms of the glossary",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A sentence, and what its translation has to begin with and to contain."""
+
+    care: Care
+    prefix: str = ""
+    phrases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A sentence with its answer; `faults` are of the best candidate."""
+
+    care: Care
+    sentence: Sentence
+    answer: Answer
+    faults: tuple[Notice, ...] = ()
+
+    @property
+    def rank(self) -> tuple[bool, ...]:
+        """The smaller, the better: first what was promised, then what reads well."""
+        codes = {fault.code for fault in self.faults}
+        return UNPROTECTED in codes, TERMS in codes, NUMBERS in codes, self.answer.degenerate
+
+
+class Careful:
+    """`soft`: terms are told to the model beside the source, which it was taught to use."""
+
+    def __init__(self, reader: Reader, keeper: Keeper, soft: bool) -> None:
+        self.reader, self.keeper, self.soft = reader, keeper, soft
+
+    def translate(self, asked: Sequence[Asked], search: Search, again: Search | None) -> list[Found]:
+        """`again` searches a second time, under constraints; None: nobody does."""
+        first = self._searched(asked, search, hard=False)
+        if again is None:
+            return first
+        failed = [at for at, found in enumerate(first) if found.faults and found.answer.candidates]
+        harder = [self._harder(asked[at], first[at]) for at in failed]
+        second = iter(self._searched(list(chain.from_iterable(harder)), again, hard=True))
+        for at, tries in zip(failed, harder, strict=True):
+            better = [found for _ in tries if (found := next(second)).answer.candidates]
+            better.sort(key=lambda found: -found.answer.candidates[0].hypothesis.score)
+            best = min([first[at], *better], key=lambda found: found.rank)
+            first[at] = best if best is first[at] else _said(best, first[at])
+        return first
+
+    def _searched(self, asked: Sequence[Asked], search: Search, hard: bool) -> list[Found]:
+        sentences = self.reader.read(
+            [each.care.text for each in asked],
+            [each.care.begun(each.prefix) for each in asked],
+            [each.phrases for each in asked],
+            [[term.targets[0] for term in each.care.terms] if self.soft else [] for each in asked],
+        )
+        marked = [self._marked(s, each.care, hard) for s, each in zip(sentences, asked, strict=True)]
+        places = [at for at, sentence in enumerate(marked) if not sentence.empty]
+        answers = dict(zip(places, search([marked[at] for at in places]) if places else [], strict=True))
+        found = []
+        for at, (each, sentence) in enumerate(zip(asked, marked, strict=True)):
+            answer = answers.get(at, Answer([]))
+            faults = each.care.faults(answer.candidates[0].text) if answer.candidates else []
+            found.append(Found(each.care, sentence, _kept(answer, each.care), tuple(faults)))
+        return found
+
+    def _marked(self, sentence: Sentence, care: Care, hard: bool) -> Sentence:
+        ids = [self.keeper.ids[number] for number in care.marks]
+        nested = [(self.keeper.ids[opening], self.keeper.ids[closing]) for opening, closing in care.nested]
+        request = replace(sentence.request, allowed=ids)
+        if hard:
+            request = replace(request, once=ids, nested=nested)
+        return replace(sentence, given=care.given, request=request)
+
+    def _harder(self, asked: Asked, found: Found) -> list[Asked]:
+        """The ways to search again; none where constraints would change nothing."""
+        codes = {fault.code for fault in found.faults}
+        care = asked.care
+        if NUMBERS in codes and (all_numbers := self.keeper.take(care.given, care.terms, "all")).marks:
+            care = all_numbers
+        if codes == {NUMBERS} and care is asked.care:
+            return []
+        shown = asked.care.shown(found.answer.candidates[0].text)
+        ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
+        return [
+            Asked(
+                care,
+                asked.prefix,
+                (*asked.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)),
+            )
+            for way in range(min(ways, MOST_VARIANTS))
+        ]
+
+
+def _variant(term: Term, shown: str, way: int) -> str:
+    """The form that occurs already, else the one whose turn it is."""
+    there = [target for target in term.targets if met(Term(term.source, (target,)), shown)]
+    return there[0] if there else term.targets[min(way, len(term.targets) - 1)]
+
+
+def _kept(answer: Answer, care: Care) -> Answer:
+    """Without the alternatives that lost something; the best is looked at by itself."""
+    if not care.marks or len(answer.candidates) < 2:
+        return answer
+    best, *others = answer.candidates
+    kept: list[Candidate] = [each for each in others if not any(f.code == UNPROTECTED for f in care.faults(each.text))]
+    return replace(answer, candidates=[best, *kept])
+
+
+def _said(second: Found, first: Found) -> Found:
+    """What was lost in the first search, and is not now."""
+    left = {fault.code for fault in second.faults}
+    cured = [_REASONS[fault.code] for fault in first.faults if fault.code not in left]
+    notice = Notice("redecoded", f"searched a second time {' and '.join(cured)}")
+    notices = (*second.answer.notices, *([notice] if cured else []))
+    return replace(second, answer=replace(second.answer, notices=notices))

@@ -1,0 +1,139 @@
+"""A text as the sentences that are translated one by one, and their translations as one again, all spaces in place.
+
+    "One.\n\n  Two. Three."  ->  lead "", "One." + "\n\n  ", "Two." + " ", "Three." + ""
+
+A text of one line that the model can take stays whole, as in the lines of a test set, unless it is asked for.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from limelight.decoding.guards import Notice
+from limelight.text.protect import find
+from limelight.text.segment import Segment, segments, split_long
+from limelight.translator.alignment import given_words
+from limelight.translator.translation import Alignment, Translation, nothing
+
+_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sentence, what stands after it, and what is to be said about it."""
+
+    text: str
+    after: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A text in parts. Whole: one part that is the text itself."""
+
+    given: str
+    lead: str
+    parts: tuple[Part, ...]
+
+    @property
+    def whole(self) -> bool:
+        return len(self.parts) == 1 and self.parts[0].text == self.given
+
+
+class Cutter:
+    """`length` counts the pieces of a text, of which the model takes `longest`; and of spans to be kept, `most`."""
+
+    def __init__(self, language: str, length: Callable[[str], int], longest: int, most: int | None) -> None:
+        self.language, self.length, self.longest, self.most = language, length, longest, most
+
+    def cut(self, text: str, always: bool | None) -> Cut:
+        """`always` None: only where there is a line break or more than the model can take."""
+        fits = self._fits(text)
+        if always is False or not text.strip() or (always is None and fits and not _BREAK.search(text.strip())):
+            return Cut(text, "", (Part(text),))
+        found = segments(text, self.language)
+        parts = tuple(part for segment in found.parts for part in self._fitting(segment))
+        return Cut(text, found.lead, parts) if parts else Cut(text, "", (Part(text),))
+
+    def _fits(self, text: str) -> bool:
+        # A piece has a byte at least, so what is short is not counted.
+        short = len(text.encode("utf-8", "surrogatepass")) <= self.longest or self.length(text) <= self.longest
+        return short and (self.most is None or len(text) <= self.most or len(find(text)) <= self.most)
+
+    def _fitting(self, segment: Segment) -> list[Part]:
+        if self._fits(segment.text):
+            return [Part(segment.text, segment.after)]
+        smaller = split_long(segment.text, self.length, self.longest)
+        smaller = [part for each in smaller for part in self._few_spans(each)]
+        message = f"the sentence is longer than the model can take and was translated in {len(smaller)} parts"
+        parts = [Part(each.text, each.after) for each in smaller]
+        parts[0] = replace(parts[0], notices=(Notice("split", message),))
+        parts[-1] = replace(parts[-1], after=parts[-1].after + segment.after)
+        return parts
+
+    def _few_spans(self, segment: Segment) -> list[Segment]:
+        """In parts with no more spans than there are pieces to stand for them."""
+        if self.most is None or len(find(segment.text)) <= self.most:
+            return [segment]
+        parts = split_long(segment.text, lambda text: len(find(text)), self.most)
+        return [*parts[:-1], replace(parts[-1], after=parts[-1].after + segment.after)]
+
+
+def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
+    """One translation of the whole. Its score is the sum; with several parts there are no alternatives."""
+    noticed = [
+        replace(each, warnings=[*part.notices, *each.warnings]) for part, each in zip(cut.parts, made, strict=True)
+    ]
+    if cut.whole:
+        return noticed[0]
+    spoken = [each for each in noticed if each.finish != "empty_input"]
+    text = cut.lead + "".join(each.text + part.after for part, each in zip(cut.parts, noticed, strict=True))
+    if not spoken:
+        return replace(nothing(cut.given), text=text)
+    alone = len(cut.parts) == 1
+    return Translation(
+        text=text,
+        score=sum(each.score for each in spoken),
+        confidence=_mean([each.confidence for each in spoken], [max(1, len(each.words)) for each in spoken]),
+        pieces=[piece for each in spoken for piece in each.pieces],
+        finish="length" if any(each.finish == "length" for each in spoken) else "eos",
+        alignment=_aligned(cut, noticed),
+        words=[word for each in spoken for word in each.words],
+        source=cut.given,
+        source_pieces=sum(each.source_pieces for each in spoken),
+        alternatives=[replace(one, text=cut.lead + one.text + cut.parts[0].after) for one in noticed[0].alternatives]
+        if alone
+        else [],
+        degenerate=any(each.degenerate for each in spoken),
+        protected=all(each.protected for each in spoken),
+        warnings=[notice for each in noticed for notice in each.warnings],
+    )
+
+
+def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
+
+
+def _aligned(cut: Cut, made: Sequence[Translation]) -> Alignment | None:
+    """Numbers of words and pieces go on from part to part."""
+    if not any(each.alignment for each in made):
+        return None
+    words: list[tuple[int, int]] = []
+    pieces: list[tuple[int, int]] = []
+    source: list[str] = []
+    before, after, spoken = cut.lead, cut.lead, 0
+    for part, each in zip(cut.parts, made, strict=True):
+        if each.alignment is not None:
+            s, t = _words_before(before), _words_before(after)
+            words += [(a + s, b + t) for a, b in each.alignment.words]
+            pieces += [(a + len(source), b + spoken) for a, b in each.alignment.pieces]
+            source += each.alignment.source
+            spoken += len(each.pieces)
+        before += part.text + part.after
+        after += each.text + part.after
+    return Alignment(words, pieces, source)
+
+
+def _words_before(text: str) -> int:
+    """Words are those between spaces, so what follows without a space, as after a line break, goes on with the last one."""
+    return len(given_words(text)) - (bool(text) and not text.endswith(" "))

@@ -1,0 +1,179 @@
+"""Catalogues: empty translations are filled as gettext would write them, and nothing else is touched."""
+
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import polib
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stand_ins import Answer, each, unchanged, upper
+
+from limelight.documents.document import Translated, translate_document
+from limelight.documents.po_strings import written
+
+HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
+
+
+def done(catalogue: str, change: object = upper, forms: int = 2, again: bool = False) -> Translated:
+    data = (HEADER % forms + catalogue).encode()
+    return translate_document(data, "po", ("en", "de"), each(change), again=again)  # type: ignore[arg-type]
+
+
+def filled(catalogue: str, change: object = upper, forms: int = 2, again: bool = False) -> str:
+    text = done(catalogue, change, forms, again).data.decode()
+    assert text.startswith(HEADER % forms)
+    return text.removeprefix(HEADER % forms)
+
+
+def test_only_empty_translations_are_filled() -> None:
+    catalogue = 'msgid "open"\nmsgstr ""\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'
+    assert filled(catalogue) == 'msgid "open"\nmsgstr "OPEN"\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'
+
+
+def test_comments_flags_contexts_and_deleted_entries_stay() -> None:
+    catalogue = (
+        '# by hand\n#. extracted\n#: a.c:1\n#, c-format\n#| msgid "old"\nmsgctxt "menu"\nmsgid "_open %s"\nmsgstr ""\n\n'
+        '#~ msgid "gone"\n#~ msgstr ""\n'
+    )
+    assert filled(catalogue) == catalogue.replace('msgstr ""\n\n', 'msgstr "_OPEN %S"\n\n')
+
+
+def test_fuzzy_entries_are_left_unless_asked_for() -> None:
+    catalogue = '#, fuzzy, c-format\nmsgid "open"\nmsgstr "zu"\n'
+    assert filled(catalogue) == catalogue
+    assert filled(catalogue, again=True) == catalogue.replace("zu", "OPEN")
+
+
+def test_a_flag_above_a_deleted_entry_says_nothing_about_the_next() -> None:
+    catalogue = '#, fuzzy\n#~ msgid "gone"\n#~ msgstr "x"\n\nmsgid "open"\nmsgstr "zu"\n'
+    assert filled(catalogue, again=True) == catalogue
+
+
+@pytest.mark.parametrize(
+    ("forms", "given", "expected"),
+    [
+        (2, ["", ""], ["ONE FILE", "%D FILES"]),
+        (3, ["", ""], ["ONE FILE", "%D FILES", "%D FILES"]),
+        (1, [""], ["%D FILES"]),
+        (2, ["eine", ""], ["eine", "%D FILES"]),
+        (2, ["eine", "viele"], ["eine", "viele"]),
+        (6, [""] * 6, ["ONE FILE"] + ["%D FILES"] * 5),
+    ],
+)
+def test_plural_forms_follow_the_header(forms: int, given: list[str], expected: list[str]) -> None:
+    entry = 'msgid "one file"\nmsgid_plural "%d files"\n'
+    made, wanted = (
+        entry + "".join(f'msgstr[{at}] "{text}"\n' for at, text in enumerate(texts)) for texts in (given, expected)
+    )
+    assert filled(made, forms=forms) == wanted
+
+
+def test_blanks_and_line_breaks_around_a_text_go_back() -> None:
+    catalogue = 'msgid ""\n"\\n"\n"  two lines\\n"\n"here\\n"\nmsgstr ""\n'
+    assert filled(catalogue) == catalogue.replace('msgstr ""\n', 'msgstr ""\n"\\n"\n"  TWO LINES\\n"\n"HERE\\n"\n')
+
+
+def test_long_translations_are_wrapped_as_gettext_does(tmp_path: Path) -> None:
+    text = "a word, and another one " * 12 + "ä" * 100 + '\nand "quoted" \\ end\t.'
+    catalogue = 'msgid "open"\nmsgstr ""\n'
+    result = filled(catalogue, lambda _: text)
+    assert all(len(line) <= 79 for line in result.split("\n") if "ää" not in line)
+    assert polib.pofile(HEADER % 2 + result)[0].msgstr == text
+    if which("msgcat"):
+        path = tmp_path / "a.po"
+        path.write_bytes(
+            (HEADER % 2 + filled(catalogue, lambda _: "a word, and another one " * 12 + "end\nnext")).encode()
+        )
+        again = subprocess.run(["msgcat", path], capture_output=True, check=True).stdout
+        assert again == path.read_bytes()
+
+
+def test_a_string_is_wrapped_when_its_line_would_have_more_than_79_columns() -> None:
+    fits = "a b " * 17 + "cd"
+    assert written("msgstr", fits, "\n", True) == f'msgstr "{fits}"' and len(f'msgstr "{fits}"') == 79
+    assert written("msgstr", fits + "e", "\n", True) == f'msgstr ""\n"{fits}e"'
+    wide = "中" * 35
+    assert written("msgstr", wide, "\n", True) == f'msgstr "{wide}"' and "\n" in written(
+        "msgstr", wide + "中", "\n", True
+    )
+
+
+def test_a_file_that_is_not_wrapped_stays_so() -> None:
+    long = "a long line that no tool has wrapped " * 4
+    catalogue = f'msgctxt ""\n"{long}\\n"\n"x"\nmsgid "a"\nmsgstr ""\n'
+    assert f'msgstr "{long.strip().upper()}"\n' in filled(catalogue, lambda _: long.strip().upper())
+    assert 'msgstr ""\n"' in filled('msgid "a"\nmsgstr ""\n', lambda _: long)
+    assert f'msgstr "{long.strip()}"\n' in filled('#, no-wrap\nmsgid "a"\nmsgstr ""\n', lambda _: long)
+
+
+def test_line_ends_and_encodings_stay() -> None:
+    catalogue = (HEADER % 2 + 'msgid "open it"\nmsgstr ""\n\nmsgid "b"\nmsgstr "ü"\n').replace("\n", "\r\n")
+    data = catalogue.replace("UTF-8", "ISO-8859-1").encode("latin-1")
+    result = translate_document(data, "po", ("en", "de"), each(lambda _: "ä\nö")).data
+    assert result == data.replace(
+        b'"open it"\r\nmsgstr ""', '"open it"\r\nmsgstr ""\r\n"ä\\n"\r\n"ö"'.encode("latin-1")
+    )
+
+
+def test_a_translation_that_the_encoding_lacks_is_left_out_and_said() -> None:
+    data = (HEADER % 2 + 'msgid "open"\nmsgstr ""\n').replace("UTF-8", "ISO-8859-1").encode()
+    result = translate_document(data, "po", ("en", "ja"), each(lambda _: "開く"))
+    assert result.data == data
+    assert result.counts.failed == 1 and [remark.code for remark in result.warnings] == ["encoding"]
+
+
+def test_entries_that_are_no_po_are_left_and_said() -> None:
+    catalogue = 'msgid "a\nmsgstr ""\n\nmsgid "open"\nmsgstr ""\n\nmsgid "x"\nmsgid "y"\nmsgstr ""\n'
+    result = done(catalogue)
+    assert result.data.decode().count('""') == 3 and "OPEN" in result.data.decode()
+    assert {remark.code for remark in result.warnings} == {"malformed"}
+
+
+def test_names_of_translators_are_not_translated() -> None:
+    catalogue = 'msgid "translator-credits"\nmsgstr ""\n'
+    assert filled(catalogue) == catalogue
+
+
+def test_a_text_that_occurs_twice_is_translated_once() -> None:
+    asked: list[str] = []
+
+    def translate(texts: list[str]) -> list[Answer]:
+        asked.extend(texts)
+        return [Answer(text.upper()) for text in texts]
+
+    catalogue = HEADER % 2 + 'msgctxt "a"\nmsgid "open"\nmsgstr ""\n\nmsgctxt "b"\nmsgid "open"\nmsgstr ""\n'
+    result = translate_document(catalogue.encode(), "po", ("en", "de"), translate)
+    assert asked == ["open"] and result.data.decode().count("OPEN") == 2 and result.counts.translated == 2
+
+
+TEXTS = st.text(st.sampled_from('ab \\"\n\t\rß中%0'), min_size=1, max_size=120)
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, st.booleans())
+def test_polib_reads_what_is_written(text: str, wrap: bool) -> None:
+    entry = f'msgid "x"\n{written("msgstr", text, chr(10), wrap)}\n'
+    assert polib.pofile(entry)[0].msgstr == text
+
+
+def test_controls_are_written_as_escapes_that_gettext_reads(tmp_path: Path) -> None:
+    text = "\a1\x1b[1m\b\f\v\x7f"
+    assert written("msgstr", text, "\n", True) == r'msgstr "\a1\033[1m\b\f\v\177"'
+    if which("msgfmt"):
+        (tmp_path / "a.po").write_bytes(
+            (HEADER % 2 + f'msgid "x"\n{written("msgstr", text, chr(10), True)}\n').encode()
+        )
+        subprocess.run(["msgfmt", "-o", tmp_path / "a.mo", tmp_path / "a.po"], check=True)
+        assert text.encode() in (tmp_path / "a.mo").read_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS.filter(lambda text: any(map(str.isalpha, text))), max_size=5, unique=True))
+def test_a_catalogue_that_polib_wrote_is_filled_with_what_was_given(texts: list[str]) -> None:
+    catalogue = polib.POFile()
+    catalogue.metadata = {"Content-Type": "text/plain; charset=UTF-8"}
+    catalogue.extend(polib.POEntry(msgid=text) for text in texts)
+    result = translate_document(f"{catalogue}\n".encode(), "po", ("en", "de"), each(unchanged)).data.decode()
+    assert [entry.msgstr for entry in polib.pofile(result)] == texts

@@ -1,0 +1,81 @@
+"""At the end of a run its confidence is fitted on the validation set, and looked at on the test set."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from limelight import bundle
+from limelight.bundle.bundle import amend
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.prepare import prepare
+from limelight.corpus.shards import Prepared
+from limelight.evaluation.config import Running
+from limelight.training.finish import calibrated, score
+from limelight.training.layout import BUNDLE, SCORES
+from limelight.training.record import read_run
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
+from make_numbers import draw_pairs
+
+STORED = Path(__file__).parents[1] / "bundles" / "format-1"
+ON = Running(device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stored bundle as the bundle of a run, with text whose references are wrong in every fourth word."""
+    folder = tmp_path_factory.mktemp("run")
+    pairs = draw_pairs(700, Random(3), held_out=False)
+    for language, side in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+        wrong = lambda words: [w + "e" if i % 4 == 3 else w for i, w in enumerate(words)]  # noqa: E731
+        lines = [" ".join(wrong(text.split()) if language == "de" else text.split()) for text in side]
+        (folder / f"numbers.{language}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    settings = PrepareSettings(
+        languages=("en", "de"),
+        corpora=[{"name": "numbers", "paths": [str(folder / f"numbers.{language}") for language in ("en", "de")]}],
+        filters={"wrong_language": "off"},
+        held_out={"valid_pairs": 200, "test_pairs": 90, "largest_share": 0.4},
+        pieces={"size": 345, "character_coverage": 1.0},
+    )
+    prepare(settings, folder / "prepared", LocalEngine(0), lambda _: None)
+    shutil.copytree(STORED, folder / BUNDLE)
+    return folder
+
+
+def test_confidence_is_fitted_on_validation_and_checked_on_test(run: Path) -> None:
+    prepared = Prepared.open(run / "prepared")
+    heard: list[int] = []
+    calibration = calibrated(run, prepared, ON, lambda speed, total: heard.append(total))
+    assert calibration is not None and calibration.lines == 200 and heard[-1] == 200
+    assert (
+        0.6 < calibration.words.at(0.999) < 0.95
+    )  # it is sure of all words, and a sixth of them is not in the reference
+    assert score(run, prepared, ON, lambda *_: None, calibration) is not None
+    stored = json.loads((run / SCORES).read_bytes())["confidence"]
+    found = read_run(run).scores
+    assert found is not None and found.confidence is not None
+    assert found.confidence.words.error == stored["words"]["error"]
+    assert found.confidence.words.error < 0.05 < found.confidence.words.claimed_error
+    assert found.confidence.sentences.count == 90
+
+
+def test_what_a_bundle_knows_already_does_not_change_what_is_fitted(run: Path) -> None:
+    prepared = Prepared.open(run / "prepared")
+    first = calibrated(run, prepared, ON, lambda *_: None)
+    amend(run, confidence=first)
+    try:
+        assert calibrated(run, prepared, ON, lambda *_: None) == first
+    finally:
+        amend(run, confidence=None)
+    assert bundle.read(run).settings.confidence is None
+
+
+def test_without_a_calibration_the_scores_have_no_confidence(run: Path) -> None:
+    score(run, Prepared.open(run / "prepared"), ON, lambda *_: None)
+    found = read_run(run).scores
+    assert found is not None and found.confidence is None
