@@ -225,3 +225,16 @@ def test_a_masked_pair_holds_what_was_asked_for(parts: list[str], chance: random
     for side, text in zip(masked, (source, target), strict=True):
         assert MARK.sub(lambda mark: meant[int(mark[1])], side) == text
     assert Counter(MARK.findall(masked[0])) == Counter(MARK.findall(masked[1])) == Counter(map(str, meant))
+
+
+def test_what_would_run_together_gets_a_blank() -> None:
+    made = protect("at 10:35 %1 and 12345")
+    assert restored("⟦0⟧Uhr, ⟦1⟧Namen und⟦2⟧", made) == "10:35 Uhr, %1 Namen und 12345"
+    assert restored("⟦2⟧⟦0⟧", made) == "12345 10:35"
+    assert restored("⟦1⟧。漢⟦0⟧字", made) == "%1。漢10:35字", "no blank in scripts that have none"
+
+
+def test_what_ran_together_in_the_source_may_go_on_doing_so() -> None:
+    made = protect("%1px")
+    assert restored(made.text, made) == "%1px"
+    assert restored("⟦0⟧Punkte", made) == "%1Punkte"

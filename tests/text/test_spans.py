@@ -104,7 +104,12 @@ def test_a_code_ends_where_a_german_compound_goes_on() -> None:
 def test_all_numbers_dates_and_times_are_found_if_asked_for() -> None:
     text = "On 5/3/2024 at 15:30, 1,234.5 of 1 000 000 and 7 MP3 files; version v2.13.0 or 2.13.0, 3rd, don&#39;t"
     assert found(text, numbers="all") == ["5/3/2024", "15:30", "1,234.5", "1 000 000", "7", "2.13.0", "3"]
-    assert found(text) == []
+    assert found(text) == ["15:30"]
+
+
+def test_a_time_is_kept_unless_its_style_may_change() -> None:
+    assert found("at 10:35, not at 3:30 pm or 3:30 p.m., 16:9 or 1:2:3") == ["10:35"]
+    assert found("10:35:07") == ["10:35:07"] and found("x10:35 10:357") == []
 
 
 def test_placeholders_are_those_of_the_filters_of_a_corpus() -> None:

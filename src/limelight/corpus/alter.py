@@ -33,7 +33,7 @@ KINDS: Final[tuple[Kind, ...]] = ("protect", *DRAWN)
 # What `limelight.text.protect` finds has one of these, and so has an accelerator: cheap to look for in a column of texts (Polars).
 _NUMBERS: Final = "[0-9](?:[ .]?[A-Za-f_-]{0,20}[ .]?[0-9]){4}"
 _PICTURES: Final = "\ufe0f\u20e3\u2600-\u27bf\u2b50\u2b55\u231a\u231b\u23e9-\u23f3\U0001f000-\U0001faff"
-SIGNS: Final = rf"[%{{$@_<&~/\\⟦{_PICTURES}]|www\.|mailto:|{_NUMBERS}"
+SIGNS: Final = rf"[%{{$@_<&~/\\⟦{_PICTURES}]|www\.|mailto:|[0-9]:[0-9]|{_NUMBERS}"
 
 REMEMBERED: Final = 1 << 16  # pairs with something to protect, about 40 MB
 MARK: Final = re.compile("⟦([0-9]+)⟧")

@@ -68,13 +68,21 @@ def marked_faults(marked: str, protected: Protected) -> str | None:
 
 
 def restored(marked: str, protected: Protected) -> str:
-    """Marks become what they stand for. Blanks just inside paired tags move outside, unless the source has blanks there.
+    """Marks become what they stand for. Blanks just inside paired tags move outside, unless the source has blanks there; what would run
+    together with a letter or a number, and does not in the source, gets a blank: "⟦0⟧Uhr" -> "10:35 Uhr".
 
     restored(protect(text).text, protect(text)) == text, for every text.
     """
-    marked = _blanks_outside(marked, protected)
+    parts = MARK.split(_blanks_outside(marked, protected))
     spans = dict(zip(protected.numbers, protected.spans, strict=True))
-    return MARK.sub(lambda mark: spans[int(mark[1])].text if int(mark[1]) in spans else mark[0], marked)
+    glued = {(mark, after) for after in (False, True) for mark in _beside_letter(protected, after=after)}
+    text = parts[0]
+    for at in range(1, len(parts), 2):
+        number, following = int(parts[at]), parts[at + 1]
+        span = spans[number].text if number in spans else placeholder(number)
+        text += " " * (_run_together(text, span) and (number, False) not in glued) + span
+        text += " " * (_run_together(span, following) and (number, True) not in glued) + following
+    return text
 
 
 def text_faults(source: str, translation: str) -> str | None:
@@ -219,6 +227,30 @@ def _blanks_outside(marked: str, protected: Protected) -> str:
             if (i + 1 < last or parts[last]) and not parts[i + 1].startswith((" ", *_NO_SPACE_BEFORE)):
                 parts[i + 1] = " " + parts[i + 1]
     return "".join(placeholder(int(part)) if i % 2 else part for i, part in enumerate(parts))
+
+
+def _beside_letter(protected: Protected, *, after: bool) -> set[int]:
+    """The marks that run together with what stands just after (or just before) them."""
+    spans = dict(zip(protected.numbers, protected.spans, strict=True))
+    parts = MARK.split(protected.text)
+    found = set()
+    for at in range(1, len(parts), 2):
+        span, beside = spans.get(int(parts[at])), at + 1 if after else at - 1
+        neighbour = parts[beside]
+        if not neighbour and 0 < beside < len(parts) - 1:  # another mark
+            other = spans.get(int(parts[beside + (1 if after else -1)]))
+            neighbour = other.text if other else ""
+        pair = (span.text if span else "", neighbour)
+        if _run_together(*(pair if after else pair[::-1])):
+            found.add(int(parts[at]))
+    return found
+
+
+def _run_together(before: str, after: str) -> bool:
+    """Of letters that have capitals, and figures; scripts without spaces may follow each other."""
+    return all(sign.isdigit() or sign.lower() != sign.upper() for sign in (before[-1:], after[:1])) and bool(
+        before and after
+    )
 
 
 def _beside_blank(text: str, *, after: bool) -> set[int]:

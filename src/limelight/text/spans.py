@@ -80,6 +80,8 @@ _LONG = "|".join(
         r"(?<![\w.,-])(?![0-9]{1,4}-[0-9]{1,4}(?![\w-]))(?=(?:[A-Z_-]{0,20}[0-9]){5})[A-Z0-9]{1,60}(?:[-_][A-Z0-9]{1,60}){0,20}(?!\w|-[0-9]|[.,][0-9])",
         r"(?<![\w.,-])(?=(?:[a-f-]{0,20}[0-9]){5})[0-9a-f]{7,64}(?:-[0-9a-f]{2,32}){0,9}(?![\w-]|[.,][0-9])",
         r"(?<![\w.,-])[A-Za-z]{1,20}[0-9]{5,60}(?!\w|[.,][0-9])",
+        # 10:35 and 10:35:07; not 3:30 pm, which is 15:30 elsewhere, and not 16:9
+        r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![\w:]|[.,][0-9]|\s{0,2}[AaPp]\.?[Mm]\b)",
         r"(?<![\w.,])[0-9]{5,}(?![0-9]|[.,][0-9])",
     )
 )
@@ -115,7 +117,9 @@ def _scanner(number: str) -> re.Pattern[str]:
 _SCANNERS: dict[Numbers, re.Pattern[str]] = {"long": _scanner(_LONG), "all": _scanner(f"{_LONG}|{_EVERY}")}
 # Cheap to look for: a text without these has no span.
 _ANY: dict[Numbers, re.Pattern[str]] = {
-    "long": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|www\.|mailto:|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"),
+    "long": re.compile(
+        rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|www\.|mailto:|[0-9]:[0-9]|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"
+    ),
     "all": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}\d]|__|www\.|mailto:"),
 }
 _PERCENTAGE = re.compile(r"(?<![%\w.,])\d[\d.,]*%")  # "20%ige": no placeholder begins at this sign

@@ -98,10 +98,10 @@ class Careful:
     def _harder(self, asked: Asked, found: Found) -> list[Asked]:
         """The ways to search again; none where constraints would change nothing."""
         codes = {fault.code for fault in found.faults}
-        care = asked.care
-        if NUMBERS in codes and (all_numbers := self.keeper.take(care.given, care.terms, "all")).marks:
-            care = all_numbers
-        if codes == {NUMBERS} and care is asked.care:
+        # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
+        bound = self.keeper.take(asked.care.given, asked.care.terms, "all")
+        care = bound if bound.marks else asked.care
+        if codes == {NUMBERS} and not care.marks:
             return []
         shown = asked.care.shown(found.answer.candidates[0].text)
         ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
