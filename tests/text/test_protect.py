@@ -235,6 +235,6 @@ def test_what_would_run_together_gets_a_blank() -> None:
 
 
 def test_what_ran_together_in_the_source_may_go_on_doing_so() -> None:
-    made = protect("%1px")
-    assert restored(made.text, made) == "%1px"
-    assert restored("⟦0⟧Punkte", made) == "%1Punkte"
+    made = protect("%dpx")
+    assert restored(made.text, made) == "%dpx"
+    assert restored("⟦0⟧Punkte", made) == "%dPunkte"

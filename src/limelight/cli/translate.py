@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from limelight.cli.translate_document import document_command, load_glossary
 from limelight.cli.translate_lines import Chunk, Lines
 from limelight.cli.translate_output import Account, as_json, as_lines
 from limelight.errors import ConfigError, DataError
@@ -69,7 +70,7 @@ def translate(
     protect: Annotated[bool, typer.Option("--protect/--no-protect", help="Keep placeholders, tags, addresses, numbers.")] = True,
     segment: Annotated[bool | None, typer.Option("--segment/--no-segment", help="Sentence by sentence; else where it is long.")] = None,
     document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po: structure kept.")] = False,
-    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search loops and empty outputs again.")] = True,
+    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
@@ -79,9 +80,8 @@ def translate(
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
-    terms, apart = _glossary(glossary), _apart(segment, texts)
     if document:
-        return _document(bundle, _given(texts), input or output, terms, protect, guards, loading, quiet)
+        return document_command(bundle, _given(texts), glossary, {"protect": protect, "guards": guards}, loading, quiet)
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
@@ -94,7 +94,8 @@ def translate(
     try:
         with _opened(output) as file, Translator.load(bundle, **loading) as translator:
             search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
-            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, apart)
+            terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
+            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
             translator.batch_pieces = batch_pieces or translator.batch_pieces
             _pass(translator, chunks, wishes, file, scores, account)
         account.close()
@@ -116,22 +117,6 @@ def _pass(
         file.write("".join(lines).encode())
         file.flush()
         account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
-
-
-def _document(
-    bundle: Path,
-    texts: list[str],
-    other: Path | None,
-    terms: "Glossary | None",
-    protect: bool,
-    guards: bool,
-    loading: dict[str, Any],
-    quiet: bool,
-) -> None:
-    from limelight.cli.translate_document import document_command
-
-    asked = {"glossary": terms, "protect": protect, "guards": guards, "segment": True}
-    document_command(bundle, texts, other, asked, loading, quiet)
 
 
 @dataclass(frozen=True)
@@ -168,12 +153,6 @@ def _translated(translator: "Translator", chunk: Chunk, wishes: Wishes) -> list[
         )
     except InvalidScoresError as error:
         raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
-
-
-def _glossary(path: Path | None) -> "Glossary | None":
-    from limelight.text.glossary import Glossary
-
-    return None if path is None else Glossary.load(path)
 
 
 def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk], int | None]:

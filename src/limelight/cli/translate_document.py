@@ -5,7 +5,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import typer
+from click.core import ParameterSource
 
 from limelight.cli.screen import Screen, clock, grouped
 from limelight.cli.translate_output import MOST_WARNINGS
@@ -18,30 +20,46 @@ if TYPE_CHECKING:
     from limelight.documents.document import Counts, Kind, Translated
     from limelight.documents.translating import Translate
     from limelight.documents.units import Remark
+    from limelight.text.glossary import Glossary
     from limelight.translator.translate import Translator
+    from limelight.translator.translation import Translation
 
 
 def document_command(
     bundle: Path,
     texts: "Sequence[str]",
-    other: Path | None,
+    glossary: Path | None,
     wishes: dict[str, Any],
     loading: dict[str, Any],
     quiet: bool,
 ) -> None:
-    """`wishes` are for every text, `loading` is for the bundle; `other` is a file that was named in another way."""
+    """`wishes` are for every text, `loading` is for the bundle. What else was asked for is refused, since nothing would come of it."""
     from limelight.translator.translate import Translator
 
-    if len(texts) != 2 or other is not None:
+    context = click.get_current_context()
+    given = [name for name in context.params if context.get_parameter_source(name) == ParameterSource.COMMANDLINE]
+    known = {"bundle", "texts", "document", "glossary", "quiet", *wishes, *loading}
+    if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
+        raise ConfigError("these are for lines, and --document has none; leave them out:", others)
+    if len(texts) != 2:
         raise ConfigError(
-            "--document wants two files and nothing else, the document and where its translation goes: in.po out.po"
+            f"--document wants two files, the document and where its translation goes (in.po out.po); there are {len(texts)}"
         )
     source, target = map(Path, texts)
     checked_paths(source, target)
     with Translator.load(bundle, **loading) as translator:
-        run_document(
-            translator, source, target, translate=lambda some: translator.translate(some, **wishes), quiet=quiet
-        )
+        terms = load_glossary(glossary, translator)
+
+        def translate(some: list[str]) -> "list[Translation]":
+            return translator.translate(some, glossary=terms, segment=True, **wishes)
+
+        run_document(translator, source, target, translate=translate, quiet=quiet)
+
+
+def load_glossary(path: Path | None, translator: "Translator") -> "Glossary | None":
+    from limelight.text.glossary import Glossary
+
+    return None if path is None else Glossary.load(path, translator.settings.languages)
 
 
 def run_document(

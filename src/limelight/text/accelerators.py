@@ -44,7 +44,7 @@ def lifted(text: str) -> tuple[str, Accelerator | None]:
     """The text without its one sign, and what the sign said. A text without one, or with several, comes back as it is."""
     if len(text) > LONGEST or not any(sign in text for sign in SIGNS):
         return text, None
-    if len(appended := list(_APPENDED.finditer(text))) == 1 and text.count(appended[0][1]) == 1:
+    if len(appended := list(_APPENDED.finditer(text))) == 1 and _ends_label(text, appended[0]):
         found = appended[0]
         return text[: found.start()] + text[found.end() :], Accelerator(found[1], found[2])
     places = [at for sign in SIGNS if (at := _only(text, sign)) is not None and _is_label(text, at)]
@@ -84,6 +84,11 @@ def lift_pair(source: str, target: str) -> tuple[str, str] | None:
     return (bare_source, bare_target) if other is not None and other.sign == accelerator.sign else None
 
 
+def _ends_label(text: str, found: re.Match[str]) -> bool:
+    """ "File (_F)..." and not "call f (_x) now"."""
+    return text.count(found[1]) == 1 and not text[found.end() :].strip(_ENDING)
+
+
 def _without(text: str, at: int) -> tuple[str, Accelerator]:
     return text[:at] + text[at + 1 :], Accelerator(text[at], text[at + 1])
 
@@ -108,13 +113,15 @@ def _is_label(text: str, at: int) -> bool:
     start = at
     while start and text[start - 1].isalnum():
         start -= 1
+    if text[at] == "~" and not (text[start:at] + text[at + 1 :])[0].isupper():
+        return False  # "about ~half" is half or so
     if start == at:
         return words <= MOST_WORDS and not (text[:at].endswith("(") and text[at - 2 : at - 1].isalnum())  # f(_x)
     head, sign, tail = text[start:at], text[at], re.split(r"[\W_]", text[at + 1 :], maxsplit=1)[0]
     if words > MOST_WORDS_INSIDE or not head.isalpha() or not tail[0].islower():  # AT&T, KP_Delete, ACQ_REL
         return False
     if sign != "_":
-        return _SHORTENED.search(text) is None
+        return head[0].isupper() and _SHORTENED.search(text) is None  # not rock&roll
     if head[0].isupper():
         return len(head) == 1 or head[1:].islower()  # R_oom, Form_at
     # foo_bar is a name. In a label, "Delete t_hread" and "Whole wor_ds only" are the rule where it is cut near an end.

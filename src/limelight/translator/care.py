@@ -33,6 +33,8 @@ class Care:
 
     given: str
     text: str
+    bare: str = ""  # as it was given, without an accelerator
+    which: Which = "long"
     protected: Protected = _VERBATIM
     accelerator: Accelerator | None = None
     terms: tuple[Term, ...] = ()
@@ -58,8 +60,11 @@ class Care:
 
     def shown(self, marked: str) -> str:
         """The translation as a person sees it."""
-        text = restored(marked, self.protected) if self.protected.spans or _MARK.search(marked) else marked
+        text = self._restored(marked)
         return text if self.accelerator is None else placed(text, self.accelerator)
+
+    def _restored(self, marked: str) -> str:
+        return restored(marked, self.protected) if self.marks else marked
 
     def shown_piece(self, piece: str) -> str:
         if not self.marks or _MARK.fullmatch(piece) is None:
@@ -69,30 +74,40 @@ class Care:
 
     def begun(self, prefix: str) -> str:
         """What a translation is to begin with, with marks for what stands for something."""
-        for number, span in zip(self.protected.numbers, self.protected.spans, strict=True):
-            prefix = prefix.replace(span.text, placeholder(number), 1)
-        return prefix
+        unused = [(span.text, number) for number, span in zip(self.marks, self.protected.spans, strict=True)]
+        text, at = "", 0
+        for begin, end, kind in find(prefix, self.which):
+            same = next((each for each in unused if each[0] == prefix[begin:end]), None)
+            if same is not None:
+                unused.remove(same)
+            # A mark that the source has not stands for nothing of it.
+            unknown = prefix[begin:end].strip("⟦⟧") if kind == "mark" else prefix[begin:end]
+            text += prefix[at:begin] + (unknown if same is None else placeholder(same[1]))
+            at = end
+        return text + prefix[at:]
 
     def faults(self, marked: str) -> list[Notice]:
         """All that is not as promised. Never the text itself."""
         if not self.watched and not self.terms:
             return []
-        text, found = self.shown(marked), []
-        if self.watched and (why := self._lost(marked, text)) is not None:
+        text, found = self._restored(marked), []
+        if self.watched and (why := self.lost(marked)) is not None:
             found.append(Notice(UNPROTECTED, why))
         if self.watched and (why := differ(self.given, text, self.languages)) is not None:
             found.append(Notice(NUMBERS, why))
-        unmet = [term for term in self.terms if not met(term, text)]
+        unmet = [term for term in self.terms if not met(term, marked)]
         if unmet:
             found.append(Notice(TERMS, f"{len(unmet)} of {len(self.terms)} terms of the glossary do not occur"))
         return found
 
-    def _lost(self, marked: str, text: str) -> str | None:
-        if self.protected.problem is not None and not self.marks:
-            return self.protected.problem if (why := text_faults(self.given, text)) is None else why
-        if self.marks:
-            return marked_faults(marked, self.protected)
-        return text_faults(self.given, text)
+    def loss(self, marked: str) -> int:
+        """0: nothing. 1: all marks are there, but the text is not as it should be beside them. 2: marks are lost, or there are none."""
+        return 0 if self.lost(marked) is None else 1 if self.marks and not marked_faults(marked, self.protected) else 2
+
+    def lost(self, marked: str) -> str | None:
+        """Why not all is kept that must not be translated. Marks alone do not tell: a model may write a placeholder of its own."""
+        why = marked_faults(marked, self.protected) if self.marks else self.protected.problem
+        return why or text_faults(self.bare, self._restored(marked))
 
     def source_words(self) -> list[int]:
         """Of each word of `text`, the number of the given word that it ends in: "<a b>Foo" is two, "⟦0⟧Foo" is one."""
@@ -116,7 +131,7 @@ class Keeper:
 
     def take(self, given: str, terms: Sequence[Term] = (), numbers: Which = "long", watched: bool = True) -> Care:
         if not watched:
-            return Care(given, given, terms=tuple(terms), watched=False)
+            return Care(given, given, given, terms=tuple(terms), watched=False)
         bare, accelerator = lifted(given)
         made = protect(bare, self.most, numbers) if self.most else _VERBATIM
         if made.problem is not None:  # nothing of it can be promised, so nothing is taken out
@@ -124,7 +139,12 @@ class Keeper:
         if numbers == "all":
             made = replace(made, spans=tuple(self._in_style(span) for span in made.spans))
         text = made.text if made.spans else bare
-        return Care(given, text, made, accelerator, tuple(terms), self.languages)
+        return Care(given, text, bare, numbers, made, accelerator, tuple(terms), self.languages)
+
+    def opaque(self, given: str) -> str:
+        """Where terms are looked for: not in addresses, tags or placeholders, and under an accelerator."""
+        bare = lifted(given)[0]
+        return protect(bare, len(bare)).text if find(bare) else bare
 
     def _in_style(self, span: Span) -> Span:
         return replace(span, text=localized(span.text, *self.languages)) if span.kind == "number" else span

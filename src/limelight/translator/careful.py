@@ -43,10 +43,11 @@ class Found:
     faults: tuple[Notice, ...] = ()
 
     @property
-    def rank(self) -> tuple[bool, ...]:
+    def rank(self) -> tuple[int, ...]:
         """The smaller, the better: first what was promised, then what reads well."""
         codes = {fault.code for fault in self.faults}
-        return UNPROTECTED in codes, TERMS in codes, NUMBERS in codes, self.answer.degenerate
+        loss = self.care.loss(self.answer.candidates[0].text) if UNPROTECTED in codes else 0
+        return loss, TERMS in codes, NUMBERS in codes, self.answer.degenerate
 
 
 class Careful:
@@ -103,7 +104,7 @@ class Careful:
         care = bound if bound.marks else asked.care
         if codes == {NUMBERS} and not care.marks:
             return []
-        shown = asked.care.shown(found.answer.candidates[0].text)
+        shown = found.answer.candidates[0].text
         ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
         return [
             Asked(
@@ -123,7 +124,7 @@ def _variant(term: Term, shown: str, way: int) -> str:
 
 def _kept(answer: Answer, care: Care) -> Answer:
     """Without the alternatives that lost something; the best is looked at by itself."""
-    if not care.marks or len(answer.candidates) < 2:
+    if not care.watched or len(answer.candidates) < 2:
         return answer
     best, *others = answer.candidates
     kept: list[Candidate] = [each for each in others if not any(f.code == UNPROTECTED for f in care.faults(each.text))]

@@ -46,26 +46,27 @@ class Cutter:
     def __init__(self, language: str, length: Callable[[str], int], longest: int, most: int | None) -> None:
         self.language, self.length, self.longest, self.most = language, length, longest, most
 
-    def cut(self, text: str, always: bool | None) -> Cut:
-        """`always` None: only where there is a line break or more than the model can take."""
-        fits = self._fits(text)
-        if always is False or not text.strip() or (always is None and fits and not _BREAK.search(text.strip())):
-            return Cut(text, "", (Part(text),))
+    def cut(self, text: str, always: bool | None, longest: int) -> Cut:
+        """`always` None: only where there is a line break or more than the model, or the search, can take."""
+        longest = min(longest, self.longest)
+        core = text.strip()
+        if always is False or not core or (always is None and self._fits(core, longest) and not _BREAK.search(core)):
+            return _whole(text, core)
         found = segments(text, self.language)
-        parts = tuple(part for segment in found.parts for part in self._fitting(segment))
-        return Cut(text, found.lead, parts) if parts else Cut(text, "", (Part(text),))
+        parts = tuple(part for segment in found.parts for part in self._fitting(segment, longest))
+        return Cut(text, found.lead, parts) if parts else _whole(text, core)
 
-    def _fits(self, text: str) -> bool:
+    def _fits(self, text: str, longest: int) -> bool:
         # A piece has a byte at least, so what is short is not counted.
-        short = len(text.encode("utf-8", "surrogatepass")) <= self.longest or self.length(text) <= self.longest
+        short = len(text.encode("utf-8", "surrogatepass")) <= longest or self.length(text) <= longest
         return short and (self.most is None or len(text) <= self.most or len(find(text)) <= self.most)
 
-    def _fitting(self, segment: Segment) -> list[Part]:
-        if self._fits(segment.text):
+    def _fitting(self, segment: Segment, longest: int) -> list[Part]:
+        if self._fits(segment.text, longest):
             return [Part(segment.text, segment.after)]
-        smaller = split_long(segment.text, self.length, self.longest)
+        smaller = split_long(segment.text, self.length, longest)
         smaller = [part for each in smaller for part in self._few_spans(each)]
-        message = f"the sentence is longer than the model can take and was translated in {len(smaller)} parts"
+        message = f"the sentence has more than the model can take at once and was translated in {len(smaller)} parts"
         parts = [Part(each.text, each.after) for each in smaller]
         parts[0] = replace(parts[0], notices=(Notice("split", message),))
         parts[-1] = replace(parts[-1], after=parts[-1].after + segment.after)
@@ -77,6 +78,12 @@ class Cutter:
             return [segment]
         parts = split_long(segment.text, lambda text: len(find(text)), self.most)
         return [*parts[:-1], replace(parts[-1], after=parts[-1].after + segment.after)]
+
+
+def _whole(text: str, core: str) -> Cut:
+    """The blanks around a text are kept too; a text of nothing else is nothing to translate."""
+    begin = text.index(core)
+    return Cut(text, text[:begin], (Part(core, text[begin + len(core) :]),)) if core else Cut(text, "", (Part(text),))
 
 
 def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
@@ -131,7 +138,7 @@ def _aligned(cut: Cut, made: Sequence[Translation]) -> Alignment | None:
             spoken += len(each.pieces)
         before += part.text + part.after
         after += each.text + part.after
-    return Alignment(words, pieces, source)
+    return Alignment(sorted(set(words), key=lambda link: link[::-1]), pieces, source)
 
 
 def _words_before(text: str) -> int:

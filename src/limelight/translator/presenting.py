@@ -6,7 +6,7 @@ from limelight.bundle import BundleSettings
 from limelight.decoding.guards import Notice, judge
 from limelight.text.languages import base, density
 from limelight.text.tokenizer import Tokenizer
-from limelight.translator.care import UNPROTECTED, Care
+from limelight.translator.care import Care
 from limelight.translator.careful import Found
 from limelight.translator.confidence import reworded, sentence_confidence, words_of
 from limelight.translator.searching import Candidate
@@ -30,7 +30,7 @@ class Presenter:
             source_pieces=len(found.sentence.request.source),
             alternatives=made[1:],
             degenerate=found.answer.degenerate,
-            protected=not any(fault.code == UNPROTECTED for fault in found.faults),
+            protected=found.care.lost(found.answer.candidates[0].text) is None,
             warnings=self._notices(found, guards),
         )
 

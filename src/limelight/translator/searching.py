@@ -152,11 +152,6 @@ class Spare:
         self._pieces: int | None = None
         self._lock = threading.Lock()
 
-    @property
-    def known(self) -> bool:
-        """Is there another engine, loaded or not?"""
-        return self._load is not None
-
     def searcher(self) -> Searcher | None:
         """None when there is no other engine."""
         with self._lock:

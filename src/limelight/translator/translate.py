@@ -17,7 +17,7 @@ from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError, DataError
+from limelight.errors import ConfigError, DataError, LimelightError
 from limelight.text.glossary import Glossary
 from limelight.text.tokenizer import Tokenizer
 from limelight.translator.aligning import alignments
@@ -38,6 +38,8 @@ from limelight.translator.translation import (
     pieces_of,
 )
 
+LEAST_CUT = 64  # pieces: whoever asks for shorter translations wants them short, not in parts
+GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
 GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
 
 
@@ -124,12 +126,16 @@ class Translator:
         given = checked(texts, "texts")
         glossaries = _one_each(self.glossary if glossary is None else glossary, len(given))
         begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
-        cuts = [self._cutter.cut(text, False if begins[at] or needed[at] else segment) for at, text in enumerate(given)]
+        longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
+        cuts = [
+            self._cutter.cut(text, False if begins[at] or needed[at] else segment, longest)
+            for at, text in enumerate(given)
+        ]
         owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
         asked = []
         for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
             known = glossaries[at]
-            terms = [] if known is None else known.found(part.text)
+            terms = [] if known is None else known.found(self._keeper.opaque(part.text))
             asked.append(Asked(self._keeper.take(part.text, terms, watched=protect), begins[at], needed[at]))
         made = iter(self._translated(asked, owner, settings, Wanted(align, guards, probabilities)))
         return [joined(cut, [next(made) for _ in cut.parts]) for cut in cuts]
@@ -143,9 +149,14 @@ class Translator:
             return self._answers(sentences, settings, wanted.guards)
 
         def again(sentences: Sequence[Sentence]) -> list[Answer]:
-            """An engine that was asked for by name and knows no constraints leaves the first answer as it is."""
-            able = self._spare.known or not any(self.engine.lacks(settings, [each.request]) for each in sentences)
-            return search(sentences) if able else [Answer([])] * len(sentences)
+            """Phrases need a plain beam. What cannot be searched so, by an engine without constraints or for lack of room, keeps its
+            first answer, and fails nobody else's."""
+            plain = {"sampling": None, "mbr_samples": None, "groups": 1, "nbest": min(settings.nbest, settings.beam)}
+            bound = settings.changed(**plain) if any(each.request.phrases for each in sentences) else settings
+            try:
+                return self._answers(sentences, bound, wanted.guards)
+            except LimelightError:
+                return [Answer([])] if len(sentences) == 1 else [again([each])[0] for each in sentences]
 
         found = self._careful.translate(asked, search, again if wanted.guards else None)
         spoken = [at for at, each in enumerate(found) if not each.sentence.empty]
