@@ -486,3 +486,30 @@ def test_speed_is_told_while_it_runs(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     first, second, last = capfd.readouterr().err.split("\n")[:-1]
     assert first == "500 lines · 2.0 s · 250 lines/s · 0 source+target pieces/s · about 0:06 left"
     assert second.endswith("about 0:04 left") and last == "1 000 lines · 4.0 s · 250 lines/s · 0 source+target pieces/s"
+
+
+def test_a_document_is_translated_in_its_place(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.html", tmp_path / "b.html"
+    source.write_bytes(b"<p class='x'>three <b>seven</b> one</p>\n<pre>three</pre>\n")
+    done = run(b"", "--document", str(source), str(target))
+    assert done.code == 0 and b"b.html" in done.stderr and not done.stdout
+    page = target.read_bytes()
+    assert (
+        page.startswith(b"<p class='x'>") and page.endswith(b"</p>\n<pre>three</pre>\n") and page != source.read_bytes()
+    )
+
+
+def test_a_document_refuses_what_is_for_lines(tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_bytes(b"three\n")
+    done = run(b"", "--document", str(source), str(tmp_path / "b.txt"), "--nbest", 3, "--jsonl")
+    assert done.code == 2 and b"--nbest" in done.stderr and b"--jsonl" in done.stderr
+    assert run(b"", "--document", str(source)).code == 2
+    assert not (tmp_path / "b.txt").exists()
+
+
+def test_terms_of_a_glossary_are_used(tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_bytes(b"seven\tneun\n")
+    assert b"neun" not in run(b"three seven one\n").stdout
+    assert b"neun" in run(b"three seven one\n", "--glossary", str(terms)).stdout

@@ -43,7 +43,7 @@ limelight translate en-de --glossary terms.tsv --document manual.html manual.de.
 
 
 def translate(
-    bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
+    context: typer.Context, bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; without any, lines of standard input.")] = None,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="File of lines to translate.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; it appears when it is complete.")] = None,
@@ -81,7 +81,7 @@ def translate(
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
     if document:
-        return document_command(bundle, _given(texts), glossary, {"protect": protect, "guards": guards}, loading, quiet)
+        return document_command(bundle, _given(texts), context)
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator

@@ -3,11 +3,9 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
 import typer
-from click.core import ParameterSource
 
 from limelight.cli.screen import Screen, clock, grouped
 from limelight.cli.translate_output import MOST_WARNINGS
@@ -25,19 +23,17 @@ if TYPE_CHECKING:
     from limelight.translator.translation import Translation
 
 
-def document_command(
-    bundle: Path,
-    texts: "Sequence[str]",
-    glossary: Path | None,
-    wishes: dict[str, Any],
-    loading: dict[str, Any],
-    quiet: bool,
-) -> None:
-    """`wishes` are for every text, `loading` is for the bundle. What else was asked for is refused, since nothing would come of it."""
+WISHES, LOADING = ("protect", "guards"), ("device", "dtype", "threads", "engine")
+
+
+def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Context) -> None:
+    """What else was asked for is refused, since nothing would come of it."""
     from limelight.translator.translate import Translator
 
-    context = click.get_current_context()
-    given = [name for name in context.params if context.get_parameter_source(name) == ParameterSource.COMMANDLINE]
+    asked = context.params
+    wishes, loading = ({name: asked[name] for name in names} for names in (WISHES, LOADING))
+    sources = {name: context.get_parameter_source(name) for name in asked}
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
     known = {"bundle", "texts", "document", "glossary", "quiet", *wishes, *loading}
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
         raise ConfigError("these are for lines, and --document has none; leave them out:", others)
@@ -48,12 +44,12 @@ def document_command(
     source, target = map(Path, texts)
     checked_paths(source, target)
     with Translator.load(bundle, **loading) as translator:
-        terms = load_glossary(glossary, translator)
+        terms = load_glossary(asked["glossary"], translator)
 
         def translate(some: list[str]) -> "list[Translation]":
             return translator.translate(some, glossary=terms, segment=True, **wishes)
 
-        run_document(translator, source, target, translate=translate, quiet=quiet)
+        run_document(translator, source, target, translate=translate, quiet=asked["quiet"])
 
 
 def load_glossary(path: Path | None, translator: "Translator") -> "Glossary | None":
