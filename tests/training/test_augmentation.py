@@ -62,7 +62,7 @@ def test_text_is_changed_unless_one_says_otherwise(prepared: Prepared, measured_
     assert made.recipe.batch.augment == AugmentSettings() == measured_with[0].augment
     told = next(each for each in made.chosen if each.name == "augment")
     assert told.value.startswith(
-        "protect 90 % of pairs with placeholders; 3 % with marks to copy, 3 % upper case, 2 % title case"
+        "protect 90 % of pairs with placeholders; 3 % with marks to copy, 1 % upper case, 2 % title case"
     )
     assert told.why == "so that case, typos and placeholders do not break it"
 
@@ -86,7 +86,7 @@ def test_a_recipe_says_it_and_gives_it_back(prepared: Prepared, measured_with: l
 def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: Prepared) -> None:
     settings, told = choose_augmentation(foreign, {})
     assert settings == AugmentSettings(protect=0, copied=0, terms=0)
-    assert told.value.startswith("3 % upper case, 2 % title case") and "terms" not in told.value
+    assert told.value.startswith("1 % upper case, 2 % title case") and "terms" not in told.value
     assert told.why.endswith(
         "; without protect and copied, since the pieces have no placeholders; without terms, since the pieces have no tags"
     )

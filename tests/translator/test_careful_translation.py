@@ -273,3 +273,17 @@ def test_a_sentence_longer_than_its_translation_may_be_is_parted() -> None:
     engine = TableEngine(longest=400)
     Translator(engine, settings(None), pieces(), pieces()).translate([long], SearchSettings(max_length=100))
     assert max(len(request.source) for batch in engine.batches for request in batch) <= 80
+
+
+def test_a_text_in_capitals_is_translated_in_small_letters_and_comes_back_in_capitals() -> None:
+    engine = answering("⟦0⟧ ist eine große datei")
+    made = translator(engine).translate(["THE CAT IS ON %s. I SEE."])[0]
+    [[request]] = engine.batches
+    assert pieces().decode([list(request.source)]) == ["The cat is on ⟦0⟧. I see."]
+    assert made.text == "%s IST EINE GROẞE DATEI" and made.protected
+    assert len(made.words) == 5
+
+
+@pytest.mark.parametrize("text", ["OK", "NATO", "USB", "The cat", "A B C", "%s ⟦1⟧", "123 456"])
+def test_short_capitals_stay_as_they_are(text: str) -> None:
+    assert not translator(answering("x"))._keeper.take(text).shouted

@@ -43,7 +43,7 @@ class AugmentSettings(Settings):
         description="placeholders, tags, addresses ... as marks, of the pairs whose sides have the same",
     )
     copied: float = Field(0.03, ge=0, le=1, description="marks in a pair that has nothing to mask")
-    upper: float = Field(0.03, ge=0, le=1, description="both sides in capitals")
+    upper: float = Field(0.01, ge=0, le=1, description="both sides in capitals")
     title: float = Field(0.02, ge=0, le=1, description="each word of the source with a capital")
     lower: float = Field(0.02, ge=0, le=1, description="the source in small letters")
     typos: float = Field(0.03, ge=0, le=1, description="typing mistakes in the source")

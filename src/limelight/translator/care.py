@@ -15,6 +15,8 @@ from typing import Literal
 from limelight.bundle import BundleSettings
 from limelight.decoding.guards import Notice
 from limelight.text.accelerators import Accelerator, lifted, placed
+from limelight.text.capitals import calmed
+from limelight.text.capitals import shouted as in_capitals
 from limelight.text.glossary import Term, met
 from limelight.text.numbers import differ, localized
 from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults
@@ -39,6 +41,7 @@ class Care:
     accelerator: Accelerator | None = None
     terms: tuple[Term, ...] = ()
     languages: tuple[str, str] = ("", "")
+    shouted: bool = False  # it was all capitals, and so is its translation
     watched: bool = True  # else nothing is promised, and nothing is looked for
 
     @property
@@ -64,6 +67,7 @@ class Care:
         return text if self.accelerator is None else placed(text, self.accelerator)
 
     def _restored(self, marked: str) -> str:
+        marked = in_capitals(marked, self.languages[1]) if self.shouted else marked
         return restored(marked, self.protected) if self.marks else marked
 
     def shown_piece(self, piece: str) -> str:
@@ -139,7 +143,9 @@ class Keeper:
         if numbers == "all":
             made = replace(made, spans=tuple(self._in_style(span) for span in made.spans))
         text = made.text if made.spans else bare
-        return Care(given, text, bare, numbers, made, accelerator, tuple(terms), self.languages)
+        calm = calmed(text, self.languages[0])
+        shouted = calm is not None
+        return Care(given, calm or text, bare, numbers, made, accelerator, tuple(terms), self.languages, shouted)
 
     def opaque(self, given: str) -> str:
         """Where terms are looked for: not in addresses, tags or placeholders, and under an accelerator."""
