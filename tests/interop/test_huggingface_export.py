@@ -140,7 +140,8 @@ def test_a_trained_translator_translates_the_same_in_transformers(tmp_path: Path
     export_folder(read(tmp_path / "b"), tmp_path / "hf")
     english = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     texts = [" ".join(english[int(digit)] for digit in str(number)) for number in range(7, 9_000, 211)]
-    texts += ["three ⟦0⟧ five", "☃ </s> one", "forty-two <s> <unk>"]
+    # Nothing that makes this model write marks by itself, which we forbid and transformers does not.
+    texts += ["three ⟦0⟧ five"]
     with Translator.load(tmp_path / "b", threads=1) as translator:
         ours = [one.text for one in translator.translate(texts, guards=False)]
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")

@@ -50,6 +50,11 @@ class Care:
         return list(self.protected.numbers)
 
     @property
+    def written(self) -> list[int]:
+        """Numbers of the marks that stand in the text as it is translated."""
+        return [int(mark[1:-1]) for mark in _MARK.findall(self.text)]
+
+    @property
     def nested(self) -> list[tuple[int, int]]:
         numbers = self.protected.numbers
         return [(numbers[opening], numbers[closing]) for opening, closing in self.protected.nested]

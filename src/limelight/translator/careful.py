@@ -91,7 +91,9 @@ class Careful:
     def _marked(self, sentence: Sentence, care: Care, hard: bool) -> Sentence:
         ids = [self.keeper.ids[number] for number in care.marks]
         nested = [(self.keeper.ids[opening], self.keeper.ids[closing]) for opening, closing in care.nested]
-        request = replace(sentence.request, allowed=ids)
+        # Also what looks like a mark in the text of a model that was never taught any.
+        written = [self.keeper.ids[number] for number in care.written if number in self.keeper.ids]
+        request = replace(sentence.request, allowed=ids or written)
         if hard:
             request = replace(request, once=ids, nested=nested)
         return replace(sentence, given=care.given, request=request)
