@@ -65,8 +65,8 @@ def random_translator() -> Translator:
     return Translator(TorchEngine(model, Specials()), settings, tokenizer, tokenizer)
 
 
-def placeholders(claims: Claims, translator: Translator, count: int, whose: str) -> None:
-    """AT-22."""
+def placeholders(claims: Claims, translator: Translator, count: int, whose: str, least: float = 1.0) -> None:
+    """AT-22. Random weights write numbers of their own now and then, which no mark can forbid; then it is said."""
     sentences = careful.templated(count)
     made = translator.translate([each.text for each in sentences])
     silent = sum(
@@ -74,7 +74,7 @@ def placeholders(claims: Claims, translator: Translator, count: int, whose: str)
         for each, one in zip(sentences, made, strict=True)
     )
     held = sum(not careful.lost(each, one.text) for each, one in zip(sentences, made, strict=True))
-    claims.at_least(f"{whose}: sentences with all they must keep, of {count}", held, count)
+    claims.at_least(f"{whose}: sentences with all they must keep, of {count}", held, least * count)
     claims.at_most(f"{whose}: lost something and did not say so", silent, 0)
     unprotected = translator.translate([each.text for each in sentences], protect=False)
     of, kept = Counter[str](), Counter[str]()
@@ -219,7 +219,7 @@ def caption_translator(work: Path) -> Path:
 
 def measure(claims: Claims, full: bool) -> None:
     with random_translator() as nothing_learnt:
-        placeholders(claims, nothing_learnt, 1000 if full else 100, "random weights")
+        placeholders(claims, nothing_learnt, 1000 if full else 100, "random weights", least=0.9)
         documents(claims, nothing_learnt, 10_000 if full else 12)
     if not full:
         return
