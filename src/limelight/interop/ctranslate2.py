@@ -5,7 +5,6 @@ bundle/ctranslate2/   model.bin config.json shared_vocabulary.json   what the en
 """
 
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from limelight.bundle import Bundle, read, relist
+from limelight.bundle.bundle import linked
 from limelight.bundle.layout import CONFIG, EXPORT
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine
@@ -61,7 +61,7 @@ def export(
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         if into is None:
-            shutil.copytree(target, beside, copy_function=_linked, ignore=shutil.ignore_patterns(EXPORT.rstrip("/")))
+            shutil.copytree(target, beside, copy_function=linked, ignore=shutil.ignore_patterns(EXPORT.rstrip("/")))
         folder = beside / EXPORT if into is None else beside
         folder.mkdir(parents=True)
         made = _made(bundle, folder, quantize, texts)
@@ -76,14 +76,6 @@ def export(
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return made
-
-
-def _linked(old: str, new: str) -> None:
-    """The same file under another name, or a copy where the file system has no links."""
-    try:
-        os.link(old, new)
-    except OSError:
-        shutil.copy2(old, new)
 
 
 def _name_heads(folder: Path, bundle: Bundle, made: Exported) -> None:
