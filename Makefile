@@ -3,14 +3,21 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup check test test-all demo clean
+.PHONY: setup web check test test-all test-web demo clean
 
 # torch first and by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU.
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[cluster,compare,hub,onnx,report,dev]'
+	$(BIN)/pip install --quiet --editable '.[cluster,compare,hub,onnx,pictures,report,serve,tracing,dev]'
 	@if [ -d .git ] && [ -z "$$CI" ]; then $(BIN)/pre-commit install; fi
+
+# The page of `limelight serve`; needs Node.js 20.19 or newer. Playwright's own browsers are not downloaded: the tests use the system's Chromium.
+web:
+	cd web && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --no-audit --no-fund --loglevel=error && npm run build
+
+test-web:
+	cd web && npm run check && npm test && npm run flows
 
 check:
 	$(BIN)/ruff format --check .
@@ -19,11 +26,12 @@ check:
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_architecture.py
 
+# Two files at a time, each with one thread: tests that share a file share what it loads.
 test:
-	$(BIN)/pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile
 
 test-all:
-	$(BIN)/pytest -q -m 'not gpu and not network'
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile -m 'not gpu and not network'
 
 demo:
 	$(BIN)/python examples/digits.py reverse

@@ -41,6 +41,8 @@ def test_links_lead_somewhere(page: str) -> None:
         ("The model", "model"),
         ("The search", "decoding"),
         ("Training", "training"),
+        ("Inspection", "inspection"),
+        ("Serving", "serving"),
         ("Documents", "documents"),
         ("Interop", "interop"),
     ],

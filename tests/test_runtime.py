@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -75,3 +76,12 @@ def test_freed_memory_stays_with_the_process() -> None:
 def test_exit_codes_are_the_published_ones() -> None:
     codes = {LimelightError: 70, ConfigError: 2, DataError: 65, LengthError: 65, RuntimeChoiceError: 69}
     assert {error: error.exit_code for error in codes} == codes
+
+
+@pytest.mark.parametrize(
+    ("content", "cores"), [(b"150000 100000\n", 2), (b"50000 100000", 1), (b"max 100000\n", None), (b"", None)]
+)
+def test_a_container_has_the_cores_it_was_given(tmp_path: Path, content: bytes, cores: int | None) -> None:
+    (tmp_path / "cpu.max").write_bytes(content)
+    assert runtime.granted_cores(tmp_path / "cpu.max") == cores
+    assert runtime.granted_cores(tmp_path / "absent") is None

@@ -62,8 +62,9 @@ def choose_dtype(device: torch.device, asked: str | None = None) -> Choice[torch
 
 
 def choose_threads(asked: int | None = None) -> Choice[int]:
-    """One thread for each core this process may use (cgroups and affinity counted), and set it."""
+    """One thread for each core this process may use (affinity, and the share that a container was given), and set it."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = min(allowed, granted_cores() or allowed)
     if asked is not None and asked < 1:
         raise RuntimeChoiceError(f"{asked} threads cannot work; give 1 or more (this process may use {allowed} cores)")
     chosen = (
@@ -71,6 +72,15 @@ def choose_threads(asked: int | None = None) -> Choice[int]:
     )
     torch.set_num_threads(chosen.value)
     return chosen
+
+
+def granted_cores(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
+    """Of a container that may use so many microseconds in each period: b"150000 100000" -> 2. None where nothing says so."""
+    try:
+        share, period = file.read_bytes().split()
+        return max(1, -(-int(share) // int(period)))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
 
 
 def plant_seed(asked: int | None = None) -> Choice[int]:

@@ -87,6 +87,7 @@ def test_both_reports_are_there_at_every_end(tmp_path: Path, ending: str) -> Non
         "Confidence",
         "Watch it learn",
         "Suspicious",
+        "Attention",
         "Advice",
         "Next",
     ]
@@ -368,7 +369,7 @@ def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere(tmp_path:
     assert all(after <= before + 1 for before, after in pairwise(outline.levels))
     assert 3 in outline.levels  # those of the corpus, one level lower than on its own page
     assert len(outline.ids) == len(set(outline.ids))
-    assert len(outline.links) == 10
+    assert len(outline.links) == 11
     assert {link[1:] for link in outline.links} <= set(outline.ids)
 
 

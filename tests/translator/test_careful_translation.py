@@ -25,6 +25,8 @@ from limelight.model.transformer import Transformer
 from limelight.text.glossary import Glossary
 from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
+from limelight.translator.planned import Wanted
+from limelight.translator.running import Postponed
 
 BEAM = SearchSettings(beam=4)
 
@@ -287,3 +289,27 @@ def test_a_text_in_capitals_is_translated_in_small_letters_and_comes_back_in_cap
 @pytest.mark.parametrize("text", ["OK", "NATO", "USB", "The cat", "A B C", "%s ⟦1⟧", "123 456"])
 def test_short_capitals_stay_as_they_are(text: str) -> None:
     assert not translator(answering("x"))._keeper.take(text).shouted
+
+
+def test_begun_and_ended_is_the_same_as_done_at_once() -> None:
+    """Also in another order and in other company, and with a glossary."""
+    texts = [each.text for each in careful.templated(40)] + ["", "the cat"]
+    made, terms = random_translator(), Glossary.of({"file": "Datei"})
+    planned, wanted = made.plan(texts, BEAM, glossary=terms), Wanted()
+    whole = made.run(planned.asked, BEAM, wanted)
+    begun = made.begin(planned.asked, BEAM, wanted)
+    postponed = [(at, each) for at, each in enumerate(begun) if isinstance(each, Postponed)]
+    assert 5 < len(postponed) < len(texts)
+    for at, each in reversed(postponed):
+        begun[at] = made.end([each], BEAM, wanted)[0]
+    assert [(each.text, each.warnings) for each in begun] == [(each.text, each.warnings) for each in whole]
+
+
+def test_what_the_engine_lacks_is_not_begun() -> None:
+    first, second = answering(), answering("the cat")
+    first.lacks = lambda settings, requests: ["groups"]  # type: ignore[method-assign]
+    made = Translator(first, settings(Learnt(marks=16)), pieces(), pieces(), lambda: second)
+    [postponed] = made.begin(made.plan(["the dog"]).asked, BEAM, Wanted())
+    assert isinstance(postponed, Postponed) and postponed.first is None and not first.batches
+    [ended] = made.end([postponed], BEAM, Wanted())
+    assert ended is not None and ended.text == "the cat" and [each.code for each in ended.warnings] == ["engine"]

@@ -7,7 +7,7 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli import evaluate, export, import_model, prepare, report, train, translate
+from limelight.cli import demo, evaluate, export, import_model, inspect, prepare, report, serve, train, translate
 from limelight.errors import LimelightError
 
 app = typer.Typer(
@@ -24,7 +24,10 @@ app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("export", epilog=export.EXAMPLES)(export.export)
 app.command("import", epilog=import_model.EXAMPLES)(import_model.import_model)
+app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 
 
 @app.callback(invoke_without_command=True)
@@ -34,7 +37,7 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
         raise typer.Exit
 
 
-RESUMES = ("prepare", "train")  # verbs that go on where they were stopped
+RESUMES = ("demo", "prepare", "train")  # verbs that go on where they were stopped
 
 
 def _go_on() -> str:

@@ -49,6 +49,7 @@ def train(
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
     weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
     no_augment: Annotated[bool, typer.Option("--no-augment", help="The text as it is: nothing masked, no capitals, typos ...")] = False,
+    probe: Annotated[Path | None, typer.Option("--probe", help="Sentences to trace while it learns, a line each; some of --valid.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same seed gives the same run.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
     precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
@@ -69,7 +70,7 @@ def train(
     options = Options(
         output=output, source=source, target=target, valid=tuple(valid or ()), test=tuple(test or ()), vocab_size=vocab_size,
         weight=tuple(weight or ()), budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay,
-        replay_data=tuple(replay_data or ()), no_augment=no_augment, seed=seed, device=device,
+        replay_data=tuple(replay_data or ()), no_augment=no_augment, probe=probe, seed=seed, device=device,
         precision=precision.value if precision else None, threads=threads, dry_run=dry_run,
     )  # fmt: skip
     asked, folder = asked_from(inputs or [], options)

@@ -18,7 +18,7 @@ from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.training.asked import Asked
 from limelight.training.config import Precision, Recipe
-from limelight.training.layout import BUNDLE, RECIPE, Facts
+from limelight.training.layout import BUNDLE, PROBES, RECIPE, Facts
 
 SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
 EXAMPLE = "limelight train corpus.en corpus.de -o en-de --budget 30m"
@@ -45,6 +45,7 @@ class Options:
     replay: float | None = None
     replay_data: Sequence[str] = ()
     no_augment: bool = False
+    probe: Path | None = None
     seed: int | None = None
     device: str | None = None
     precision: Precision | None = None
@@ -76,12 +77,17 @@ def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
                 put_setting(changes, *text.split("=", 1))
         if options.no_augment:
             _leave_text(changes)
+        if options.probe is not None:
+            changes.setdefault("probes", {}).setdefault("file", str(options.probe))
+    folder = _folder(options, languages)
+    if options.probe is not None:
+        _check_probe(options.probe, folder)
     asked = Asked(
         data=data, recipe=recipe, changes=changes, preset=options.preset, budget_seconds=seconds, steps=options.steps,
         bundle=options.bundle, replay=options.replay, replay_data=_replay_data(options.replay_data), seed=options.seed,
         device=options.device, precision=options.precision, threads=options.threads, dry_run=options.dry_run,
     )  # fmt: skip
-    return asked, _folder(options, languages)
+    return asked, folder
 
 
 def budget_seconds(text: str) -> float:
@@ -134,6 +140,7 @@ def _refuse_beside_a_recipe(place: Path, options: Options) -> None:
         "--replay": (options.replay, "fine_tuning.replay"),
         "--replay-data": (options.replay_data, "its [[data.corpora]]"),
         "--no-augment": (options.no_augment or None, "its [batch.augment], which may be left out"),
+        "--probe": (options.probe, "probes.file"),
     }
     problems = [
         f"{option}: leave it out, and change {where}" for option, (given, where) in instead.items() if given not in (None, (), [])
@@ -149,6 +156,14 @@ def _leave_text(changes: dict[str, Any]) -> None:
         keys = ", ".join(f"batch.augment.{key}" for key in batch["augment"])
         raise ConfigError(f"--no-augment leaves the text as it is, and {keys} would change it; leave out one of them")
     batch["augment"] = None
+
+
+def _check_probe(path: Path, folder: Path) -> None:
+    """Before minutes of preparation. A run that goes on has its sentences, whatever became of the file."""
+    from limelight.training.probes import read_probe_file, read_sentences
+
+    if read_sentences(folder / PROBES) is None:
+        read_probe_file(path)
 
 
 def _changed(recipe: Recipe, written: Sequence[str]) -> Recipe:

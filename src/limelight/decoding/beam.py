@@ -18,6 +18,7 @@ from limelight.decoding.coverage import Coverage
 from limelight.decoding.finished import Finished
 from limelight.decoding.marks import Marks
 from limelight.decoding.paths import Grown, Paths
+from limelight.decoding.record import Record
 from limelight.decoding.rules import Rules
 from limelight.decoding.select import best, staying
 from limelight.decoding.steps import Outcome, Specials, Steppable
@@ -118,6 +119,7 @@ def beam(
     specials: Specials,
     choice: Choice,
     marks: Marks | None = None,
+    record: Record | None = None,
 ) -> list[Outcome]:
     """The n best translations of each sentence that the beam comes to."""
     width, device = settings.beam, task.source.device
@@ -133,6 +135,9 @@ def beam(
         log_probs_BWV = log_probs_RV.view(-1, width, log_probs_RV.shape[1])
         allow(log_probs_BWV, rules, choice, task, step, history_BWT)
         grown = choice.choose(sums_BW, log_probs_BWV, finished.free(task.number), task, step)
+        if record is not None:
+            over_B = finished.over.index_select(0, task.number)
+            record.note(task, specials.end, step, sums_BW, log_probs_BWV, grown, over_B)
         penalty_BW = None if coverage is None else coverage.penalty(state, grown.parents)
         if marks is not None:
             penalty_BW = marks.penalty(grown, settings) + (0.0 if penalty_BW is None else penalty_BW)

@@ -8,7 +8,8 @@ from torch import Tensor
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.marks import Marks
-from limelight.decoding.paths import UNKNOWN_END, Ending, Paths
+from limelight.decoding.paths import UNKNOWN_END, Ending, Grown, Paths
+from limelight.decoding.record import Record
 from limelight.decoding.rules import Rules
 from limelight.decoding.select import best, staying
 from limelight.decoding.steps import Outcome, Specials, Steppable
@@ -23,10 +24,15 @@ def most_probable(log_probs_BWV: Tensor, number_B: Tensor, step: int) -> Tensor:
 
 
 def greedy(
-    model: Steppable, task: Task, settings: SearchSettings, specials: Specials, marks: Marks | None = None
+    model: Steppable,
+    task: Task,
+    settings: SearchSettings,
+    specials: Specials,
+    marks: Marks | None = None,
+    record: Record | None = None,
 ) -> list[Outcome]:
     """The most probable piece, again and again. The same as a beam of one."""
-    return walk(model, task, settings, specials, 1, most_probable, marks)
+    return walk(model, task, settings, specials, 1, most_probable, marks, record)
 
 
 def walk(
@@ -37,6 +43,7 @@ def walk(
     width: int,
     choose: Choose,
     marks: Marks | None = None,
+    record: Record | None = None,
 ) -> list[Outcome]:
     """`width` translations of each sentence, which do not know of each other."""
     device, end = task.source.device, specials.end
@@ -55,6 +62,10 @@ def walk(
         token_BW = choose(log_probs_BWV, task.number, step)
         taken_BW = log_probs_BWV.gather(2, token_BW[..., None]).squeeze(-1)
         paths.record(task.number, token_BW, own_row.expand_as(token_BW), taken_BW)
+        if record is not None:
+            sums_BW, over_B = walks.sum.index_select(0, task.number), walks.done(task.number)
+            grown = Grown(sums_BW + taken_BW, own_row.expand_as(token_BW), token_BW, taken_BW)
+            record.note(task, end, step, sums_BW, log_probs_BWV, grown, over_B)
         price_BW = None if marks is None else marks.price(token_BW, taken_BW)
         walks.go_on(task, token_BW == end, taken_BW, step, price_BW)
         if marks is not None:

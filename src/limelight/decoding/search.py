@@ -10,6 +10,7 @@ from limelight.decoding.constraints import Constrained
 from limelight.decoding.greedy import greedy
 from limelight.decoding.groups import Diverse
 from limelight.decoding.marks import Marks
+from limelight.decoding.record import Record
 from limelight.decoding.sampling import sample
 from limelight.decoding.steps import Outcome, Request, Specials, Steppable
 from limelight.decoding.task import make_task
@@ -26,10 +27,14 @@ def search(
     specials: Specials = USUAL,
     device: torch.device | str = "cpu",
     lengths: Sequence[int] | None = None,
+    record: Record | None = None,
 ) -> list[Outcome]:
-    """One batch, translated as one. `lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
+    """One batch, translated as one. `lengths` fixes the number of pieces of each translation, for tests and benchmarks. What the
+    search came by is noted in `record`."""
     if not requests:
         return []
+    if record is not None:
+        record.begin(settings, specials)
     constrained = any(request.phrases for request in requests)
     if constrained and (settings.sampling is not None or settings.groups > 1):
         raise ConfigError(
@@ -38,19 +43,19 @@ def search(
     task = make_task(requests, settings, specials, torch.device(device), lengths)
     free = [i for i, request in enumerate(requests) if not request.phrases]
     if constrained and free:  # they have another beam, and no translation depends on its neighbours
-        return _apart(model, requests, settings, specials, device, lengths, free)
+        return _apart(model, requests, settings, specials, device, lengths, free, record)
     width = settings.beam if settings.sampling is None else settings.nbest
     marks = Marks(requests, width, task.source.device) if any(request.once for request in requests) else None
     if settings.sampling is not None:
         return sample(model, task, requests, settings, specials, marks)
     if settings.beam == 1 and not constrained and not settings.coverage_penalty:
-        return greedy(model, task, settings, specials, marks)
+        return greedy(model, task, settings, specials, marks, record)
     choice: Choice = Best(marks) if settings.patience is None else Refilled(specials.end, marks)
     if constrained:
         choice = Constrained(requests, settings.beam, specials.end, task.source.device, marks)
     elif settings.groups > 1:
         choice = Diverse(settings.groups, settings.diversity)
-    return beam(model, task, settings, specials, choice, marks)
+    return beam(model, task, settings, specials, choice, marks, record)
 
 
 def _apart(
@@ -61,11 +66,15 @@ def _apart(
     device: torch.device | str,
     lengths: Sequence[int] | None,
     free: Sequence[int],
+    record: Record | None,
 ) -> list[Outcome]:
     """Those without phrases, then those with, and all in their order again."""
     found: dict[int, Outcome] = {}
     for part in (free, sorted(set(range(len(requests))) - set(free))):
         own = None if lengths is None else [lengths[i] for i in part]
-        outcomes = search(model, [requests[i] for i in part], settings, specials, device, own)
+        noted = None if record is None else Record(record.most_cut)
+        outcomes = search(model, [requests[i] for i in part], settings, specials, device, own, noted)
         found.update(zip(part, outcomes, strict=True))
+        if record is not None and noted is not None:
+            record.adopt(noted, part)
     return [found[i] for i in range(len(requests))]

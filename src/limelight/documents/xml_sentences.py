@@ -90,11 +90,11 @@ def prefix_of(element: Element, document: str) -> str:
 def _items(element: Element, document: str) -> Iterator[Item]:
     cursor = element.inner
     for child in element.children:
-        yield from _texts(cursor, child.start, document)
+        yield from texts_between(cursor, child.start, document)
         yield from _inline(child, document)
         cursor = child.end
     if not element.is_empty_tag:
-        yield from _texts(cursor, element.close, document)
+        yield from texts_between(cursor, element.close, document)
 
 
 def _inline(child: Element, document: str) -> Iterator[Item]:
@@ -120,7 +120,7 @@ def _is_protected(child: Element) -> bool:
     return child.attributes.get("translate") == "no" or child.attributes.get("mtype") == "protected"
 
 
-def _texts(start: int, end: int, document: str) -> Iterator[Item]:
+def texts_between(start: int, end: int, document: str) -> Iterator[Item]:
     """What stands between two tags: text, and CDATA, which is text too; comments and instructions stand for themselves."""
     for aside in _ASIDE.finditer(document, start, end):
         if start < aside.start():

@@ -4,7 +4,7 @@ Masks are built here and nowhere else. True means visible.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,6 +44,15 @@ class Visible:
         """These keys and then those: (B, T, S) and (B, T, R) -> (B, T, S + R)."""
         assert self.keys is not None and later.keys is not None
         return Visible(keys=torch.cat([self.keys, later.keys], dim=-1))
+
+    def without(self, columns: Sequence[int]) -> "Visible":
+        """These keys (B, S) are hidden from every query too. The caller leaves at least one, so that each softmax has a sum."""
+        if not columns:
+            return self
+        assert self.keys is not None
+        keys = self.keys.clone()
+        keys[:, list(columns)] = False
+        return Visible(keys=keys, causal=self.causal)
 
     def select(self, rows: Tensor) -> "Visible":
         return self if self.keys is None else Visible(keys=self.keys.index_select(0, rows), causal=self.causal)

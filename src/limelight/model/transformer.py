@@ -3,7 +3,8 @@
 It has three doors and no more:
 
 - the step protocol: `start`, `step`, and the state's `reorder` and `select`, for a search;
-- the spotlights: every attention by kind and layer, with its `looks` and its `gate`, for looking and dimming;
+- the spotlights: every attention by kind and layer, with its `looks` and its `gate`, and `hidden`, source pieces in the dark: for looking
+  and dimming;
 - the names of its parameters, for other formats.
 """
 
@@ -85,6 +86,7 @@ class Transformer(nn.Module):
         self.decoder = Decoder(config)
         self.output = nn.Linear(config.d_model, config.vocab_size, bias=False) if config.tie == "none" else None
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        self.hidden: tuple[int, ...] = ()  # columns of the source that nobody looks at, as if they were padding
         initialize(self, config)
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
@@ -155,4 +157,4 @@ class Transformer(nn.Module):
         return self.target_embedding.weight if self.output is None else self.output.weight
 
     def _visible(self, source: Tensor) -> Visible:
-        return Visible.pieces(source, self.config.pad_token)
+        return Visible.pieces(source, self.config.pad_token).without(self.hidden)

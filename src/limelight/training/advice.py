@@ -22,13 +22,29 @@ from limelight.training.advice_learning import (
     unstable,
 )
 from limelight.training.record import TITLES, RunRecord
+from limelight.training.report_attention import Attention, rests_too_much
 
 
-def advise(record: RunRecord) -> list[Advice]:
-    """Serious ones first."""
+def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
+    """Serious ones first. `looked`: where its heads looked, if that was traced."""
     found = [advice for rule in RULES if (advice := rule(record)) is not None]
+    found += _resting(looked)
     found += _suspicious(record)
     return sorted(found, key=lambda advice: not advice.serious)
+
+
+def _resting(looked: Attention | None) -> list[Advice]:
+    share = rests_too_much(looked)
+    if looked is None or share is None:
+        return []
+    heads = max(1, looked.last[0].model.heads // 2)
+    return [
+        Advice(
+            "resting_heads",
+            f"{share} heads rest: they look at the end or the start and nowhere else",
+            f"fewer and wider heads may do as well (model.num_heads={heads}); measure it with a run of its own",
+        )
+    ]
 
 
 PADDING: Final = 0.15

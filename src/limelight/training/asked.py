@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.training.config import Precision, Recipe
+from limelight.training.config import Precision, ProbeSettings, Recipe
 from limelight.training.layout import State
 from limelight.training.replay import OldText
 
@@ -35,11 +35,18 @@ class Asked:
         """Of the translator to go on from."""
         return OldText(self.bundle, self.replay, tuple(self.replay_data)) if self.bundle is not None else None
 
+    def _recipe(self) -> dict[str, Any] | None:
+        """Without usual probes, so that a run that was begun before there were any goes on."""
+        if self.recipe is None:
+            return None
+        usual = {"probes"} if self.recipe.probes == ProbeSettings() else set()
+        return self.recipe.model_dump(mode="json", exclude=usual)
+
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""
         return {
             "data": self.data.model_dump(mode="json") if self.data else None,
-            "recipe": self.recipe.model_dump(mode="json") if self.recipe else None,
+            "recipe": self._recipe(),
             "changes": dict(self.changes),
             "preset": self.preset,
             "bundle": str(self.bundle) if self.bundle else None,

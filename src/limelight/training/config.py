@@ -74,6 +74,16 @@ class ValidationSettings(Settings):
     samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
 
 
+class ProbeSettings(Settings):
+    """The same few sentences, traced at every validation: how attention came about. It changes nothing of what is learned."""
+
+    sentences: int = Field(default=6, ge=0, le=8, description="Of the validation set. 0: none are traced.")
+    file: str | None = Field(default=None, description="Text with a sentence in each line, in place of these.")
+    longest: int = Field(default=32, ge=1, le=256, description="Most pieces of a sentence, and of its translation.")
+    steps: int = Field(default=24, ge=2, le=1000, description="Validations that are kept, thinned out evenly.")
+    megabytes: float = Field(default=64.0, gt=0, description="Most of the disk; beyond it, fewer validations are kept.")
+
+
 class CheckpointSettings(Settings):
     every_seconds: float = Field(default=300.0, gt=0)
     keep: int = Field(default=2, ge=1, le=100)
@@ -138,6 +148,7 @@ class Recipe(Settings):
     schedule: ScheduleSettings = ScheduleSettings()
     average: AverageSettings = AverageSettings()
     validation: ValidationSettings = ValidationSettings()
+    probes: ProbeSettings = ProbeSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     trouble: TroubleSettings = TroubleSettings()
     machine: MachineSettings = MachineSettings()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from limelight.corpus.batches import Share
@@ -94,12 +93,12 @@ def r_drop_loss(model: Transformer, batch: Batch, smoothing: float, alpha: float
     log_p = []
     for _ in range(2):
         x = model.decode(batch, model.encode(batch.source, batch.source_grid))
-        logits = model.logits(x[counted])
+        # All positions, also those that do not count: their number is round, and each new one would cost a new kernel and its memory.
+        logits = model.logits(x)
         log_p.append(torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1))
-    wanted = target[counted]
-    cross = [F.nll_loss(each, wanted, reduction="sum") for each in log_p]
-    uniform = [-each.mean(-1).sum() for each in log_p]
+    cross = [-each.gather(-1, target[..., None])[..., 0][counted].sum() for each in log_p]
+    uniform = [-each.mean(-1)[counted].sum() for each in log_p]
     smoothed = [(1 - smoothing) * c + smoothing * u for c, u in zip(cross, uniform, strict=True)]
     p_less_p = log_p[0].exp() - log_p[1].exp()
-    divergences = (p_less_p * (log_p[0] - log_p[1])).sum()  # KL(p1 | p2) + KL(p2 | p1)
+    divergences = (p_less_p * (log_p[0] - log_p[1])).sum(-1)[counted].sum()  # KL(p1 | p2) + KL(p2 | p1)
     return (smoothed[0] + smoothed[1]) / 2 + alpha / 4 * divergences, cross[0].detach()

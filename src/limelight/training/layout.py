@@ -8,7 +8,8 @@ from typing import Any, Literal
 from limelight.files import write_whole
 
 RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status.json", "run.json", "scores.json"
-PREPARED, CHECKPOINTS, KEPT, BUNDLE = "prepared", "checkpoints", "best", "bundle"
+PREPARED, CHECKPOINTS, KEPT, BUNDLE, PROBES = "prepared", "checkpoints", "best", "bundle", "probes"
+PROBE = ".json.gz"  # ending of a trace
 REPORT_MD, REPORT_HTML = "report.md", "report.html"
 DAMAGED = (
     OSError,
@@ -81,3 +82,9 @@ def read_status(run: Path) -> dict[str, Any]:
         return dict(json.loads((run / STATUS).read_bytes()))
     except DAMAGED:
         return {}
+
+
+def probed_steps(folder: Path) -> list[int]:
+    """All that anything was traced at."""
+    names = {path.name.removesuffix(PROBE) for path in folder.glob(f"*/*{PROBE}")}
+    return sorted(int(name) for name in names if name.isdecimal())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from limelight.corpus.markup import figure
 from limelight.files import write_whole
-from limelight.training import report_confidence, report_html, report_learning, report_origin
+from limelight.training import report_attention, report_confidence, report_html, report_learning, report_origin
 from limelight.training.advice import advise
 from limelight.training.advice_learning import Advice
 from limelight.training.layout import REPORT_HTML, REPORT_MD
@@ -22,19 +22,23 @@ from limelight.training.report_parts import Block, Cell, Said, Section, Table, d
 
 def write_report(run: Path) -> tuple[Path, Path]:
     """Markdown and HTML. Raises only where a file cannot be written."""
-    record = read_run(run)
-    advice = advise(record)
-    told, sections = sentences(record), sections_of(record, advice)
+    record, looked = read_run(run), report_attention.read_attention(run)
+    advice = advise(record, looked)
+    told, sections = sentences(record), sections_of(record, advice, looked)
     top = headline(record, advice)
     written = run / REPORT_MD, run / REPORT_HTML
     write_whole(written[0], markdown(title(record, advice), told, [*_learning(record), *top.blocks], sections).encode())
     write_whole(
         written[1], report_html.page(short_title(record, advice), told, numbers(record), top, sections).encode()
     )
+    heads = run / report_attention.HEADS_SVG
+    heads.unlink(missing_ok=True)  # of an earlier report
+    if looked is not None:
+        write_whole(heads, report_attention.heads_picture(looked).svg.encode())
     return written
 
 
-def sections_of(record: RunRecord, advice: list[Advice]) -> list[Section]:
+def sections_of(record: RunRecord, advice: list[Advice], looked: report_attention.Attention | None) -> list[Section]:
     return [
         report_origin.reproduce(record),
         report_origin.data(record),
@@ -44,6 +48,7 @@ def sections_of(record: RunRecord, advice: list[Advice]) -> list[Section]:
         report_confidence.confidence(record.scores.confidence if record.scores else None, record.facts.calibrated),
         report_learning.samples(record),
         report_learning.suspicious(record),
+        report_attention.attention(looked, record.languages),
         report_learning.advice(advice),
         report_learning.following(record),
     ]

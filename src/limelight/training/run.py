@@ -55,6 +55,7 @@ from limelight.training.loop import Training
 from limelight.training.numbers import new_numbers
 from limelight.training.origin import describe, origin
 from limelight.training.pace import memory_held
+from limelight.training.probes import probed
 from limelight.training.replay import continued
 from limelight.training.report import write_report
 from limelight.training.resolve import asks_for_more, longer, refuse_device, resolved
@@ -227,6 +228,7 @@ class Run:
         forget_after(self.folder, at["step"], at["validated"])
         kept.forget_after(at["step"])
         watch = written(self.folder, self.watch, stack, at["step"])
+        watch = probed(watch, self.folder, recipe.probes, validator, at["validated"] if resumed else None)
         ahead = recipe.machine.workers
         workers = workers_for(recipe.batch, numbers.device) if ahead is None else ahead
         state = resumed.state["loader"] if resumed else None

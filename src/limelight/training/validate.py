@@ -71,7 +71,7 @@ class Validator:
                 "pieces; raise it, or give shorter pairs with --valid"
             )
         self.sources, self.references = spread(pairs, settings.sentences)
-        self._samples = _spread_by_length(self.sources, settings.samples)
+        self._samples = spread_by_length(self.sources, settings.samples)
         self._twin = copy.deepcopy(model).float().eval().requires_grad_(False)
         self.device = next(self._twin.parameters()).device
         self._language = prepared.manifest.languages[1]
@@ -109,6 +109,11 @@ class Validator:
             Sample(self.sources[i], self.references[i], texts[i], made[i].confidence) for i in self._samples
         )
         return Validated(nll, bleu, chrf, samples)
+
+    def translator(self, step: int) -> Translator:
+        """Of the weights that were validated last, which are those of this step: to be looked into, until the next validation."""
+        settings = self._bundle.changed(trained_on={"steps": step})
+        return Translator(TorchEngine(self._twin, self._specials), settings, *self._tokenizers)
 
     @torch.inference_mode()
     def _nll(self) -> float:
@@ -156,7 +161,7 @@ def spread(pairs: Pairs, most: int) -> tuple[list[str], list[str]]:
     return source.to_pylist(), target.to_pylist()
 
 
-def _spread_by_length(sources: Sequence[str], most: int) -> list[int]:
+def spread_by_length(sources: Sequence[str], most: int) -> list[int]:
     """Numbers of sentences to watch: short, middle and long ones, the very shortest and longest left out."""
     order = sorted(range(len(sources)), key=lambda i: (len(sources[i]), i))
     middle = order[len(order) // 10 : len(order) - len(order) // 10] or order

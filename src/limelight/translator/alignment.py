@@ -8,11 +8,10 @@ head looks when it has nothing to look at. Two words are linked if any of their 
 from collections.abc import Sequence
 
 from limelight.engines.engine import Matrix
-from limelight.text.tokenizer import SPACE
+from limelight.text.piece_words import words_of
 from limelight.translator.translation import Alignment
 
 IDLE = 0.9
-_SPACE_BYTE = "<0x20>"
 
 
 def aligned(
@@ -31,22 +30,6 @@ def aligned(
     if source_words is not None:
         links = {(source_words[s], t) for s, t in links if s < len(source_words)}
     return Alignment(sorted(links, key=lambda link: link[::-1]), pieces, list(source))
-
-
-def words_of(pieces: Sequence[str]) -> list[tuple[int, ...]]:
-    """The words between spaces that each piece has a part in: ["▁of▁the", "▁c", "at", "▁"] -> [(0, 1), (2,), (2,), ()]."""
-    result, words, inside = [], 0, False
-    for piece in pieces:
-        parts = (SPACE if piece == _SPACE_BYTE else piece).split(SPACE)
-        found = []
-        for number, part in enumerate(parts):
-            inside = inside and number == 0
-            if part:
-                words += not inside
-                inside = True
-                found.append(words - 1)
-        result.append(tuple(found))
-    return result
 
 
 def owners(normalized: Sequence[str]) -> list[int]:

@@ -56,20 +56,43 @@ class Careful:
     def __init__(self, reader: Reader, keeper: Keeper, soft: bool) -> None:
         self.reader, self.keeper, self.soft = reader, keeper, soft
 
-    def translate(self, asked: Sequence[Asked], search: Search, again: Search | None) -> list[Found]:
-        """`again` searches a second time, under constraints; None: nobody does."""
-        first = self._searched(asked, search, hard=False)
-        if again is None:
-            return first
+    def first(self, asked: Sequence[Asked], search: Search) -> list[Found]:
+        """The usual search, and what is wrong with what it found."""
+        return self._searched(asked, search, hard=False)
+
+    def second(self, asked: Sequence[Asked], first: Sequence[Found], again: Search) -> list[Found]:
+        """Where constraints can help, the better of what was found and of what `again` finds under them."""
+        best = list(first)
         failed = [at for at, found in enumerate(first) if found.faults and found.answer.candidates]
-        harder = [self._harder(asked[at], first[at]) for at in failed]
+        harder = [self.harder(asked[at], first[at]) for at in failed]
         second = iter(self._searched(list(chain.from_iterable(harder)), again, hard=True))
         for at, tries in zip(failed, harder, strict=True):
             better = [found for _ in tries if (found := next(second)).answer.candidates]
             better.sort(key=lambda found: -found.answer.candidates[0].hypothesis.score)
-            best = min([first[at], *better], key=lambda found: found.rank)
-            first[at] = best if best is first[at] else _said(best, first[at])
-        return first
+            chosen = min([first[at], *better], key=lambda found: found.rank)
+            best[at] = chosen if chosen is first[at] else _said(chosen, first[at])
+        return best
+
+    def harder(self, asked: Asked, found: Found) -> list[Asked]:
+        """The ways to search again; none where all is well, or constraints would change nothing."""
+        codes = {fault.code for fault in found.faults}
+        if not codes or not found.answer.candidates:
+            return []
+        # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
+        bound = self.keeper.take(asked.care.given, asked.care.terms, "all")
+        care = bound if bound.marks else asked.care
+        if codes == {NUMBERS} and not care.marks:
+            return []
+        shown = found.answer.candidates[0].text
+        ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
+        return [
+            Asked(
+                care,
+                asked.prefix,
+                (*asked.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)),
+            )
+            for way in range(min(ways, MOST_VARIANTS))
+        ]
 
     def _searched(self, asked: Sequence[Asked], search: Search, hard: bool) -> list[Found]:
         sentences = self.reader.read(
@@ -97,25 +120,6 @@ class Careful:
         if hard:
             request = replace(request, once=ids, nested=nested)
         return replace(sentence, given=care.given, request=request)
-
-    def _harder(self, asked: Asked, found: Found) -> list[Asked]:
-        """The ways to search again; none where constraints would change nothing."""
-        codes = {fault.code for fault in found.faults}
-        # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
-        bound = self.keeper.take(asked.care.given, asked.care.terms, "all")
-        care = bound if bound.marks else asked.care
-        if codes == {NUMBERS} and not care.marks:
-            return []
-        shown = found.answer.candidates[0].text
-        ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
-        return [
-            Asked(
-                care,
-                asked.prefix,
-                (*asked.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)),
-            )
-            for way in range(min(ways, MOST_VARIANTS))
-        ]
 
 
 def _variant(term: Term, shown: str, way: int) -> str:

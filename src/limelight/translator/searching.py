@@ -80,6 +80,7 @@ class Searcher:
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
         self.batch_pieces = engine.batch_pieces
+        self.shares = True  # few sentences among all workers of the engine
         # Tags are put among the source's pieces and would be invisible; a placeholder that no request has stands for nothing.
         self._never = tuple(sorted({*target.controls(), *target.placeholders().values()} - {target.end}))
         self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
@@ -106,10 +107,11 @@ class Searcher:
     def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
         """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
         # Few sentences are shared out, so that no worker idles.
-        share = max(LEAST_PIECES, -(-sum(lengths) // self.engine.workers))
+        share = max(LEAST_PIECES, -(-sum(lengths) // (self.engine.workers if self.shares else 1)))
+        pool = self._pool if self.shares else None
         batches = cut(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
         found: dict[int, Result] = {}
-        for batch, results in zip(batches, run(self._pool, work, batches), strict=True):
+        for batch, results in zip(batches, run(pool, work, batches), strict=True):
             found.update(zip(batch, results, strict=True))
         return [found[number] for number in range(len(lengths))]
 

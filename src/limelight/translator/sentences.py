@@ -70,7 +70,10 @@ class Reader:
 
     def length(self, text: str) -> int:
         """In pieces, without what stands around them."""
-        return len(self.source_ids(self.tidied([text]))[0])
+        return self.lengths([text])[0]
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self.source_ids(self.tidied(texts))]
 
     def source_ids(self, tidy: Sequence[str]) -> list[list[int]]:
         """Blank text has no ids: there is nothing to translate."""

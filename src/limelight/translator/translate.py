@@ -6,70 +6,70 @@ more often.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from limelight.bundle import BundleSettings, Learnt, read
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.guards import Notice
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError, DataError, LimelightError
+from limelight.errors import ConfigError, DataError
+from limelight.inspection.changes import Changes, Pin
+from limelight.inspection.live import LiveTrace
+from limelight.inspection.tracing import LONGEST
 from limelight.text.glossary import Glossary
 from limelight.text.tokenizer import Tokenizer
-from limelight.translator.aligning import alignments
 from limelight.translator.care import Keeper
-from limelight.translator.careful import Asked, Careful, Found
+from limelight.translator.careful import Asked, Careful
 from limelight.translator.loading import open_engines
-from limelight.translator.parts import Cutter, joined
+from limelight.translator.parts import Cutter
+from limelight.translator.planned import Planned, Planner, Wanted
 from limelight.translator.presenting import Presenter
-from limelight.translator.searching import Answer, Searcher, Spare
-from limelight.translator.sentences import Reader, Sentence, checked, many_each, one_each
+from limelight.translator.running import Postponed, Running
+from limelight.translator.searching import Searcher, Spare
+from limelight.translator.sentences import Reader, checked
+from limelight.translator.traced import Text, Tracing, loose_changes
 from limelight.translator.translation import (
-    Alignment,
     InvalidScoresError,
     Scored,
     Translation,
     confidence_of,
-    nothing,
     pieces_of,
 )
 
-LEAST_CUT = 64  # pieces: whoever asks for shorter translations wants them short, not in parts
-GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
 GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is wanted beside the text."""
-
-    align: bool
-    guards: bool
-    probabilities: bool
 
 
 class Translator:
     """Translator.load("en-de").translate(["A cat sits on the mat."]). Several threads may use one."""
 
     def __init__(
-        self, engine: Engine, settings: BundleSettings, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer
+        self,
+        engine: Engine,
+        settings: BundleSettings,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        spare: Callable[[], Engine] | None = None,
     ) -> None:
+        """`spare` makes the engine for what the first one lacks."""
         self.engine, self.settings = engine, settings
+        self.tokenizers = source_tokenizer, target_tokenizer
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
         self.glossary: Glossary | None = None  # for texts that come without one
-        self._spare = Spare(None, target_tokenizer)
+        self._spare = Spare(spare, target_tokenizer)
         self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, target_tokenizer)
         self._keeper = Keeper(settings, source_tokenizer, target_tokenizer)
         learnt = settings.learnt or Learnt()
-        self._careful = Careful(self._reader, self._keeper, learnt.terms)
+        careful = Careful(self._reader, self._keeper, learnt.terms)
         longest = min(self._reader.longest, learnt.longest or self._reader.longest)
-        self._cutter = Cutter(settings.languages[0], self._reader.length, longest, self._keeper.most or None)
+        cutter = Cutter(settings.languages[0], self._reader.length, longest, self._keeper.most or None)
+        self._planner = Planner(cutter, self._keeper)
         self._presenter = Presenter(settings, target_tokenizer)
+        self._tracing = Tracing(engine, self._spare, settings, self._reader)
+        self._running = Running(self._searcher, self._spare, careful, self._reader, self._presenter, self._log_probs)
 
     @classmethod
     def load(
@@ -88,8 +88,10 @@ class Translator:
         """
         bundle = read(Path(folder))
         engines = open_engines(bundle, device, dtype, threads, engine)
-        translator = cls(engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-        translator.runs_on, translator._spare = engines.runs_on, Spare(engines.spare, bundle.target_tokenizer)
+        translator = cls(
+            engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare
+        )
+        translator.runs_on = engines.runs_on
         if (terms := bundle.folder / GLOSSARY).is_file():
             translator.glossary = Glossary.load(terms, bundle.settings.languages)
         return translator
@@ -123,58 +125,46 @@ class Translator:
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         settings = self.settings.search if search is None else search
-        given = checked(texts, "texts")
-        glossaries = _one_each(self.glossary if glossary is None else glossary, len(given))
-        begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
-        longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
-        cuts = [
-            self._cutter.cut(text, False if begins[at] or needed[at] else segment, longest)
-            for at, text in enumerate(given)
-        ]
-        owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
-        asked = []
-        for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
-            known = glossaries[at]
-            terms = [] if known is None else known.found(self._keeper.opaque(part.text))
-            asked.append(Asked(self._keeper.take(part.text, terms, watched=protect), begins[at], needed[at]))
-        made = iter(self._translated(asked, owner, settings, Wanted(align, guards, probabilities)))
-        return [joined(cut, [next(made) for _ in cut.parts]) for cut in cuts]
-
-    def _translated(
-        self, asked: Sequence[Asked], owner: Sequence[int], settings: SearchSettings, wanted: Wanted
-    ) -> list[Translation]:
-        """One for each sentence; `owner` is the number of the text that it is part of."""
-
-        def search(sentences: Sequence[Sentence]) -> list[Answer]:
-            return self._answers(sentences, settings, wanted.guards)
-
-        def again(sentences: Sequence[Sentence]) -> list[Answer]:
-            """Phrases need a plain beam. What cannot be searched so, by an engine without constraints or for lack of room, keeps its
-            first answer, and fails nobody else's."""
-            plain = {"sampling": None, "mbr_samples": None, "groups": 1, "nbest": min(settings.nbest, settings.beam)}
-            bound = settings.changed(**plain) if any(each.request.phrases for each in sentences) else settings
-            try:
-                return self._answers(sentences, bound, wanted.guards)
-            except LimelightError:
-                return [Answer([])] if len(sentences) == 1 else [again([each])[0] for each in sentences]
-
-        found = self._careful.translate(asked, search, again if wanted.guards else None)
-        spoken = [at for at, each in enumerate(found) if not each.sentence.empty]
-        if invalid := sorted({owner[at] for at in spoken if not found[at].answer.candidates}):
+        planned = self.plan(
+            texts, settings, prefixes=prefixes, phrases=phrases, protect=protect, glossary=glossary, segment=segment
+        )
+        made = self.run(planned.asked, settings, Wanted(align, guards, probabilities))
+        if invalid := sorted({planned.owner[at] for at, each in enumerate(made) if each is None}):
             raise InvalidScoresError(invalid)
-        if wanted.probabilities:
-            told = self._with_probabilities([found[at] for at in spoken])
-            found = [*found]
-            for at, each in zip(spoken, told, strict=True):
-                found[at] = each
-        heard = [found[at] for at in spoken]
-        links: list[list[Alignment]] | list[None] = [None] * len(heard)
-        if wanted.align:
-            links = alignments(heard, self.engine, self._searcher, self._reader)
-        result = [nothing(each.care.given) for each in asked]
-        for at, each, link in zip(spoken, heard, links, strict=True):
-            result[at] = self._presenter.translation(each, link, wanted.guards)
-        return result
+        return planned.joined([each for each in made if each is not None])
+
+    def plan(
+        self,
+        texts: Sequence[str],
+        search: SearchSettings | None = None,
+        *,
+        prefixes: Sequence[str] | None = None,
+        phrases: Sequence[Sequence[str]] | None = None,
+        protect: bool = True,
+        glossary: Glossary | Sequence[Glossary | None] | None = None,
+        segment: bool | None = None,
+    ) -> Planned:
+        """The sentences that `translate` would search, for those who run them themselves."""
+        settings = self.settings.search if search is None else search
+        known = self.glossary if glossary is None else glossary
+        return self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment)
+
+    def lengths(self, planned: Planned) -> list[int]:
+        """Source pieces of each sentence: what it costs to translate."""
+        return self._reader.lengths([each.care.text for each in planned.asked])
+
+    def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
+        """One for each sentence, whichever texts they are of. None where the model's scores are no numbers."""
+        return self._running.run(asked, settings, wanted)
+
+    def begin(
+        self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted
+    ) -> list[Translation | Postponed | None]:
+        """As `run`, but what needs a second search is left for `end`."""
+        return self._running.begin(asked, settings, wanted)
+
+    def end(self, postponed: Sequence[Postponed], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
+        return self._running.end(postponed, settings, wanted)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable given translations are."""
@@ -197,6 +187,37 @@ class Translator:
             Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
             for ids, log_probs in zip(target_ids, found, strict=True)
         ]
+
+    def trace(
+        self,
+        text: str,
+        target: Text | None = None,
+        *,
+        prefix: Text = "",
+        gates: Mapping[str, float] | None = None,
+        gate_mode: Literal["zero", "mean"] = "zero",
+        mask_source: Sequence[int] = (),
+        pins: Sequence[Pin] = (),
+        positions: str = "normal",
+        temperature: float = 1.0,
+        changes: Changes | None = None,
+        search: SearchSettings | None = None,
+        nbest: int = 4,
+        topk: int = 8,
+        stages: bool = False,
+        longest: int = LONGEST,
+    ) -> LiveTrace:
+        """Every stage of one translation: trace("A cat sits.", gates={"cross.5.*": 0})["enc.0.scores"].
+
+        `target`: look at this translation instead of searching for one. `prefix`: what the translation begins with. Both may be a text,
+        or pieces by id or as they are spelled.
+        `gates`: dimmers of heads, by name (cross.5.2) or pattern (enc.0.*), 0 dark to 1 as trained. They and what follows up to
+        `temperature` are the fields of `inspection.changes.Changes`, which may be given whole instead.
+        `stages`: keep every stage, not only attention; without, one that is asked for later costs a pass.
+        More pieces than `longest`, or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
+        """
+        loose = loose_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes)
+        return self._tracing.trace(text, target, prefix, search, loose, topk, nbest, stages, longest)
 
     def _log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Of every target piece and the end. Sources as the model reads them, targets without the ids that all begin with."""
@@ -241,6 +262,13 @@ class Translator:
         self._searcher.batch_pieces = pieces
         self._spare.limit(pieces)
 
+    def stand_by(self) -> None:
+        """For a caller that runs as many batches at once as the engine has workers: no batch is shared out among them any more, and
+        the engine for what the first one lacks is loaded now, not while somebody waits."""
+        for searcher in (self._searcher, self._spare.searcher()):
+            if searcher is not None:
+                searcher.shares = False
+
     def close(self) -> None:
         self._searcher.close()
         self._spare.close()
@@ -252,41 +280,3 @@ class Translator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _answers(self, sentences: Sequence[Sentence], settings: SearchSettings, guards: bool) -> list[Answer]:
-        """From the engine, and for what it cannot do from the spare one, which is said."""
-        lacking = [self.engine.lacks(settings, [sentence.request]) for sentence in sentences]
-        missed = [at for at, lacks in enumerate(lacking) if lacks]
-        if not missed:
-            return self._searcher.answers(sentences, settings, guards)
-        spare = self._spare.searcher()
-        if spare is None:
-            words = list(dict.fromkeys(what for lacks in lacking for what in lacks))
-            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", words)
-        able = [at for at, lacks in enumerate(lacking) if not lacks]
-        said = f"searched by {spare.engine.name}, since {self.engine.name} has no"
-        found = dict(zip(able, self._searcher.answers([sentences[at] for at in able], settings, guards), strict=True))
-        for at, answer in zip(missed, spare.answers([sentences[at] for at in missed], settings, guards), strict=True):
-            notice = Notice("engine", f"{said} {'; '.join(lacking[at])}")
-            found[at] = replace(answer, notices=(*answer.notices, notice))
-        return [found[at] for at in range(len(sentences))]
-
-    def _with_probabilities(self, found: Sequence[Found]) -> list[Found]:
-        """Those of every piece, where the engine gave only their sum."""
-        unknown = [(each, c) for each in found for c in each.answer.candidates if not c.hypothesis.log_probs]
-        sources = [each.sentence.request.source for each, _ in unknown]
-        scores = iter(self._log_probs(sources, [candidate.hypothesis.ids for _, candidate in unknown]))
-        told = {id(c): replace(c.hypothesis, log_probs=next(scores)[: c.hypothesis.steps]) for _, c in unknown}
-        result = []
-        for each in found:
-            known = [replace(c, hypothesis=told.get(id(c), c.hypothesis)) for c in each.answer.candidates]
-            result.append(replace(each, answer=replace(each.answer, candidates=known)))
-        return result
-
-
-def _one_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int) -> list[Glossary | None]:
-    if glossary is None or isinstance(glossary, Glossary):
-        return [glossary] * count
-    if len(glossary) != count:
-        raise DataError(f"there are {len(glossary)} glossaries for {count} texts; give one for all, or one for each")
-    return list(glossary)

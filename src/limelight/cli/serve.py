@@ -1,0 +1,180 @@
+"""`limelight serve`: translators as a service, with a page."""
+
+import json
+import os
+import signal
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight.errors import ConfigError, RuntimeChoiceError
+
+if TYPE_CHECKING:
+    from limelight.serving.models import Models
+    from limelight.serving.settings import ServeSettings
+
+EXAMPLES = """Examples:
+
+limelight serve en-de
+
+limelight serve en-de de-en --metrics --port 8080
+
+limelight serve --make-key forum --api-key-file keys.toml
+
+limelight serve en-de --host 0.0.0.0 --api-key-file keys.toml queue.wait_seconds=1
+"""
+
+
+def serve(
+    bundles: Annotated[list[str] | None, typer.Argument(help="Folders of bundles or runs, or NAME=FOLDER; and section.key=value.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", help="Settings in a TOML file.")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.", envvar="LIMELIGHT_HOST")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="0: any that is free.", envvar="LIMELIGHT_PORT")] = None,
+    keys: Annotated[Path | None, typer.Option("--api-key-file", help="Ask for a key; it holds hashes.", envvar="LIMELIGHT_KEYS")] = None,
+    make_key: Annotated[str | None, typer.Option("--make-key", metavar="NAME", help="Make a key, print it once, and end.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="Listen on other than loopback without asking for a key.")] = False,
+    no_ui: Annotated[bool, typer.Option("--no-ui", help="No page, only the APIs.")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Prometheus metrics at /metrics.")] = False,
+    threads: Annotated[int | None, typer.Option("--threads", help="Batches translated at once, one core each.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="ctranslate2 or torch.")] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output when it is ready.")] = False,
+) -> None:  # fmt: skip
+    """Serve translators: LibreTranslate- and DeepL-compatible APIs, an API of our own, and a page."""
+    if make_key is not None:
+        _make_key(make_key, keys)
+        return
+    given = bundles or []
+    places = [each for each in given if not _is_setting(each)]
+    asked = {"host": host, "port": port, "keys": keys, "threads": threads}
+    asked |= {"public": public or None, "page": False if no_ui else None, "metrics": metrics or None}
+    values = {name: value for name, value in asked.items() if value is not None}
+    settings = _settings(config, values, [each for each in given if _is_setting(each)])
+    raise typer.Exit(_run(places, settings, engine, open_page, as_json))
+
+
+def _is_setting(written: str) -> bool:
+    """queue.wait=1 and files=false are settings, queu.wait=1 is one mistyped; news=runs/en-de and v1.2=en-de, if there, are bundles."""
+    from limelight.serving.settings import ServeSettings
+
+    key, sign, value = written.partition("=")
+    if not sign or Path(written).exists():
+        return False
+    return key.split(".")[0] in ServeSettings.model_fields or (
+        "." in key and "/" not in value and not Path(value).is_dir()
+    )
+
+
+def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
+    from limelight.cli.prepare_settings import put_setting
+    from limelight.serving.settings import ServeSettings
+
+    base = {} if config is None else _read(config)
+    base.update(values)
+    for text in written:
+        put_setting(base, *text.split("=", 1))
+    if isinstance(base.get("hosts"), str):
+        base["hosts"] = [name.strip() for name in base["hosts"].split(",")]
+    try:
+        return ServeSettings(**base)
+    except ConfigError as error:
+        if config is None:
+            raise
+        first, _, _ = str(error).partition("\n")
+        raise ConfigError(f"{config} and the command line: {first}", error.problems) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Not yet checked: the command line may hold the key file without which the host in the file would be refused."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; check the name, or leave it out to use the defaults") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 at byte {error.start}; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def _make_key(name: str, path: Path | None) -> None:
+    from limelight.serving.keys import Keys
+
+    if path is None:
+        raise ConfigError("a key is kept in a file, as a hash; say which with --api-key-file keys.toml")
+    key = Keys.added(path, name)
+    sys.stdout.write(key + "\n")
+    typer.echo(f"the key of {name}, shown this once; {path} holds its hash, and limits can be set there", err=True)
+
+
+def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_page: bool, as_json: bool) -> int:
+    try:
+        from limelight.serving.life import bound
+        from limelight.serving.life import serve as live
+        from limelight.serving.server import Server
+    except ModuleNotFoundError as error:
+        raise RuntimeChoiceError(
+            f"{error.name} is not installed, and serving needs it; pip install 'limelight[serve]'"
+        ) from None
+    from limelight.serving.keys import Keys
+    from limelight.serving.logs import json_lines, take_over
+    from limelight.serving.models import load
+    from limelight.serving.tracing import Tracing
+
+    # The first process of a container has no defaults for signals: without this it could not be stopped while it loads.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # Loading takes a while: what can be told before is.
+    if settings.keys is not None:
+        Keys.load(settings.keys)
+    bound(settings.host, settings.port).close()
+    if places:
+        typer.echo(f"loading {', '.join(places)}", err=True)
+    models = load(places, settings.threads, engine)
+    log, tracing = json_lines(sys.stderr.buffer), Tracing.from_environment(os.environ)
+    server = Server.of(models, settings, log, tracing)
+
+    def started(address: str) -> None:
+        if as_json:
+            facts = {"address": address, "models": [each.id for each in models.all]}
+            sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")
+            sys.stdout.flush()
+        else:
+            typer.echo("\n".join(_hello(models, settings, address)), err=True)
+        if open_page:
+            typer.launch(address)
+
+    undo = take_over(log)
+    try:
+        return live(server.app, settings, server.service, started=started)
+    finally:
+        server.service.close()
+        undo()
+        if tracing is not None:
+            tracing.close()
+
+
+def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[str]:
+    lines = []
+    for each in models.all:
+        size = each.translator.settings.model
+        lines.append(
+            f" {each.id:<12} {each.source} to {each.target}   {size.encoder_layers}+{size.decoder_layers} layers, {size.d_model} wide   "
+            f"{', '.join(each.translator.runs_on)}   about {each.speed * each.translator.engine.workers:,.0f} pieces/s"
+        )
+    if settings.page:
+        lines.append(f" page         {address}/")
+    lines.append(
+        f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate"
+    )
+    if settings.metrics:
+        lines.append(f" metrics      {address}/metrics")
+    asks = f"asks for a key ({settings.keys})" if settings.keys else "asks for no key"
+    reach = (
+        "other machines can reach it"
+        if settings.wide
+        else "on this machine only; --host 0.0.0.0 needs --api-key-file or --public"
+    )
+    lines.append(f" {asks}; {reach}; Ctrl-C to stop")
+    return lines

@@ -1,0 +1,122 @@
+"""What a search saw and did not take. `Paths` holds what it took; whoever gives a `Record` also gets the branches that were cut.
+
+    record = Record()
+    search(model, requests, settings, record=record)
+    record.steps[0].cut.tokens          # (B, C) the best continuations of the first step that did not go on
+
+Without a record a search does none of this.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.paths import Grown
+from limelight.decoding.select import best
+from limelight.decoding.steps import Specials
+from limelight.decoding.task import Task
+
+CUT = 8  # continuations of a sentence that are noted at each step although they do not go on
+
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Continuations of B sentences, (B, M) each, as `Grown` has them: a sum of -inf means that there is none."""
+
+    sums: Scores
+    parents: Numbers
+    tokens: Numbers
+    log_probs: Scores
+
+    @classmethod
+    def of(cls, grown: Grown) -> Self:
+        columns = (getattr(grown, field.name).cpu().numpy() for field in fields(cls))
+        return cls(*columns)
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """`number` (B,) are the sentences as in the request; those whose search was over are not there. A row of the step after it goes
+    on from the same row of `taken`; columns beyond the width of the beam are ends."""
+
+    step: int
+    number: Numbers
+    taken: Branches
+    done: npt.NDArray[np.bool_]  # (B, M) which of them have come to their end or to their limit
+    cut: Branches
+
+
+class Record:
+    """Give a new one to each search. A search that draws notes nothing."""
+
+    def __init__(self, cut: int = CUT) -> None:
+        self.most_cut = cut
+        self.steps: list[RecordedStep] = []
+        self.settings: SearchSettings | None = None
+        self.specials: Specials | None = None
+
+    def begin(self, settings: SearchSettings, specials: Specials) -> None:
+        self.settings, self.specials = settings, specials
+
+    def note(
+        self,
+        task: Task,
+        end: int,
+        step: int,
+        sums_BW: Tensor,
+        log_probs_BWV: Tensor,
+        grown: Grown,
+        over_B: Tensor,
+    ) -> None:
+        """`sums` and `log_probs` are from before the step, and after the rules; `over` are sentences that nothing changes any more."""
+        here = (~over_B).nonzero().squeeze(1)
+        if not len(here):
+            return
+        sums_BW, log_probs_BWV, limit_B = (x.index_select(0, here) for x in (sums_BW, log_probs_BWV, task.limit))
+        taken = Grown(*(getattr(grown, field.name).index_select(0, here) for field in fields(grown)))
+        done_BM = (taken.tokens == end) | (limit_B <= step + 1)[:, None]
+        self.steps.append(
+            RecordedStep(
+                step,
+                task.number.index_select(0, here).cpu().numpy(),
+                Branches.of(taken),
+                (done_BM & (taken.sums > -torch.inf)).cpu().numpy(),
+                Branches.of(not_taken(sums_BW, log_probs_BWV, taken, self.most_cut)),
+            )
+        )
+
+    def adopt(self, other: "Record", numbers: Sequence[int]) -> None:
+        """What the search of some of the sentences noted; sentence i of it is sentence numbers[i] of this."""
+        places = np.array(numbers, dtype=np.int64)
+        for each in other.steps:
+            self.steps.append(RecordedStep(each.step, places[each.number], each.taken, each.done, each.cut))
+
+
+def not_taken(sums_BW: Tensor, log_probs_BWV: Tensor, taken: Grown, most: int) -> Grown:
+    """The best continuations beside those taken, best first: (B, C), with the sum -inf where there are fewer.
+
+    M are taken, so the best C of the others lie among the M + C best of all.
+    """
+    size, enough = log_probs_BWV.shape[2], taken.tokens.shape[1] + most
+    values_BWk, ids_BWk = best(log_probs_BWV, enough)
+    k = ids_BWk.shape[2]
+    total_BX = (sums_BW[..., None] + values_BWk).flatten(1)
+    total_BX = total_BX.nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
+    found = total_BX.topk(min(enough, total_BX.shape[1]), dim=1)
+    parents, tokens = found.indices // k, ids_BWk.flatten(1).gather(1, found.indices)
+    # A row and a piece as one number; what is not alive among the taken was not taken.
+    key_BM = (taken.parents * size + taken.tokens).masked_fill(~(taken.sums > -torch.inf), -1)
+    known = ((parents * size + tokens)[..., None] == key_BM[:, None]).any(dim=2)
+    sums = found.values.masked_fill(known, -torch.inf)
+    order = sums.argsort(dim=1, descending=True, stable=True)[:, :most]
+    log_probs = values_BWk.flatten(1).gather(1, found.indices)
+    return Grown(sums, parents, tokens, log_probs).ordered(order)

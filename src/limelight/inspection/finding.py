@@ -1,0 +1,123 @@
+"""The translation that a trace looks at: the best that a search finds, or one that was given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from limelight.bundle import BundleSettings
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.lengths import length_penalty
+from limelight.decoding.record import Record
+from limelight.decoding.search import search
+from limelight.decoding.steps import Hypothesis, Request
+from limelight.engines.torch import TorchEngine
+from limelight.errors import ScoreError
+from limelight.inspection.beam_tree import beam_tree
+from limelight.inspection.changes import Changes
+from limelight.inspection.lit import Lit
+from limelight.inspection.places import room
+from limelight.inspection.stages import forced
+from limelight.inspection.trace import Guess
+from limelight.inspection.tree import BeamTree
+from limelight.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A sentence as ids: the source without its end; a prefix or a whole target with the ids that every translation begins with.
+
+    `text` is what the source's ids were made of. With `target_ids` nothing is searched for: this translation is looked at.
+    """
+
+    text: str
+    source_ids: Sequence[int]
+    target_ids: Sequence[int] | None = None
+    prefix_ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """Best first. `compared`: of so many pieces of the first, the log-probabilities come from a search, step by step."""
+
+    hypotheses: list[Hypothesis]
+    compared: int
+    tree: BeamTree | None = None
+
+
+class Finder:
+    """`given`: so many ids at the beginning of every translation were never a choice, such as a language."""
+
+    def __init__(self, engine: TorchEngine, settings: BundleSettings, target: Tokenizer) -> None:
+        self.engine, self.specials, self.target = engine, engine.specials, target
+        self.given = len(settings.target_begin)
+        # As a translator does: tags would be invisible, and a placeholder stands for nothing here.
+        self._never = tuple(sorted({*target.controls(), *target.placeholders().values()} - {target.end}))
+
+    def lit(self, changes: Changes, source_ids: Sequence[int], settings: SearchSettings) -> Lit:
+        watched = self.engine.alignment if settings.coverage_penalty else ()
+        return Lit(self.engine.model, changes, self.specials.ended(source_ids), watched)
+
+    def bounded(self, settings: SearchSettings, changes: Changes, nbest: int, longest: int) -> SearchSettings:
+        """As a translator searches, and not further than can be shown. More `nbest` never change which is the best."""
+        most = min(settings.max_length, longest, room(changes.positions, self.engine.model.config.max_length) - 1)
+        kept = nbest if settings.sampling is not None else min(nbest, settings.beam)
+        return settings.changed(max_length=most, nbest=max(1, kept), suppress=(*settings.suppress, *self._never))
+
+    def found(self, lit: Lit, asked: Asked, settings: SearchSettings) -> Found:
+        if asked.target_ids is not None:
+            return self._given(lit, asked, asked.target_ids, settings)
+        record, request = Record(), Request(asked.source_ids, asked.prefix_ids, given=self.given)
+        (outcome,) = search(lit, [request], settings, self.specials, self.engine.device, record=record)
+        if outcome.invalid_scores:
+            raise no_numbers()
+        tree = beam_tree(record, 0, lambda number: self.target.vocabulary[number])
+        return Found(outcome.hypotheses, outcome.hypotheses[0].steps, tree)
+
+    def _given(self, lit: Lit, asked: Asked, target_ids: Sequence[int], settings: SearchSettings) -> Found:
+        """What a search that has no choice scores, piece by piece; of the end after them, what the forced pass says."""
+        steps, request = len(target_ids) + 1, Request(asked.source_ids, target_ids, given=self.given)
+        (outcome,) = search(lit, [request], SearchSettings(beam=1), self.specials, self.engine.device, lengths=[steps])
+        if outcome.invalid_scores:
+            raise no_numbers()
+        whole = Hypothesis(list(target_ids), 0.0, [], "eos")
+        own = self.log_probs(lit, asked.source_ids, whole)
+        score = sum(own[self.given :]) / length_penalty(steps, settings)
+        log_probs = [*outcome.hypotheses[0].log_probs[: len(target_ids)], own[-1]]
+        return Found([Hypothesis(whole.ids, score, log_probs, "eos")], len(target_ids))
+
+    def sides(self, hypothesis: Hypothesis) -> tuple[list[int], list[int]]:
+        """What the decoder reads and what it should predict; without the end if it never came."""
+        outputs = [*hypothesis.ids, *([self.specials.end] if hypothesis.finish == "eos" else [])]
+        return [self.specials.start, *outputs[:-1]], outputs
+
+    def log_probs(self, lit: Lit, source_ids: Sequence[int], hypothesis: Hypothesis) -> list[float]:
+        """Of its pieces, and of the end if it has one, by one pass."""
+        inputs, outputs = self.sides(hypothesis)
+        logits_TV, _ = forced(lit, self.specials.ended(source_ids), inputs, ())
+        log_probs_TV = torch.log_softmax(logits_TV, dim=-1, dtype=torch.float32)
+        own_T1 = log_probs_TV.gather(1, torch.tensor(outputs, device=logits_TV.device)[:, None])
+        own: list[float] = own_T1[:, 0].tolist()
+        return own
+
+    def text(self, hypothesis: Hypothesis) -> str:
+        return self.target.decode([hypothesis.ids[self.given :]])[0]
+
+    def guesses(self, found: Found) -> list[Guess]:
+        tree = found.tree
+        return [
+            Guess(
+                text=self.text(each),
+                logp=sum(each.log_probs[self.given :]),
+                score=each.score,
+                node=None if tree is None else tree.find(self.sides(each)[1]),
+            )
+            for each in found.hypotheses
+        ]
+
+
+def no_numbers() -> ScoreError:
+    return ScoreError(
+        "the model's scores leave no translation: they are not numbers, or the search forbids all that is possible. None is made up; "
+        "try it without changes and with the bundle's own search, else the weights are at fault"
+    )

@@ -1,0 +1,1 @@
+"""The translator as a service: two public dialects, one of our own, and a page."""

@@ -1,0 +1,207 @@
+"""The body of a request as values: JSON or a form, strictly read, in memory only.
+
+    {"q": "one"}              read_json -> {"q": "one"}
+    q=one&q=two               read_form -> Form(fields={"q": ["one", "two"]}, file=None)
+
+How large a body may be is `bounded`'s affair. Nothing of it is ever in an error, because errors are logged.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from limelight.bundle.strict_json import parse
+from limelight.serving.refusals import BadRequest
+
+DEEPEST = 32  # of JSON; what clients send has three levels
+MEMBERS = 50_000  # values of a JSON body: 500,000 in 1 MB would keep everybody else waiting for a fifth of a second
+NAMES = 32  # different fields of a form
+VALUES = 1_000  # of all its fields together
+FILENAME = re.compile(rb"filename\*=utf-8''([^;\s]+)", re.IGNORECASE)  # RFC 5987: aiohttp writes names so
+# Never fails once it has begun, or a string that does not end would be searched again from each of its quotes.
+STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it; unescaped it is refused anyway
+
+URLENCODED = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+
+
+@dataclass(frozen=True)
+class Form:
+    """Fields in the order in which they came, and the name and content of the file."""
+
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    file: tuple[str, bytes] | None = None
+
+
+async def read_json(request: Request) -> dict[str, Any]:
+    """One object of plain JSON. Numbers are finite, no key occurs twice, no string has half characters or U+0000."""
+    return json_of(await request.body())
+
+
+def json_of(content: bytes) -> dict[str, Any]:
+    if len(content) > MEMBERS and _separators(content) > MEMBERS:
+        raise _no_json(f"it has more than {MEMBERS:,} values")
+    try:
+        value = parse(content, largest=len(content))
+    except UnicodeDecodeError:
+        raise _no_json("it is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise _no_json("a string has half a character, such as \\ud800 alone") from None
+    except ValueError as error:
+        why = str(error)
+        raise _no_json("an integer has thousands of digits" if why.startswith("Exceeds the limit") else why) from None
+    if NUL.search(content):
+        raise _no_json("a string contains U+0000")
+    _check_values(value)
+    return value
+
+
+async def read_form(request: Request) -> Form:
+    """What a page or a client sent as fields. No body at all is a form without fields."""
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind == MULTIPART.encode():
+        return await _multipart(request, options.get(b"boundary", b""))
+    content = await request.body()
+    if kind == URLENCODED.encode() or not content:
+        return _urlencoded(content)
+    raise BadRequest(
+        "the body is of a kind that is not understood here", f"send application/json, {URLENCODED} or {MULTIPART}"
+    )
+
+
+def _urlencoded(content: bytes) -> Form:
+    form = _Fields()
+    try:
+        # Some clients send letters as they are, without percent signs; in UTF-8 both mean the same.
+        pairs = parse_qsl(content.decode(), keep_blank_values=True, errors="strict", max_num_fields=VALUES)
+    except UnicodeError:
+        raise _no_form("it is not UTF-8, with or without percent signs") from None
+    except ValueError:
+        raise _no_form(f"it has more than {VALUES:,} values") from None
+    for name, value in pairs:
+        form.add(name, value)
+    return Form(form.found)
+
+
+async def _multipart(request: Request, boundary: bytes) -> Form:
+    if not boundary:
+        raise _no_form("its Content-Type names no boundary")
+    parts = _Parts()
+    try:
+        parser = MultipartParser(boundary, parts.callbacks())  # type: ignore[arg-type]  # theirs names no type of ours
+        async for chunk in request.stream():
+            parser.write(chunk)
+        parser.finalize()
+    except FormParserError:
+        raise _no_form("it is not well-formed multipart") from None
+    if not parts.ended:
+        raise _no_form("its last boundary is missing")
+    return Form(parts.fields.found, parts.file)
+
+
+class _Fields:
+    """Fields as they come, and no more of them than are allowed."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[str]] = {}
+        self.values = 0
+
+    def add(self, name: str, value: str) -> None:
+        if "\0" in name or "\0" in value:
+            raise _no_form("a field contains U+0000")
+        self.found.setdefault(name, []).append(value)
+        self.values += 1
+        if len(self.found) > NAMES or self.values > VALUES:
+            raise _no_form(f"it has more than {NAMES} fields or {VALUES:,} values")
+
+
+class _Parts:
+    """What the parser of multipart says, put together. Starlette's own puts files of more than 1 MB on the disk."""
+
+    def __init__(self) -> None:
+        self.fields = _Fields()
+        self.file: tuple[str, bytes] | None = None
+        self.ended = False
+        self.headers: dict[bytes, bytes] = {}
+        self.header, self.header_value, self.data = bytearray(), bytearray(), bytearray()
+        self.options: dict[bytes, bytes] = {}
+        self.count = 0
+
+    def callbacks(self) -> dict[str, Any]:
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": lambda data, start, end: self.header.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self.header_value.extend(data[start:end]),
+            "on_header_end": self._header_end,
+            "on_headers_finished": self._headers_finished,
+            "on_part_data": lambda data, start, end: self.data.extend(data[start:end]),
+            "on_part_end": self._end,
+            "on_end": self._all,
+        }
+
+    def _begin(self) -> None:
+        self.count += 1
+        if self.count > VALUES:  # before its headers and data are kept
+            raise _no_form(f"it has more than {VALUES:,} parts")
+        self.headers, self.data = {}, bytearray()
+
+    def _header_end(self) -> None:
+        self.headers[bytes(self.header).lower()] = bytes(self.header_value)
+        self.header, self.header_value = bytearray(), bytearray()
+
+    def _headers_finished(self) -> None:
+        kind, self.options = parse_options_header(self.headers.get(b"content-disposition"))
+        if kind != b"form-data" or b"name" not in self.options:
+            raise _no_form("a part of it has no name")
+        if self.headers.get(b"content-transfer-encoding", b"binary").lower() not in (b"binary", b"8bit", b"7bit"):
+            raise _no_form("a part of it is encoded; send it as it is")
+        if extended := FILENAME.search(self.headers[b"content-disposition"]):
+            self.options.setdefault(b"filename", unquote_to_bytes(extended[1]))
+        if b"filename" in self.options and self.file is not None:
+            raise _no_form("it has more than one file")
+
+    def _end(self) -> None:
+        try:
+            name = self.options[b"name"].decode()
+            if b"filename" in self.options:
+                self.file = (self.options[b"filename"].decode(), bytes(self.data))
+            else:
+                self.fields.add(name, self.data.decode())
+        except UnicodeDecodeError:
+            raise _no_form("a field is not UTF-8") from None
+
+    def _all(self) -> None:
+        self.ended = True
+
+
+def _separators(content: bytes) -> int:
+    bare = STRING.sub(b"", content)
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+
+
+def _check_values(value: dict[str, Any]) -> None:
+    """Level by level, without recursion. `parse` leaves two things: depth, and numbers such as 1e999, which Python takes for infinity."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        inside = [child for node in level for child in (node.values() if isinstance(node, dict) else node)]
+        if any(math.isinf(child) for child in inside if isinstance(child, float)):
+            raise _no_json("a number is too large")
+        level = [child for child in inside if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise _no_json(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _no_json(why: str) -> BadRequest:
+    return BadRequest(f"the body cannot be read as JSON: {why}", "send one JSON object in UTF-8")
+
+
+def _no_form(why: str) -> BadRequest:
+    return BadRequest(f"the body cannot be read as a form: {why}")

@@ -1,0 +1,1 @@
+"""Dialects that ready-made clients speak."""

@@ -1,0 +1,129 @@
+"""What both public dialects do with texts once they know the languages: pay, translate, with or without tags, and say how much it was."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from limelight.decoding.config import SearchSettings
+from limelight.documents.document import kind_of
+from limelight.errors import ConfigError
+from limelight.serving.leaving import while_connected
+from limelight.serving.markup import Markup, translate_markup, until
+from limelight.serving.models import Served
+from limelight.serving.observed import note
+from limelight.serving.rates import Caller
+from limelight.serving.refusals import BadRequest
+from limelight.serving.service import Options, Service
+from limelight.translator.translation import Translation
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How texts are translated. `markup` None: they are plain. `segment` False: each is one sentence, whatever it says."""
+
+    alternatives: int = 0
+    markup: Markup | None = None
+    segment: bool = True
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    alternatives: list[str]  # best first, all different
+
+
+class Answering:
+    """For one request, after its body has been read."""
+
+    def __init__(self, service: Service, request: Request, caller: Caller) -> None:
+        self.service, self.request, self.caller = service, request, caller
+
+    async def texts(self, texts: Sequence[str], served: Sequence[Served | None], wish: Wish) -> list[Answer]:
+        """One for each text, by its own translator. Without one, or without a letter or digit in it, a text is its own answer.
+
+        They were paid for before: already to detect their language is work.
+        """
+        found = [Answer(text, []) for text in texts]
+        deadline = time.monotonic() + self.service.settings.queue.timeout_seconds
+        for each in dict.fromkeys(served):
+            if each is None:
+                continue
+            note(self.request, model=each.id)
+            places = [at for at, text in enumerate(texts) if served[at] is each and is_spoken(text)]
+            given = [texts[at] for at in places]
+            if given:
+                made = await while_connected(self.request, self._translated(given, each, wish, deadline))
+                for at, answer in zip(places, made, strict=True):
+                    found[at] = answer
+        return found
+
+    async def _translated(self, texts: list[str], served: Served, wish: Wish, deadline: float) -> list[Answer]:
+        own = served.translator.settings.search
+        search = None if wish.markup else with_alternatives(own, wish.alternatives)
+        options = Options(served, search=search, segment=wish.segment, caller=self.caller.name)
+        in_time, pieces = until(deadline, self.service, options), 0
+
+        async def translate(given: list[str]) -> list[Translation]:
+            nonlocal pieces
+            made = await in_time(given)
+            pieces += sum(each.source_pieces for each in made)
+            return made
+
+        if wish.markup is None:
+            answers = [answer_of(made, wish.alternatives) for made in await translate(texts)]
+        else:
+            answers = [Answer(text, []) for text in await translate_markup(texts, wish.markup, translate)]
+        note(self.request, pieces=pieces)
+        return answers
+
+    def pay_for(self, texts: Sequence[str]) -> None:
+        self.pay(sum(map(len, texts)), len(texts))
+
+    def pay(self, characters: int, texts: int) -> None:
+        self.caller.spend(characters, texts)
+        note(self.request, characters=characters, texts=texts)
+
+
+def with_alternatives(own: SearchSettings, alternatives: int) -> SearchSettings | None:
+    """A search that finds so many more than the best one. None: the bundle's own does, so that most requests share their batches."""
+    wanted = alternatives + 1
+    if own.nbest == wanted:
+        return None
+    if own.sampling is not None:
+        return own.changed(nbest=wanted)
+    beam = max(own.beam, -(-wanted // own.groups) * own.groups)
+    return own.changed(nbest=wanted, beam=beam)
+
+
+def is_spoken(text: str) -> bool:
+    """Emoji, blanks and signs are the same in every language, and no model has learnt them."""
+    return any(character.isalnum() for character in text)
+
+
+def answer_of(made: Translation, most: int) -> Answer:
+    others = dict.fromkeys(each.text for each in made.alternatives if each.text != made.text)
+    return Answer(made.text, list(others)[:most])
+
+
+class File:
+    """A whole file, for one request. It costs as many characters as it has bytes, and as many requests as texts of the largest size would.
+
+    It is paid for when it is made: already to detect its language is work.
+    """
+
+    def __init__(self, service: Service, request: Request, caller: Caller, name: str, data: bytes) -> None:
+        self.service, self.request, self.caller, self.data = service, request, caller, data
+        try:
+            self.kind = kind_of(name)
+        except ConfigError:
+            raise BadRequest("Invalid request: file format not supported") from None
+        Answering(service, request, caller).pay(len(data), -(-len(data) // service.settings.limits.characters))
+
+    async def translated(self, served: Served | None) -> bytes:
+        if served is None:
+            return self.data
+        note(self.request, model=served.id)
+        options = Options(served, caller=self.caller.name)
+        return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data

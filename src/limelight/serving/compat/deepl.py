@@ -1,0 +1,122 @@
+"""The DeepL-compatible API under /v2: translate, languages, usage; and empty lists of glossaries, for clients that ask.
+
+What cannot be done as asked is refused, never left out in silence; and no bad request is answered with 5xx, for clients would try again.
+"""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from limelight.serving.compat.answering import Answering
+from limelight.serving.compat.codes import Languages, deepl
+from limelight.serving.compat.deepl_documents import Documents
+from limelight.serving.compat.deepl_wishes import Asked, asked_of
+from limelight.serving.compat.parameters import Parameters, read_parameters
+from limelight.serving.detect import Detector
+from limelight.serving.guard import admit
+from limelight.serving.rates import Caller
+from limelight.serving.refusals import BadRequest
+from limelight.serving.service import Service
+from limelight.serving.uploads import Uploads
+
+NO_LIMIT = 1_000_000_000_000  # characters; clients want a number
+
+
+def router(service: Service, uploads: Uploads | None = None, detector: Detector | None = None) -> APIRouter:
+    """`detector`: one to share with others; its model takes a moment to load."""
+    languages = Languages(service.models)
+    texts = Texts(service, languages, detector or Detector(languages.all))
+    documents = Documents(service, languages, uploads or Uploads(), texts.detector)
+    api = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
+    both = ["GET", "POST"]
+
+    def add(path: str, route: Any, methods: list[str], named: str) -> None:
+        for method in methods:  # apart, so that each has a name of its own in the description
+            api.add_api_route(path, route, methods=[method], name=f"deepl_{named}_{method.lower()}")
+
+    add("/translate", texts.translate, both, "translate")
+    add("/languages", texts.languages, both, "languages")
+    add("/usage", texts.usage, both, "usage")
+    add("/glossary-language-pairs", texts.glossary_pairs, ["GET"], "glossary_pairs")
+    add("/glossaries", texts.glossaries, ["GET"], "glossaries")
+    add("/document", documents.translate, ["POST"], "document")
+    add("/document/{id}", documents.status, both, "document_status")
+    add("/document/{id}/result", documents.result, both, "document_result")
+    return api
+
+
+class Texts:
+    """The routes without documents. Each says in one line what it does; FastAPI shows it."""
+
+    def __init__(self, service: Service, languages: Languages, detector: Detector) -> None:
+        self.service, self.known, self.detector = service, languages, detector
+
+    async def translate(self, request: Request) -> Response:
+        """Translate texts, each by itself."""
+        parameters, caller = await admitted(request)
+        asked = asked_of(parameters, self.known, self.service.settings.limits)
+        answering = Answering(self.service, request, caller)
+        answering.pay_for(asked.texts)
+        sources = await self._sources(asked)
+        served = [self.known.served(source, asked.target) for source in sources]
+        found = await answering.texts(asked.prepared(), served, asked.wish)
+        translations: list[dict[str, Any]] = []
+        for text, source, answer in zip(asked.texts, sources, found, strict=True):
+            entry: dict[str, Any] = {"detected_source_language": deepl(source), "text": answer.text}
+            if asked.billed:
+                entry["billed_characters"] = len(text)
+            if asked.model_type:
+                entry["model_type_used"] = "quality_optimized"
+            translations.append(entry)
+        return JSONResponse({"translations": translations})
+
+    async def languages(self, request: Request) -> Response:
+        """The languages that texts can be in, or be translated into."""
+        parameters, _ = await admitted(request)
+        kind = parameters.text("type") or "source"
+        if kind not in ("source", "target"):
+            raise BadRequest("Parameter 'type' is invalid. 'source' and 'target' are valid values.")
+        if kind == "source":
+            found: list[dict[str, Any]] = [
+                {"language": code, "name": named} for code, named in self.known.deepl_sources().items()
+            ]
+        else:
+            found = [
+                {"language": code, "name": named, "supports_formality": False}
+                for code, named in self.known.deepl_targets().items()
+            ]
+        return JSONResponse(found)
+
+    async def usage(self, request: Request) -> Response:
+        """What this key has used up this month, and how much it may."""
+        _, caller = await admitted(request)
+        used = caller.usage()
+        limit = NO_LIMIT if used.limit is None else used.limit
+        return JSONResponse({"character_count": used.characters, "character_limit": limit})
+
+    async def glossary_pairs(self, request: Request) -> Response:
+        """No glossaries are kept here."""
+        await admitted(request)
+        return JSONResponse({"supported_languages": []})
+
+    async def glossaries(self, request: Request) -> Response:
+        """No glossaries are kept here."""
+        await admitted(request)
+        return JSONResponse({"glossaries": []})
+
+    async def _sources(self, asked: Asked) -> list[str]:
+        """Of each text: as said, or detected among those that can be translated into the target."""
+        if asked.source is not None:
+            return [asked.source] * len(asked.texts)
+        sources = self.known.sources_of(asked.target)
+        looks = await asyncio.to_thread(self.detector.look, asked.texts)
+        return [look.source(sources, asked.target).language for look in looks]
+
+
+async def admitted(request: Request) -> tuple[Parameters, Caller]:
+    """Parameters also from the body of a GET; the key also from a parameter, as it was long ago."""
+    parameters = await read_parameters(request)
+    return parameters, admit(request, parameters.key("auth_key"))

@@ -1,0 +1,239 @@
+"""The lighting desk under /api/v1: traces, pictures of them, jobs that rank heads, and the probes that training left.
+
+A trace counts for its caller as a translation does. It is made in a thread beside the event loop, written as JSON there too, and thrown
+away: who asks for another part of it names it, and it is made again.
+"""
+
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from limelight.inspection.trace import Trace
+from limelight.inspection.wire import as_json
+from limelight.inspection.wire_arrays import Encoding
+from limelight.serving.body import read_json
+from limelight.serving.desk_files import TYPES, file_of
+from limelight.serving.desk_schema import ExportRequest, TraceRequest, desk_requests
+from limelight.serving.guard import caller_of
+from limelight.serving.jobs import Jobs
+from limelight.serving.leaving import while_connected
+from limelight.serving.models import Served
+from limelight.serving.observed import note
+from limelight.serving.packed import json_answer
+from limelight.serving.probes_served import probe, probes
+from limelight.serving.ranking import question, ranked
+from limelight.serving.schema import understood
+from limelight.serving.service import Service
+from limelight.serving.streaming import COMMENT, SILENCE, EventStream, breathing, named
+from limelight.serving.traces import Inputs, Traces, new_name
+
+Id = Annotated[str, Path(min_length=1, max_length=64)]
+Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
+Parts = Annotated[str | None, Query(max_length=16_000, pattern=r"^[a-z0-9_.]{1,40}(,[a-z0-9_.]{1,40})*$")]
+STAGES = "stages"  # may stand among the parts, for those that are named beside them
+ModelName = Annotated[str | None, Query(max_length=255)]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A trace as it goes out: JSON, or a file."""
+
+    response: Response
+    pieces: int
+
+
+class Desk:
+    """The routes. Each says in one line what it does; FastAPI shows it."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.settings = service, service.settings.desk
+        self.asked = desk_requests(service.settings)
+        self.traces, self.inputs = Traces(self.settings), Inputs(self.settings.kept)
+        self.jobs = Jobs(self.settings.jobs, lambda: service.under_way.draining)
+
+    async def trace(self, request: Request) -> Response:
+        """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
+        asked = understood(self.asked.trace, await read_json(request))
+        served, owner = self._served(asked.model), caller_of(request).name
+        name, before = new_name(), new_name()
+
+        def answer(trace: Trace) -> Response:
+            return self._answer(request, trace, asked, name, before)
+
+        response = await self._made(request, served, asked, answer)
+        if asked.changes.any():
+            self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
+        self.inputs.keep(owner, name, served, asked, before)
+        return response
+
+    async def again(
+        self,
+        request: Request,
+        id: Id,
+        include: Parts = None,
+        stages: Parts = None,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        encoding: Encoding | None = None,
+    ) -> Response:
+        """Other parts of a trace that was made before; all of it if none are named."""
+        kept = self.inputs.find(id, caller_of(request).name)
+        parts = [] if include is None else [each for each in include.split(",") if each != STAGES]
+        parts += [] if stages is None else stages.split(",")
+        wanted: dict[str, Any] = {
+            "include": None if include is None and stages is None else parts,
+            "encoding": encoding,
+        }
+        wanted |= {"layers": _numbers(layers), "heads": _numbers(heads)}
+        asked = kept.asked.model_copy(update={name: value for name, value in wanted.items() if value is not None})
+
+        def answer(trace: Trace) -> Response:
+            return self._answer(request, trace, asked, id, kept.before)
+
+        return await self._made(request, kept.served, asked, answer)
+
+    async def export(self, request: Request) -> Response:
+        """A trace that was made before as a file."""
+        wanted: ExportRequest = understood(self.asked.export, await read_json(request))
+        kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
+
+        def answer(trace: Trace) -> Response:
+            headers = {"Content-Disposition": f'attachment; filename="limelight-trace.{wanted.format}"'}
+            content = file_of(trace, wanted, self.settings.answer_bytes)
+            return Response(content, headers=headers, media_type=TYPES[wanted.format])
+
+        return await self._made(request, kept.served, kept.asked, answer)
+
+    async def importance(self, request: Request) -> Response:
+        """Which heads matter: each is muted in turn, as a job."""
+        asked = understood(self.asked.importance, await read_json(request))
+        served, caller = self._served(asked.model), caller_of(request)
+        about = question(served, asked, caller.name)
+        caller.spend(about.characters, about.sentences)
+        note(request, characters=about.characters, texts=about.sentences, model=served.id)
+        longest = self.settings.pieces
+        job = self.jobs.submit(caller.name, served.id, about.key, lambda report: ranked(served, about, longest, report))
+        return JSONResponse(job.as_dict(), 200 if job.over else 202)
+
+    async def job(self, request: Request, id: Id) -> Response:
+        """How a job stands, and what it found."""
+        return JSONResponse(self.jobs.find(id, caller_of(request).name).as_dict())
+
+    async def job_events(self, request: Request, id: Id) -> Response:
+        """How a job stands, whenever that changes: `progress`, and `done` or `error` at the end."""
+        told = self.jobs.told(self.jobs.find(id, caller_of(request).name))
+
+        async def events() -> AsyncGenerator[bytes, None]:
+            async with aclosing(breathing(told, SILENCE)) as items:
+                async for item in items:
+                    yield COMMENT if item is None else named(_event(item), item)
+
+        return EventStream(await anext(made := events()), made)
+
+    async def drop_job(self, request: Request, id: Id) -> Response:
+        """End a job, and forget it."""
+        job = self.jobs.find(id, caller_of(request).name)
+        self.jobs.drop(job)
+        return JSONResponse(job.as_dict())
+
+    async def probes(self, request: Request, model: ModelName = None) -> Response:
+        """Sentences that were traced while the model was trained, and at which steps."""
+        caller_of(request)
+        served = self._served(model)
+        found = await self.traces.run(lambda: probes(served.run), self._seconds)
+        return JSONResponse({"model": served.id, "probes": found})
+
+    async def probe(
+        self,
+        request: Request,
+        n: Annotated[int, Path(ge=0, le=999)],
+        step: Annotated[int, Path(ge=0, le=1 << 53)],
+        model: ModelName = None,
+    ) -> Response:
+        """One of these traces."""
+        caller_of(request)
+        served = self._served(model)
+
+        def answer() -> Response:
+            told = probe(served.run, n, step)
+            told["model"]["id"] = served.id
+            return json_answer(_written({**told, "trace_id": f"probe.{n}.{step}"}), request)
+
+        return await self.traces.run(answer, self._seconds)
+
+    def close(self) -> None:
+        self.traces.close()
+        self.jobs.close()
+
+    @property
+    def _seconds(self) -> float:
+        return self.service.settings.queue.timeout_seconds
+
+    def _served(self, model: str | None) -> Served:
+        known = self.service.models
+        named = model is not None and (model != "default" or any(each.id == model for each in known.all))
+        return known.by_id(model) if named and model is not None else known.all[0]
+
+    async def _made(
+        self, request: Request, served: Served, asked: TraceRequest, answer: Callable[[Trace], Response]
+    ) -> Response:
+        """Paid for, made while the client is there, and written by `answer` in the same thread."""
+        make = traced(served, asked, self.settings.pieces)
+        caller_of(request).spend(asked.characters)
+        note(request, characters=asked.characters, texts=1, model=served.id)
+        begin = time.monotonic()
+
+        def work() -> Traced:
+            trace = make()
+            return Traced(answer(trace), len(trace.source.tokens))
+
+        done = await while_connected(request, self.traces.run(work, self._seconds))
+        note(request, pieces=done.pieces)
+        self.service.watching.stage("trace", time.monotonic() - begin)
+        return done.response
+
+    def _answer(self, request: Request, trace: Trace, asked: TraceRequest, name: str, before: str) -> Response:
+        most = self.settings.answer_bytes
+        told = as_json(trace, asked.include, asked.layers, asked.heads, asked.encoding, most_bytes=most)
+        if "baseline" in told:
+            told["baseline"]["trace_id"] = before
+        return json_answer(_written({"v": told.pop("v"), "trace_id": name, **told}), request)
+
+
+def traced(served: Served, asked: TraceRequest, longest: int) -> Callable[[], Trace]:
+    """To be called in a thread. What is wrong with the wishes is said at once."""
+    search, changes = asked.search(served.translator.settings.search), asked.changes
+
+    def make() -> Trace:
+        made = served.translator.trace(
+            asked.source,
+            asked.target,
+            prefix=asked.prefix,
+            changes=changes,
+            search=search,
+            nbest=asked.nbest,
+            topk=asked.topk,
+            longest=longest,
+        )
+        return replace(made, model=replace(made.model, id=served.id))
+
+    return make
+
+
+def _numbers(written: str | None) -> list[int] | None:
+    return None if written is None else [int(each) for each in written.split(",")]
+
+
+def _event(job: dict[str, Any]) -> str:
+    return {"done": "done", "failed": "error", "cancelled": "error"}.get(job["state"], "progress")
+
+
+def _written(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,184 @@
+"""Texts with tags: pieces of HTML pages, and XML of any kind.
+
+The documents room finds what is to be translated and puts the answers in their places; tags stay as they are to the byte. Its functions
+call a translator and wait for it, which an event loop must not. So they are given one that knows a few answers already and stops them at
+the first text that it does not know:
+
+    run -> "these are unknown" -> translate them, of all texts together -> run again -> ... -> the finished texts
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Protocol
+
+from limelight.documents.document import translate_document
+from limelight.documents.encodings import Document
+from limelight.documents.html import Block
+from limelight.documents.inline import Item, cut
+from limelight.documents.sentences import Sentence
+from limelight.documents.splices import Lines, spliced
+from limelight.documents.translating import Result, Translate, Translating
+from limelight.documents.units import Remark, Unit, has_words
+from limelight.documents.xml_elements import Element, read, read_elements
+from limelight.documents.xml_sentences import texts_between, write
+from limelight.errors import LimelightError
+from limelight.serving.reading import SMALL
+from limelight.serving.refusals import BadRequest, Late
+from limelight.serving.service import Options, Service
+from limelight.translator.translation import Translation
+
+_MARK = "\ufeff"  # says that a piece of a page is UTF-8, whatever a <meta> in it says; without it an answer in ASCII would get &#228; for ä
+_ROOT = "limelight-text"
+_DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
+_PREFIX = re.compile(r"<([A-Za-z_][\w.-]*):|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=")
+_NAME = re.compile(r"<([^\s/>]+)")
+
+
+class Markup(Protocol):
+    def translated(self, text: str, translate: Translate) -> str:
+        """The text with its words translated, and its tags as they were."""
+
+
+class _UnknownError(Exception):
+    def __init__(self, texts: Sequence[str]) -> None:
+        super().__init__()
+        self.texts = texts
+
+
+async def translate_markup(
+    texts: Sequence[str], markup: Markup, translate: Callable[[list[str]], Awaitable[Sequence[Result]]]
+) -> list[str]:
+    """Each text translated; `translate` is asked two or three times, for the words of all of them."""
+    known: dict[str, Result] = {}
+    done: list[str | None] = [None] * len(texts)
+    while True:
+        if sum(map(len, texts)) <= SMALL:
+            unknown = _run(texts, markup, known, done)
+        else:
+            unknown = await asyncio.to_thread(_run, texts, markup, known, done)
+        if not unknown:
+            return [text for text in done if text is not None]
+        known.update(zip(unknown, await translate(unknown), strict=True))
+
+
+def until(deadline: float, service: Service, options: Options) -> Callable[[list[str]], Awaitable[list[Translation]]]:
+    """A service for `translate_markup`: all its rounds together have until `deadline`."""
+
+    async def translate(given: list[str]) -> list[Translation]:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Late("the answer was not there in time", "send less at once")
+        return await service.translate(given, replace(options, timeout=left))
+
+    return translate
+
+
+def _run(texts: Sequence[str], markup: Markup, known: dict[str, Result], done: list[str | None]) -> list[str]:
+    """As far as it goes with what is known; returns what must be known to go on."""
+
+    def look(wanted: list[str]) -> list[Result]:
+        if unknown := [text for text in wanted if text not in known]:
+            raise _UnknownError(unknown)
+        return [known[text] for text in wanted]
+
+    unknown: dict[str, None] = {}
+    for at, text in enumerate(texts):
+        if done[at] is None:
+            try:
+                done[at] = markup.translated(text, look)
+            except _UnknownError as stopped:
+                unknown |= dict.fromkeys(stopped.texts)
+            except LimelightError:  # its message may hold parts of the text
+                raise BadRequest(
+                    "a text cannot be parsed", "check its tags and entities, or send it as plain text"
+                ) from None
+    return list(unknown)
+
+
+@dataclass(frozen=True)
+class Html:
+    """A piece of a page. Broken HTML is no error: what does not end is left alone. `remarks`: what there is to be said about each."""
+
+    languages: tuple[str, str]
+    remarks: dict[str, tuple[Remark, ...]] = field(default_factory=dict, compare=False)
+
+    def translated(self, text: str, translate: Translate) -> str:
+        made = translate_document((_MARK + text).encode(), "html", self.languages, translate, name="the text")
+        self.remarks[text] = made.warnings
+        return made.data.decode().removeprefix(_MARK)
+
+
+@dataclass(frozen=True)
+class Xml:
+    """XML, or a piece of it, with DeepL's rules for tags.
+
+    ignored         what is inside stays as it is
+    splitting       a sentence ends there
+    unsplitting     part of a sentence, always
+    outline         the others: inside an element that has words of its own, part of its sentence; else a sentence ends there.
+                    Without it the others are part of a sentence.
+    """
+
+    ignored: frozenset[str] = frozenset()
+    splitting: frozenset[str] = frozenset()
+    unsplitting: frozenset[str] = frozenset()
+    outline: bool = True
+
+    def translated(self, text: str, translate: Translate) -> str:
+        declared = _DECLARATION.match(text)
+        before, inner = (declared[0], text[declared.end() :]) if declared else ("", text)
+        # A piece of a document uses prefixes that are declared elsewhere.
+        names = sorted({one or two for one, two in _PREFIX.findall(inner)} - {"xml", "xmlns"})
+        opening = f"<{_ROOT}" + "".join(f' xmlns:{name}="urn:{name}"' for name in names) + ">"
+        whole = f"{opening}{inner}</{_ROOT}>"
+        document = Document("the text", whole.encode(), whole, "utf-8", b"", references=True)
+        outcome = Translating(document, translate, None).run(list(self._units(document)))
+        return before + spliced(whole, outcome.splices).removeprefix(opening).removesuffix(f"</{_ROOT}>")
+
+    def _units(self, document: Document) -> Iterator[Unit]:
+        roots: list[Element] = []
+        read_elements(document, _ROOT, (_ROOT,), lambda element, _: roots.append(element))
+        lines = Lines(document.text)
+        for ends, items in groupby(self._items(roots[0], document.text), key=lambda item: item is None):
+            for part in [] if ends else cut([item for item in items if item is not None]):
+                sentence = Sentence(part, document.text, read, write)
+                if sentence.has_words:
+                    yield Block(lines.of(sentence.start), sentence)
+
+    def _items(self, element: Element, document: str) -> Iterator[Item | None]:
+        """What stands inside an element; None where a sentence ends."""
+        gaps = list(_gaps(element, document))
+        worded = any(has_words(item.text) for gap in gaps for item in gap)
+        for gap, child in zip(gaps, [*element.children, None], strict=True):
+            yield from gap
+            if child is not None:
+                yield from self._child(child, worded, document)
+
+    def _child(self, child: Element, in_sentence: bool, document: str) -> Iterator[Item | None]:
+        named = _NAME.match(document, child.start)
+        name = named[1] if named else child.name
+        if name in self.ignored:
+            yield Item("single", child.start, child.end)
+        elif name in self.splitting or (self.outline and not in_sentence and name not in self.unsplitting):
+            yield None
+            yield from () if child.is_empty_tag else self._items(child, document)
+            yield None
+        elif child.is_empty_tag:
+            yield Item("single", child.start, child.end)
+        else:
+            yield Item("open", child.start, child.inner, name=f"{child.start}")
+            yield from self._items(child, document)
+            yield Item("close", child.close, child.end, name=f"{child.start}")
+
+
+def _gaps(element: Element, document: str) -> Iterator[list[Item]]:
+    """The texts before each child, and after the last."""
+    start = element.inner
+    for child in element.children:
+        yield list(texts_between(start, child.start, document))
+        start = child.end
+    yield list(texts_between(start, element.close, document))

@@ -1,0 +1,154 @@
+"""What waits for the engine: sentences of many requests, fair among callers, the like together in a batch.
+
+Fairness is that of start-time fair queueing (Goyal, Vin and Cheng 1996), counted in source pieces. A sentence gets the tag
+
+    tag = max(now, end of the flow's sentence before it),    end = tag + pieces
+
+and the smallest tag goes first; `now` goes on with the work that is done. A flow is a caller, or a request where nobody is known. So a
+document of a thousand sentences delays a single sentence by one batch, not by a thousand sentences. The first pieces of a flow that had
+nothing waiting are free: the few sentences of a paragraph go together, in their turn.
+
+It knows no engine, no clock and no thread.
+"""
+
+import heapq
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+FREE = 256  # pieces, a long paragraph
+LOOK = 2  # batches' worth of the oldest sentences are looked at for those of like length: more pad less, but the odd wait longer
+
+
+@dataclass(eq=False)
+class Request:
+    """The sentences of one request that are still in the queue. `kind` is what may share a batch."""
+
+    kind: Hashable
+    flow: Hashable
+    waiting: int = 0  # sentences
+    gone: bool = False  # nobody waits for the answer
+
+
+@dataclass(order=True)
+class Item:
+    """One sentence. `place` is its number in the request."""
+
+    tag: float
+    number: int
+    request: Request = field(compare=False)
+    place: int = field(compare=False)
+    pieces: int = field(compare=False)
+    payload: Any = field(compare=False)
+    arrived: float = field(compare=False)
+
+
+class FairQueue:
+    def __init__(self) -> None:
+        self.pieces = 0  # of all that waits
+        self._heap: list[Item] = []
+        self._now = 0.0
+        self._numbers = count()
+        self._ends: dict[Hashable, float] = {}  # of the flows that have something waiting
+        self._longest: dict[Hashable, int] = {}  # their longest sentence
+        self._left: dict[Hashable, int] = {}  # their pieces
+        self._requests: dict[Hashable, int] = {}  # and sentences
+
+    def __len__(self) -> int:
+        """Sentences."""
+        return sum(self._requests.values())
+
+    @property
+    def oldest(self) -> float | None:
+        """When the sentence that goes next arrived."""
+        self._drop_gone()
+        return self._heap[0].arrived if self._heap else None
+
+    def ahead(self, pieces: int, flow: Hashable) -> float:
+        """Pieces that go before a flow's next sentence, if so many of its own stand before it: of each flow what has a smaller tag."""
+        tag = self._tag(flow) + pieces
+        # A flow's sentences have the tags from end - left on. The one that begins before ours goes whole.
+        return sum(
+            min(left, max(0.0, tag - (self._ends[other] - left)) + self._longest[other])
+            for other, left in self._left.items()
+        )
+
+    def put(self, request: Request, payloads: Sequence[Any], pieces: Sequence[int], arrived: float) -> None:
+        tag, free = self._tag(request.flow), 0 if request.flow in self._ends else FREE
+        for place, (payload, length) in enumerate(zip(payloads, pieces, strict=True)):
+            item = Item(tag, next(self._numbers), request, place, length, payload, arrived)
+            heapq.heappush(self._heap, item)
+            free -= max(1, length)
+            tag += min(max(1, length), max(0, -free))
+        total, flow = sum(pieces), request.flow
+        request.waiting += len(payloads)
+        self.pieces += total
+        self._ends[flow] = tag
+        self._longest[flow] = max(self._longest.get(flow, 0), *pieces)
+        self._left[flow] = self._left.get(flow, 0) + total
+        self._requests[flow] = self._requests.get(flow, 0) + len(payloads)
+
+    def take(self, room: int, rows: int) -> list[Item]:
+        """The sentence whose turn it is and those most like it, of its kind: rows * longest <= room, and always one.
+
+        Those passed over keep their tags, so each has its turn.
+        """
+        self._drop_gone()
+        if not self._heap:
+            return []
+        first = heapq.heappop(self._heap)
+        others: list[Item] = []
+        passed: list[Item] = []
+        seen = 0
+        while self._heap and seen < LOOK * room:
+            item = heapq.heappop(self._heap)
+            if item.request.gone:
+                self._count_out(item)
+                continue
+            seen += max(1, item.pieces)
+            (others if item.request.kind == first.request.kind else passed).append(item)
+        others.sort(key=lambda item: (abs(item.pieces - first.pieces), item.tag, item.number))
+        taken, longest = [first], max(1, first.pieces)
+        for at, item in enumerate(others):
+            longest = max(longest, item.pieces)
+            if len(taken) == rows or longest * (len(taken) + 1) > room:
+                passed += others[at:]
+                break
+            taken.append(item)
+        for item in passed:
+            heapq.heappush(self._heap, item)
+        # Also where newcomers come without end, each with the tag `now`, what came before them gets its turn: the clock goes on with the
+        # work, a round for each flow.
+        self._now = max(first.tag, self._now + sum(item.pieces for item in taken) / len(self._left))
+        for item in taken:
+            self._count_out(item)
+        return taken
+
+    def leave(self, request: Request) -> None:
+        """What still waits of a request never goes: it is passed over when its turn comes, and counts no more from now on."""
+        if request.gone:
+            return
+        request.gone = True
+        if request.waiting:
+            waiting = [item for item in self._heap if item.request is request]
+            for item in waiting:
+                self._count_out(item)
+            self._heap = [item for item in self._heap if item.request is not request]
+            heapq.heapify(self._heap)
+
+    def _tag(self, flow: Hashable) -> float:
+        return max(self._now, self._ends.get(flow, 0.0))
+
+    def _drop_gone(self) -> None:
+        while self._heap and self._heap[0].request.gone:
+            self._count_out(heapq.heappop(self._heap))
+
+    def _count_out(self, item: Item) -> None:
+        flow = item.request.flow
+        item.request.waiting -= 1
+        self.pieces -= item.pieces
+        self._left[flow] -= item.pieces
+        self._requests[flow] -= 1
+        if not self._requests[flow]:
+            del self._requests[flow], self._left[flow], self._ends[flow], self._longest[flow]

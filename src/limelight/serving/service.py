@@ -1,0 +1,263 @@
+"""What every route calls: texts in, translations out, through one queue; refused, late or cancelled as the case may be."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from limelight.decoding.config import SearchSettings
+from limelight.documents.document import Kind as DocumentKind
+from limelight.documents.document import Translated
+from limelight.serving.batcher import Batcher
+from limelight.serving.documents_served import Documents
+from limelight.serving.kinds import Scoring, Translating
+from limelight.serving.models import Models, Served
+from limelight.serving.reading import Reading
+from limelight.serving.refusals import Failed, Late
+from limelight.serving.settings import ServeSettings
+from limelight.serving.under_way import UnderWay
+from limelight.serving.watching import Watching
+from limelight.serving.work import Job, within
+from limelight.text.glossary import Glossary
+from limelight.translator.planned import Planned, Wanted
+from limelight.translator.translation import Scored, Translation
+
+LARGE = 1_024  # pieces, some thirty sentences
+SLOWER = 10  # times a second search takes, to begin with
+JOINING = 60.0  # seconds to put translations together: work that is done is not thrown away
+State = Literal["ready", "draining"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How one request is translated. `caller` has a fair share of the engine, whatever the others send; empty: nobody known."""
+
+    served: Served
+    search: SearchSettings | None = None
+    align: bool = False
+    probabilities: bool = False
+    protect: bool = True
+    segment: bool | None = True
+    glossary: Glossary | None = None
+    timeout: float | None = None
+    caller: str = ""
+
+    @property
+    def settings(self) -> SearchSettings:
+        return self.served.translator.settings.search if self.search is None else self.search
+
+
+class Sentence(NamedTuple):
+    """Sentence `part` of the `parts` of text number `text` is done."""
+
+    text: int
+    part: int
+    parts: int
+    translation: Translation
+
+
+class Whole(NamedTuple):
+    """All of text number `text` is done."""
+
+    text: int
+    translation: Translation
+
+
+class Pressure(NamedTuple):
+    requests: int
+    pieces: int
+    wait_seconds: float
+
+
+class Service:
+    """Lives in one event loop. Loading is done before."""
+
+    def __init__(self, models: Models, settings: ServeSettings, watching: Watching) -> None:
+        self.models, self.settings, self.watching = models, settings, watching
+        self.started = time.monotonic()
+        workers = max(each.translator.engine.workers for each in models.all)
+        speed = min(each.speed for each in models.all)
+        slower = Batcher(1, speed / SLOWER, settings.queue, watching, stage="wait_again")
+        self.batcher = Batcher(workers, speed, settings.queue, watching, slower)
+        self._reading, self._documents = Reading(), Documents()
+        self.under_way = UnderWay()
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        options: Options,
+        *,
+        prefixes: Sequence[str] | None = None,
+        phrases: Sequence[Sequence[str]] | None = None,
+    ) -> list[Translation]:
+        """One for each text. Cancelling takes what has not begun out of the queue."""
+        return await self._translate(texts, options, prefixes, phrases, self._timeout(options))
+
+    async def _translate(
+        self,
+        texts: Sequence[str],
+        options: Options,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        seconds: float,
+        document: object | None = None,
+    ) -> list[Translation]:
+        deadline = time.monotonic() + seconds
+        if document is None:
+            self.batcher.refuse_when_full(options.caller or None)
+        planned, lengths = await self._planned(texts, options, prefixes, phrases, seconds)
+        job = self._submitted(planned, lengths, options, document=document)
+        try:
+            made = await within(job, deadline - time.monotonic())
+        finally:
+            self.batcher.leave(job)
+        if job.begun is not None:
+            self.watching.stage("translate", time.monotonic() - job.begun)
+        return await self._reading.run(sum(map(len, texts)), lambda: planned.joined(_numbers(made)), JOINING)
+
+    async def stream(
+        self, texts: Sequence[str], options: Options, *, prefixes: Sequence[str] | None = None
+    ) -> AsyncIterator[Sentence | Whole]:
+        """Each sentence when it is done, in any order, and each text when its last sentence is."""
+        seconds = self._timeout(options)
+        deadline = time.monotonic() + seconds
+        self.batcher.refuse_when_full(options.caller or None)
+        planned, lengths = await self._planned(texts, options, prefixes, None, seconds)
+        told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
+        job = self._submitted(planned, lengths, options, told=lambda *each: told.put_nowait(each))
+        made: list[Any] = [None] * len(planned.asked)
+        left = [len(cut.parts) for cut in planned.cuts]
+        first = planned.begins()
+        try:
+            for _ in planned.asked:
+                place, result = await _next(told, job, deadline - time.monotonic())
+                made[place] = _numbers([result])[0]
+                text = planned.owner[place]
+                parts = len(planned.cuts[text].parts)
+                yield Sentence(text, place - first[text], parts, made[place])
+                left[text] -= 1
+                if not left[text]:
+                    yield Whole(text, planned.joined_text(text, made[first[text] : first[text] + parts]))
+        finally:
+            self.batcher.leave(job)
+
+    async def score(self, sources: Sequence[str], targets: Sequence[str], options: Options) -> list[Scored]:
+        """How probable given translations are."""
+        translator, seconds = options.served.translator, self._timeout(options)
+        characters = sum(map(len, (*sources, *targets)))
+        lengths = await self._reading.run(
+            characters, lambda: [len(ids) for ids in translator.source_ids(sources)], seconds
+        )
+        pairs = list(zip(sources, targets, strict=True))
+        job = self.batcher.submit(Scoring(options.served), pairs, lengths, options.caller or None)
+        try:
+            return await within(job, seconds)
+        finally:
+            self.batcher.leave(job)
+
+    async def document(
+        self, data: bytes, kind: DocumentKind, options: Options, name: str = "the document"
+    ) -> Translated:
+        """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
+        its_own = object()
+
+        def translate(texts: Sequence[str], seconds: float) -> Coroutine[Any, Any, list[Translation]]:
+            return self._translate(texts, options, None, None, seconds, its_own)
+
+        languages = (options.served.source, options.served.target)
+        return await self._documents.translate(data, kind, languages, translate, self._timeout(options), name)
+
+    def pressure(self) -> Pressure:
+        batcher = self.batcher
+        return Pressure(len(batcher.jobs), batcher.queue.pieces, batcher.backlog)
+
+    @property
+    def state(self) -> State:
+        return "draining" if self.under_way.draining else "ready"
+
+    def drain(self) -> None:
+        """Not ready from now on; and after a moment, in which what was sent before may arrive, nothing new is taken."""
+        self.under_way.drain()
+
+    async def drained(self) -> None:
+        """When nothing is under way any more."""
+        await self.under_way.over()
+
+    def close(self) -> None:
+        self.batcher.close()
+        self._reading.close()
+        self._documents.close()
+        self.models.close()
+
+    def _timeout(self, options: Options) -> float:
+        longest = self.settings.queue.timeout_seconds
+        return longest if options.timeout is None else min(options.timeout, longest)
+
+    def _submitted(
+        self,
+        planned: Planned,
+        lengths: Sequence[int],
+        options: Options,
+        told: Callable[[int, Any], None] | None = None,
+        document: object | None = None,
+    ) -> Job:
+        """Part of a document was let in with the document. It, and a request as large as one, has a share of the engine of its own: what
+        its caller asks for beside it does not wait behind it."""
+        wanted = Wanted(options.align, True, options.probabilities)
+        kind = Translating(options.served, options.settings, wanted)
+        flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
+        return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
+
+    async def _planned(
+        self,
+        texts: Sequence[str],
+        options: Options,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        seconds: float,
+    ) -> tuple[Planned, list[int]]:
+        translator = options.served.translator
+
+        def plan() -> tuple[Planned, list[int]]:
+            planned = translator.plan(
+                texts,
+                options.settings,
+                prefixes=prefixes,
+                phrases=phrases,
+                protect=options.protect,
+                glossary=options.glossary,
+                segment=options.segment,
+            )
+            return planned, translator.lengths(planned)
+
+        begin = time.monotonic()
+        result = await self._reading.run(sum(map(len, texts)), plan, seconds)
+        self.watching.stage("prepare", time.monotonic() - begin)
+        return result
+
+
+def _numbers(made: Sequence[Any]) -> list[Any]:
+    if any(each is None for each in made):
+        raise Failed(
+            "the model's scores are no numbers", "the weights are at fault: the operator has to look at the model"
+        )
+    return list(made)
+
+
+async def _next(told: "asyncio.Queue[tuple[int, Any]]", job: Job, seconds: float) -> tuple[int, Any]:
+    """The next that is done. A job that failed has nothing more to tell."""
+    if not told.empty():
+        return told.get_nowait()
+    hears: asyncio.Future[Any] = asyncio.ensure_future(told.get())
+    try:
+        waits: set[asyncio.Future[Any]] = {hears, job.done}
+        await asyncio.wait(waits, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
+        if hears.done():
+            found: tuple[int, Any] = hears.result()
+            return found
+        if job.done.done():
+            job.done.result()  # raises what went wrong
+        raise Late("the answer was not there in time", "give it more time, or send less at once")
+    finally:
+        hears.cancel()

@@ -1,0 +1,173 @@
+"""Traces are made in a few threads of their own, beside the batches of the engine; and what was asked for is kept, to be asked again.
+
+Of a trace its input stays, for its owner, for a while: a sentence and what was wished. The trace itself is made anew each time, since
+its numbers are thousands of times as large.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from limelight.errors import ConfigError, DataError, LengthError, ScoreError
+from limelight.serving.desk_schema import TraceRequest
+from limelight.serving.models import Served
+from limelight.serving.refusals import BadRequest, Failed, Late, NotFound, Refusal, TooLarge, TooMany
+from limelight.serving.settings import DeskSettings
+
+SECONDS = 3600.0  # an input is kept after it was last asked for
+MOST = 4096  # inputs of all callers together
+NAMELESS = 4  # times as many are kept for all callers without a name together
+USUAL = 0.5  # seconds that a trace takes, before any has been made
+MEMORY = 0.8  # of what was measured before, when the next is
+Result = TypeVar("Result")
+
+
+class TooLong(TooLarge):
+    """More pieces than the desk takes, or more numbers than one answer holds."""
+
+    code = "too_long"
+
+
+class Traces:
+    """Lives in the event loop. `open` counts what waits and what runs, also where nobody waits for it any more."""
+
+    def __init__(self, settings: DeskSettings) -> None:
+        self.open = 0
+        self._most, self._at_once = settings.at_once + settings.waiting, settings.at_once
+        self._seconds = USUAL
+        self._pool = ThreadPoolExecutor(settings.at_once, "trace")
+
+    async def run(self, work: Callable[[], Result], seconds: float) -> Result:
+        """`work` in a thread. If nobody waits any more, or time is over, before its turn comes, it never begins."""
+        if self.open >= self._most:
+            wait = self._seconds * self.open / self._at_once
+            raise TooMany(f"{self.open} traces wait already", "try again a little later", retry_after=wait)
+        turn = _Turn(time.monotonic() + seconds)
+        loop, running = asyncio.get_running_loop(), self._pool.submit(self._timed, work, turn)
+        self.open += 1
+        running.add_done_callback(lambda _: self._closed(loop))
+        made = asyncio.wrap_future(running)
+        made.add_done_callback(_heard)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(made)
+        except TimeoutError:
+            raise Late(f"the trace was not there after {seconds:g} s", "try a shorter sentence") from None
+        except Refusal:
+            raise
+        except Exception as error:
+            raise _refusal(error) from error
+        finally:
+            turn.over = True
+            made.cancel()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _timed(self, work: Callable[[], Result], turn: "_Turn") -> Result:
+        if turn.over or time.monotonic() > turn.deadline:
+            raise Late("the trace did not begin in time", "try again later")
+        begin = time.monotonic()
+        result = work()
+        self._seconds += (1 - MEMORY) * (time.monotonic() - begin - self._seconds)
+        return result
+
+    def _closed(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the thread that did it: `made` is over as soon as nobody waits, and the thread may still be at work then."""
+
+        def one_less() -> None:
+            self.open -= 1
+
+        with suppress(RuntimeError):  # the loop is gone, and nobody counts
+            loop.call_soon_threadsafe(one_less)
+
+
+def _heard(made: "asyncio.Future[Result]") -> None:
+    if not made.cancelled():
+        made.exception()  # whoever waited has heard of it
+
+
+@dataclass
+class _Turn:
+    deadline: float
+    over: bool = False
+
+
+def _refusal(error: Exception) -> Refusal:
+    """What a translator objects to is the request's fault; all else is ours."""
+    if isinstance(error, LengthError):
+        return TooLong(str(error), 'ask for fewer layers, such as "layers": [5], or shorten the text')
+    if isinstance(error, ConfigError | DataError):
+        return BadRequest(str(error))
+    if isinstance(error, ScoreError):
+        return Failed(
+            "the model's scores are no numbers",
+            "try it without interventions; else the weights are at fault: the operator has to look at the model",
+        )
+    return Failed("the trace failed", "look into the server's log")
+
+
+@dataclass(frozen=True)
+class Input:
+    """What was asked for. `before`: the name of the same without interventions."""
+
+    served: Served
+    asked: TraceRequest
+    before: str
+    until: float
+
+
+def new_name() -> str:
+    """Nobody can guess it."""
+    return f"t_{secrets.token_urlsafe(18)}"
+
+
+class Inputs:
+    """The last of each caller. Those without a name are one caller, and push out each other's; so there are more of theirs."""
+
+    def __init__(self, each: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._each, self._now = each, now
+        self._kept: dict[str, OrderedDict[str, Input]] = {}
+
+    def keep(self, owner: str, name: str, served: Served, asked: TraceRequest, before: str = "") -> None:
+        own = self._kept.setdefault(owner, OrderedDict())
+        own[name] = Input(served, asked, before, self._now() + SECONDS)
+        if len(own) > self._most(owner):
+            own.popitem(last=False)
+        self._forget_old()
+
+    def find(self, name: str, owner: str) -> Input:
+        """What was asked for last goes last. That somebody else has it is not told."""
+        own = self._kept.get(owner, OrderedDict())
+        found = own.get(name)
+        if found is None or found.until <= self._now():
+            raise NotFound(
+                "there is no such trace",
+                f"the last {self._most(owner)} are known for an hour; POST /api/v1/trace makes it again",
+            )
+        own[name] = replace(found, until=self._now() + SECONDS)
+        own.move_to_end(name)
+        return found
+
+    def _most(self, owner: str) -> int:
+        return self._each if owner else NAMELESS * self._each
+
+    def __len__(self) -> int:
+        return sum(map(len, self._kept.values()))
+
+    def _forget_old(self) -> None:
+        now = self._now()
+        for owner, own in list(self._kept.items()):
+            for name in [name for name, kept in own.items() if kept.until <= now]:
+                del own[name]
+            if not own:
+                del self._kept[owner]
+        while len(self) > MOST:
+            most = max(self._kept.values(), key=len)
+            most.popitem(last=False)

@@ -1,0 +1,90 @@
+"""Texts on their way: cut into sentences, each with what must survive; and one translation for each text again.
+
+A sentence is what is searched. Whoever has many texts at hand, as a server has, may mix the sentences of all and join each text's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from limelight.decoding.config import SearchSettings
+from limelight.errors import DataError
+from limelight.text.glossary import Glossary
+from limelight.translator.care import Keeper
+from limelight.translator.careful import Asked
+from limelight.translator.parts import Cut, Cutter, joined
+from limelight.translator.sentences import checked, many_each, one_each
+from limelight.translator.translation import Translation
+
+LEAST_CUT = 64  # pieces: whoever asks for shorter translations wants them short, not in parts
+GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted beside the text."""
+
+    align: bool = False
+    guards: bool = True
+    probabilities: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """`asked` are the sentences of all texts, one text after the other; `owner` has the number of the text that each is part of."""
+
+    cuts: list[Cut]
+    asked: list[Asked]
+    owner: list[int]
+
+    def joined(self, made: Sequence[Translation]) -> list[Translation]:
+        """One for each text, of one for each sentence."""
+        each = iter(made)
+        return [joined(cut, [next(each) for _ in cut.parts]) for cut in self.cuts]
+
+    def joined_text(self, text: int, made: Sequence[Translation]) -> Translation:
+        """One text, of the translations of its sentences."""
+        return joined(self.cuts[text], made)
+
+    def begins(self) -> list[int]:
+        """Where the sentences of each text begin in `asked`."""
+        return [0, *accumulate(len(cut.parts) for cut in self.cuts)][: len(self.cuts)]
+
+
+class Planner:
+    def __init__(self, cutter: Cutter, keeper: Keeper) -> None:
+        self.cutter, self.keeper = cutter, keeper
+
+    def plan(
+        self,
+        texts: Sequence[str],
+        settings: SearchSettings,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        protect: bool,
+        glossary: Glossary | Sequence[Glossary | None] | None,
+        segment: bool | None,
+    ) -> Planned:
+        given = checked(texts, "texts")
+        glossaries = _one_each(glossary, len(given))
+        begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
+        longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
+        cuts = [
+            self.cutter.cut(text, False if begins[at] or needed[at] else segment, longest)
+            for at, text in enumerate(given)
+        ]
+        owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
+        asked = []
+        for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
+            known = glossaries[at]
+            terms = [] if known is None else known.found(self.keeper.opaque(part.text))
+            asked.append(Asked(self.keeper.take(part.text, terms, watched=protect), begins[at], needed[at]))
+        return Planned(cuts, asked, owner)
+
+
+def _one_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int) -> list[Glossary | None]:
+    if glossary is None or isinstance(glossary, Glossary):
+        return [glossary] * count
+    if len(glossary) != count:
+        raise DataError(f"there are {len(glossary)} glossaries for {count} texts; give one for all, or one for each")
+    return list(glossary)

@@ -1,0 +1,68 @@
+"""A real server on loopback, in a thread, of as many languages as a test wants: the bundle of the repository under other labels."""
+
+import copy
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from limelight.serving.app import make_app
+from limelight.serving.keys import Keys
+from limelight.serving.metrics import Metrics
+from limelight.serving.models import Models, Served
+from limelight.serving.service import Service
+from limelight.serving.settings import ServeSettings
+from limelight.translator import Translator
+
+BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
+
+
+@dataclass(frozen=True)
+class Serving:
+    url: str
+    client: httpx.Client
+    lines: list[Mapping[str, Any]]  # of the log
+
+
+def loaded() -> Translator:
+    translator = Translator.load(BUNDLE, threads=1)
+    translator.stand_by()
+    return translator
+
+
+def labelled(translator: Translator, *pairs: tuple[str, str]) -> Models:
+    """labelled(translator, ("en", "de"), ("de", "en")): each a real translator, of English number words into German ones."""
+    served = []
+    for source, target in pairs:
+        other = copy.copy(translator)
+        other.settings = translator.settings.changed(languages=(source, target))
+        served.append(Served(f"{source}-{target}", other, speed=1_000.0))
+    return Models(served)
+
+
+@contextmanager
+def serving(models: Models, **settings: Any) -> Iterator[Serving]:
+    """The models stay open; whoever loaded them closes them."""
+    lines: list[Mapping[str, Any]] = []
+    chosen, metrics = ServeSettings(**settings), Metrics()
+    service = Service(models, chosen, metrics)
+    app = make_app(service, Keys.load(chosen.keys) if chosen.keys else None, metrics, lines.append)
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    try:
+        with httpx.Client(base_url=url, timeout=30) as client:
+            yield Serving(url, client, lines)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        service.batcher.close()

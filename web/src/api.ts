@@ -1,0 +1,229 @@
+/** The server's answers, and how it is asked. Addresses are relative: a proxy may put a path before them. */
+
+import type { Question } from "./desk/asking";
+import type { Packed, Trace } from "./desk/trace";
+import type { Guess } from "./lib/detection";
+import { troubleOf, unreachable, type Trouble } from "./lib/trouble";
+import type { Pair, Sure } from "./lib/words";
+
+export interface Model {
+  id: string;
+  source: string;
+  target: string;
+  names: Record<string, string>; // code -> English name
+  calibrated: boolean;
+  reverse: string | null;
+}
+
+export interface Alignment {
+  words: Pair[];
+  source_words?: string[];
+  target_words?: string[];
+}
+
+export interface Alternative {
+  text: string;
+  confidence: number | null;
+  words?: Sure[];
+  alignment?: Alignment | null;
+}
+
+export interface Result extends Alternative {
+  finish: string;
+  alternatives: Alternative[];
+  degenerate: boolean;
+  protected: boolean;
+  warnings: { code: string; message: string }[];
+}
+
+export interface Answer {
+  model: string;
+  source: string;
+  target: string;
+  results: Result[];
+  took_ms: number;
+}
+
+export interface Asked {
+  text: string;
+  source: string;
+  target: string;
+  model?: string;
+  nbest: number;
+  align: boolean;
+}
+
+/** What one request may be. */
+export interface Limits {
+  characters: number; // of a text
+  alternatives: number;
+  beam: number;
+  file_bytes: number;
+}
+
+/** What a page may know of the server's settings. */
+export interface Settings {
+  delay: number; // ms without typing before a translation is asked for
+  keyNeeded: boolean;
+  files: boolean;
+  formats: string[];
+}
+
+/** Something that takes a while on the server. */
+export interface Job {
+  id: string;
+  state: "waiting" | "running" | "done" | "failed" | "cancelled";
+  done: number;
+  total: number;
+  result?: { heads: { id: string; delta_logp: number }[] } | null;
+  error?: { message: string; hint?: string | null } | null;
+}
+
+/** A sentence that training looked at again and again, and the steps at which it did. */
+export interface ProbeFacts {
+  n: number;
+  source: string;
+  steps: number[];
+}
+
+export class Refused extends Error {
+  constructor(readonly trouble: Trouble) {
+    super(trouble.message);
+  }
+}
+
+export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
+
+export class Api {
+  constructor(private readonly fetch: Fetch) {}
+
+  async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits }> {
+    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits }>("api/v1/models", signal);
+    return { models: told.models.map(modelOf), limits: told.limits };
+  }
+
+  async settings(signal?: AbortSignal): Promise<Settings> {
+    const told = await this.get<Record<string, unknown>>("frontend/settings", signal);
+    return {
+      delay: Number(told["frontendTimeout"]) || 500,
+      keyNeeded: told["keyRequired"] === true,
+      files: told["filesTranslation"] === true,
+      formats: Array.isArray(told["supportedFilesFormat"]) ? told["supportedFilesFormat"].map(String) : [],
+    };
+  }
+
+  translate(asked: Asked, signal: AbortSignal): Promise<Answer> {
+    return this.post<Answer>("api/v1/translate", asked, signal);
+  }
+
+  detect(text: string, signal: AbortSignal): Promise<Guess[]> {
+    return this.post<Guess[]>("detect", { q: text }, signal);
+  }
+
+  trace(asked: Question, signal: AbortSignal): Promise<Trace> {
+    return this.post<Trace>("api/v1/trace", asked, signal);
+  }
+
+  /** One of the last traces, made anew from what the server kept of it. */
+  traceAgain(id: string, signal?: AbortSignal): Promise<Trace> {
+    return this.get<Trace>(`api/v1/trace/${encodeURIComponent(id)}`, signal);
+  }
+
+  traceStages(id: string, stages: readonly string[]): Promise<{ stages?: Record<string, Packed> }> {
+    const values = new URLSearchParams({ include: "stages", stages: stages.join(","), encoding: "f16" });
+    return this.get(`api/v1/trace/${encodeURIComponent(id)}?${values}`);
+  }
+
+  importance(asked: { model?: string; sentences: string[]; mode: "mute" }): Promise<{ job: string }> {
+    return this.post("api/v1/importance", asked);
+  }
+
+  job(id: string): Promise<Job> {
+    return this.get(`api/v1/jobs/${encodeURIComponent(id)}`);
+  }
+
+  async cancelJob(id: string): Promise<void> {
+    await this.ask(`api/v1/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
+  }
+
+  async probes(model: string | null): Promise<ProbeFacts[]> {
+    const { probes } = await this.get<{ probes: ProbeFacts[] }>(`api/v1/probes${modelQuery(model)}`);
+    return probes;
+  }
+
+  probe(n: number, step: number, model: string | null): Promise<Trace> {
+    return this.get(`api/v1/probes/${n}/${step}${modelQuery(model)}`);
+  }
+
+  /** A file made of a trace. */
+  async exported(asked: { trace_id: string; format: string; view?: string }): Promise<Blob> {
+    const answer = await this.fetch("api/v1/export", sent(asked)).catch(() => null);
+    if (!answer) throw new Refused(unreachable());
+    if (answer.ok) return answer.blob();
+    throw new Refused(troubleOf(answer.status, answer.headers.get("Retry-After"), await answer.json().catch(() => null)));
+  }
+
+  async translateFile(file: File, source: string, target: string, signal: AbortSignal): Promise<string> {
+    const form = new FormData();
+    form.append("source", source);
+    form.append("target", target);
+    form.append("file", file);
+    const { translatedFileUrl } = await this.ask<{ translatedFileUrl: string }>("translate_file", {
+      method: "POST",
+      body: form,
+      signal,
+    });
+    return translatedFileUrl;
+  }
+
+  private get<T>(path: string, signal?: AbortSignal): Promise<T> {
+    return this.ask<T>(path, signal ? { signal } : {});
+  }
+
+  private post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    return this.ask<T>(path, { ...sent(body), ...(signal ? { signal } : {}) });
+  }
+
+  /** Throws Refused; an AbortError goes through as it is. */
+  private async ask<T>(path: string, init: RequestInit): Promise<T> {
+    let answer: Response;
+    let body: unknown;
+    try {
+      answer = await this.fetch(path, init);
+      body = await answer.json().catch((error: unknown) => {
+        if (error instanceof SyntaxError) return null; // a proxy's page, say
+        throw error;
+      });
+    } catch (error) {
+      if (init.signal?.aborted) throw error;
+      throw new Refused(unreachable());
+    }
+    if (!answer.ok || body === null) throw new Refused(troubleOf(answer.status, answer.headers.get("Retry-After"), body));
+    return body as T;
+  }
+}
+
+function sent(body: unknown): RequestInit {
+  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+}
+
+function modelQuery(model: string | null): string {
+  return model === null ? "" : `?${new URLSearchParams({ model })}`;
+}
+
+/** `names` is told as {code: name} or as {source, target}; both are understood. */
+function modelOf(told: Record<string, unknown>): Model {
+  const [source, target] = [String(told["source"]), String(told["target"])];
+  const names: Record<string, string> = {};
+  const given = (told["names"] ?? {}) as Record<string, unknown>;
+  for (const [key, code] of [["source", source], ["target", target], [source, source], [target, target]] as const)
+    if (typeof given[key] === "string") names[code] = given[key];
+  return {
+    id: String(told["id"]),
+    source,
+    target,
+    names,
+    calibrated: told["calibrated"] === true,
+    reverse: typeof told["reverse"] === "string" ? told["reverse"] : null,
+  };
+}

@@ -1,0 +1,49 @@
+/** What an alternative says differently: its words, those that the best translation does not have marked. */
+
+export interface Told {
+  text: string;
+  changed: boolean;
+}
+
+const MOST_CELLS = 250_000; // of the table below; beyond, comparing costs more than it tells
+
+/** differences("a blue shirt", "a blue top") -> [{"a blue ", false}, {"top", true}]. Joined, they are `other`.
+ *
+ * Words that both have in the same order, as many as possible (longest common subsequence), are not changed.
+ */
+export function differences(best: string, other: string): Told[] {
+  const a = best.split(/\s+/).filter(Boolean);
+  const parts = other.split(/(\s+)/).filter(Boolean);
+  const b = parts.filter((part) => part.trim());
+  if ((a.length + 1) * (b.length + 1) > MOST_CELLS) return other ? [{ text: other, changed: false }] : [];
+  const kept = common(a, b);
+
+  const told: Told[] = [];
+  let word = 0;
+  for (const part of parts) {
+    const changed = part.trim() ? !kept.has(word++) : false;
+    const last = told.at(-1);
+    if (last && last.changed === changed) last.text += part;
+    else told.push({ text: part, changed });
+  }
+  return told;
+}
+
+/** Which words of `b` are in the longest common subsequence with `a`. */
+function common(a: readonly string[], b: readonly string[]): Set<number> {
+  const width = b.length + 1;
+  const longest = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--)
+    for (let j = b.length - 1; j >= 0; j--)
+      longest[i * width + j] =
+        a[i] === b[j]
+          ? longest[(i + 1) * width + j + 1]! + 1
+          : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
+  const kept = new Set<number>();
+  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+    if (a[i] === b[j]) kept.add(j), i++, j++;
+    else if (longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!) i++;
+    else j++;
+  }
+  return kept;
+}
