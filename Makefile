@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-CI_TESTS := not gpu and not network
+CI_TESTS := not long and not gpu and not network
 
 .PHONY: setup web check test test-all test-web demo clean
 

@@ -44,6 +44,15 @@ KNOWN_BY_NAME = {
 # Keywords that let a reader run code, and the value that does not.
 KEYWORDS = {"allow_pickle": False, "weights_only": True, "shell": False, "trust_remote_code": False}
 
+# torch.distributed.checkpoint unpickles, but not by these names: plans, and its reader of SafeTensors. One file has them, and was reviewed.
+SHARDS = Path("src/limelight/training/checkpoint_shards.py")
+REVIEWED = {
+    "import torch.distributed.checkpoint.default_planner.DefaultLoadPlanner",
+    "import torch.distributed.checkpoint.default_planner.create_default_local_save_plan",
+    "import torch.distributed.checkpoint.hf_storage.HuggingFaceStorageReader",
+    "import torch.distributed.checkpoint.metadata.TensorStorageMetadata",
+}
+
 
 def offences(text: str) -> list[str]:
     """What could run code out of a file, as `line: what`."""
@@ -127,8 +136,20 @@ def _is_written(name: ast.expr, written: Mapping[str, list[ast.expr]]) -> bool:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_file_can_make_the_package_run_code(path: Path) -> None:
-    found = offences(path.read_bytes().decode())
+    found = unreviewed(path.relative_to(ROOT), path.read_bytes().decode())
     assert not found, "\n".join(f"{path.relative_to(ROOT)}:{offence}" for offence in found)
+
+
+def unreviewed(path: Path, text: str) -> list[str]:
+    return [found for found in offences(text) if path != SHARDS or found.split(": ", 1)[1] not in REVIEWED]
+
+
+def test_what_was_reviewed_in_one_file_is_caught_in_others_and_nothing_else_is_let_through() -> None:
+    reviewed = "from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader"
+    assert not unreviewed(SHARDS, reviewed)
+    assert unreviewed(SHARDS.with_name("loop.py"), reviewed)
+    assert unreviewed(SHARDS, "from torch.distributed.checkpoint import load")
+    assert unreviewed(SHARDS, "from torch.distributed.checkpoint import FileSystemReader")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,12 @@ class ModelFileError(LimelightError):
     exit_code = 66
 
 
+class StorageError(LimelightError):
+    """A disk that does not take what a run has to keep: full, broken or away. What was kept before is as it was."""
+
+    exit_code = 74
+
+
 class ScoreError(LimelightError):
     """A model gave scores that are not numbers. There is no translation, and none is made up."""
 

@@ -27,8 +27,10 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
             with beside.open("rb") as file:
                 os.fsync(file.fileno())
         beside.replace(path)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a write that fails does not know its file
+            error.filename = str(path)
         raise
 
 

@@ -62,14 +62,18 @@ def choose_dtype(device: torch.device, asked: str | None = None) -> Choice[torch
 
 
 def choose_threads(asked: int | None = None) -> Choice[int]:
-    """One thread for each core this process may use (affinity, and the share that a container was given), and set it."""
+    """One thread for each core this process may use (affinity, and the share that a container was given), and set it.
+
+    Where a launcher started several processes on this machine, the cores are shared: more threads than cores wait for each other.
+    """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     allowed = min(allowed, granted_cores() or allowed)
+    sharing = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    why = "one for each core this process may use" if sharing <= 1 else f"{allowed} cores for {sharing} processes"
+    allowed = max(1, allowed // max(1, sharing))
     if asked is not None and asked < 1:
         raise RuntimeChoiceError(f"{asked} threads cannot work; give 1 or more (this process may use {allowed} cores)")
-    chosen = (
-        Choice(asked, "asked for") if asked is not None else Choice(allowed, "one for each core this process may use")
-    )
+    chosen = Choice(asked, "asked for") if asked is not None else Choice(allowed, why)
     torch.set_num_threads(chosen.value)
     return chosen
 

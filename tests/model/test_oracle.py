@@ -20,7 +20,7 @@ from limelight.model.attention import Visible, attend_fused, attend_in_stages
 from limelight.model.config import ModelConfig
 from limelight.model.decoder import LOOK_AHEAD
 from limelight.model.grid import Grid
-from limelight.model.multi_head import CrossAttention, MultiHeadAttention
+from limelight.model.multi_head import CrossAttention, Memory, MultiHeadAttention
 from limelight.model.positions import Positions, RotaryPositions, rotate, sinusoids
 from limelight.model.transformer import Transformer
 
@@ -153,7 +153,7 @@ def causal_attention_error(c: Case) -> float:
 
 def cross_attention_error(c: Case) -> float:
     T, p, module = c.y.shape[1], c.p["decoder"][0]["cross"], c.model.decoder.blocks[0].cross_attention
-    memory = module.project(c.x, Grid.padded(c.source))
+    memory = module.project(Memory(c.x, Grid.padded(c.source)))
     ours = module(c.y, memory, Visible.pieces(c.source, 0), Grid.padded(c.target))
     rows = (c.y.numpy(), c.x.numpy(), c.keys)
     return error(ours, lambda y, x, keys: oracle.multi_head(y, x, oracle.every_query(keys, T), p), *rows)
@@ -178,7 +178,7 @@ def encoder_layer_error(c: Case) -> float:
 
 def decoder_layer_error(c: Case) -> float:
     T, p, block = c.y.shape[1], c.p["decoder"][0], c.model.decoder.blocks[0]
-    memory, grid = block.cross_attention.project(c.x, Grid.padded(c.source)), Grid.padded(c.target)
+    memory, grid = block.cross_attention.project(Memory(c.x, Grid.padded(c.source))), Grid.padded(c.target)
     ours = block(c.y, LOOK_AHEAD, grid, memory, Visible.pieces(c.source, 0), c.model.decoder.rotary(T))
     layer, so_far = oracle.decoder_layer, oracle.causal(T)
     rows = (c.y.numpy(), c.x.numpy(), c.keys)

@@ -1,14 +1,13 @@
-"""Counts from the config alone, against the model that is built and the operations that it does."""
+"""Counts from the config alone, against the model that is built."""
 
 from typing import Any
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from limelight.model.config import PRESETS, ModelConfig
-from limelight.model.transformer import Batch, Transformer
-from limelight.planning.size import flops_of_pair, parameters
+from limelight.model.transformer import Transformer
+from limelight.planning.size import parameters
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "post, tied in the decoder": {"tie": "decoder", "source_vocab_size": 61, "norm_order": "post"},
@@ -53,26 +52,3 @@ def test_planned_parameters_of_a_variant_equal_the_built_model(changes: dict[str
 
 def test_the_papers_base_model_has_63_million() -> None:
     assert sum(parameters(ModelConfig(vocab_size=37_000)).values()) == 63_082_496
-
-
-@pytest.mark.parametrize(
-    ("changes", "tolerance"),
-    [
-        ({"bias": False}, 1e-9),
-        ({"bias": False, "activation": "swiglu"}, 1e-9),
-        ({"bias": False, "tie": "decoder", "source_vocab_size": 61}, 1e-9),
-        (
-            {"bias": False, "num_kv_heads": 2},
-            0.02,
-        ),  # cross-attention is taken to be half k and v, which are narrower here
-        ({}, 0.04),  # a bias is added, not multiplied: counting it as a weight is 2 to 3 % too much in so small a model
-    ],
-)
-def test_planned_operations_equal_those_that_torch_counts(changes: dict[str, Any], tolerance: float) -> None:
-    """Rows without padding; torch counts the products, which are all that the plan counts."""
-    config, (B, S, T) = ModelConfig(vocab_size=97, **{**SMALL, **changes}), (32, 24, 16)
-    model = Transformer(config)
-    source, target = torch.randint(4, config.source_vocab, (B, S)), torch.randint(4, 97, (B, T))
-    with FlopCounterMode(display=False) as counter:
-        model.loss(Batch.padded(source, target, target), 0.1).total.backward()
-    assert B * flops_of_pair(config, S, T) == pytest.approx(counter.get_total_flops(), rel=tolerance)

@@ -32,7 +32,7 @@ from limelight import bundle
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.engine_local import LocalEngine
 from limelight.corpus.prepare import prepare
-from limelight.training import checkpoint, loop
+from limelight.training import checkpoint, leading, stepping
 from limelight.training import run as runs
 from limelight.training.asked import Asked
 from limelight.training.choose import merged
@@ -47,7 +47,7 @@ PAIRS, PIECES, STEPS = 260, 320, 40  # an epoch has about 27 steps
 SHORT = {"schedule": {"steps": 12, "warmup": 3}, "validation": {"every": 4}}
 STOPPED, INTERRUPTED, DONE = 75, 130, 0
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["small_runs", "torch._dynamo", "sacrebleu"])
+PROCESSES.set_forkserver_preload(["limelight.training.run", "torch._dynamo", "sacrebleu"])  # it knows no path of ours
 
 
 def make_corpus(folder: Path) -> Path:
@@ -158,7 +158,7 @@ class Small:
 
 def _life(wanted: Recipe, run: Path, told: Signal | None, reports: bool) -> None:
     if not reports:
-        runs.write_report = lambda folder: None
+        leading.write_report = lambda folder: None
     torch.set_num_threads(1)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as on a terminal, also where the tests run under nohup
     os.setsid()
@@ -166,7 +166,7 @@ def _life(wanted: Recipe, run: Path, told: Signal | None, reports: bool) -> None
     if told and told.inside:
         module, _, name = told.inside.partition(":")
         wrap(importlib.import_module(module), name, sender.call)
-    loop.gradients = partial(seen, run.with_suffix(".seen"), loop.gradients)
+    stepping.gradients = partial(seen, run.with_suffix(".seen"), stepping.gradients)
     result = runs.train(
         Asked(data=None, recipe=wanted), run, LocalEngine(0), sender.watch, lambda _: None, ["limelight"]
     )

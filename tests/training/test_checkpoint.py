@@ -20,8 +20,9 @@ from torch import Tensor
 
 from limelight.bundle import bundle
 from limelight.errors import ModelFileError
-from limelight.training import checkpoint
-from limelight.training.checkpoint import MANIFEST, STATE, TENSORS, latest, name_of, save
+from limelight.training import checkpoint, checkpoint_attempt, checkpoint_folder, checkpoint_tensors
+from limelight.training.checkpoint import latest, name_of, save
+from limelight.training.checkpoint_folder import MANIFEST, STATE, TENSORS
 
 FILES = (TENSORS, STATE, MANIFEST)
 
@@ -213,7 +214,7 @@ def test_every_damage_is_refused_by_name_and_the_earlier_one_taken(two: Path) ->
 
 def test_without_the_hashes_flips_would_pass(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the battery above can fail."""
-    monkeypatch.setattr(checkpoint, "sha256_of", lambda path: "")
+    monkeypatch.setattr(checkpoint_folder, "sha256_of", lambda path: "")
     for step in (100, 200):
         save(two, step, tensors_of(step), state_of(step), keep=2)
     passed = [name for name in flips(two / name_of(200), random.Random(0), 40) if not latest(two).refused]
@@ -231,8 +232,8 @@ def test_a_folder_under_the_name_of_another_step_is_refused(two: Path) -> None:
 def test_a_newer_format_is_refused(two: Path) -> None:
     path = two / name_of(200) / MANIFEST
     body = {key: part for key, part in json.loads(path.read_bytes()).items() if key != "checksum"}
-    path.write_bytes(checkpoint.sealed({**body, "format": 2}))
-    assert "has format 2, and this limelight reads format 1" in latest(two).refused[0]
+    path.write_bytes(checkpoint_folder.sealed({**body, "format": 3}))
+    assert "has format 3, and this limelight reads formats 1 and 2" in latest(two).refused[0]
 
 
 def test_when_all_are_damaged_all_are_named(two: Path) -> None:
@@ -269,7 +270,7 @@ def test_nothing_is_removed_before_the_new_one_was_verified(two: Path, monkeypat
     def damaged(path: Path, content: bytes, durable: bool = True) -> None:
         path.write_bytes(content[:-2] + b" \n" if path.name == MANIFEST else content)
 
-    monkeypatch.setattr(checkpoint, "write_whole", damaged)
+    monkeypatch.setattr(checkpoint_attempt, "write_whole", damaged)
     with pytest.raises(OSError, match="cannot be read back"):
         save(two, 300, tensors_of(300), state_of(300), keep=1)
     assert steps_on_disk(two) == [name_of(100), name_of(200)]
@@ -277,9 +278,9 @@ def test_nothing_is_removed_before_the_new_one_was_verified(two: Path, monkeypat
 
 
 def test_tensors_that_are_not_written_as_given_are_noticed(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = checkpoint.save_file
+    real = checkpoint_tensors.save_file
     flipped = tensors_of(300) | {"count": torch.tensor(301)}
-    monkeypatch.setattr(checkpoint, "save_file", lambda tensors, path: real(flipped, path))
+    monkeypatch.setattr(checkpoint_tensors, "save_file", lambda tensors, path, header: real(flipped, path))
     with pytest.raises(OSError, match="was not written as it should be: count"):
         save(two, 300, tensors_of(300), state_of(300), keep=1)
     assert_newest_is(two, 200)
@@ -340,7 +341,13 @@ def nth_call_fails(real: Callable[..., Any], nth: int, error: BaseException) -> 
 @pytest.mark.parametrize("step", [200, 300])  # one that is replaced, and a new one
 @pytest.mark.parametrize(
     ("where", "what", "calls"),
-    [(os, "fsync", 5), (Path, "rename", 1), (Path, "replace", 3), (checkpoint, "sha256_of", 4), (Path, "mkdir", 2)],
+    [
+        (os, "fsync", 5),
+        (Path, "rename", 1),
+        (Path, "replace", 3),
+        (checkpoint_folder, "sha256_of", 4),
+        (Path, "mkdir", 2),
+    ],
 )
 def test_a_save_that_fails_at_any_stage_leaves_the_earlier_ones(
     two: Path, monkeypatch: pytest.MonkeyPatch, where: Any, what: str, calls: int, step: int, error: BaseException

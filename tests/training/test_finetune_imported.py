@@ -35,8 +35,9 @@ from limelight.interop.huggingface import import_folder, license_of
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch
 from limelight.training.config import FineTuning, Inherited, Recipe, ValidationSettings
-from limelight.training.gradients import batch_of, r_drop_loss
+from limelight.training.gradients import batch_of
 from limelight.training.layout import METRICS, PREPARED, RECIPE, Facts
+from limelight.training.r_drop import r_drop_loss
 from limelight.training.replay import OldText, continued, inherited, marks_of
 from limelight.training.resolve import _check_marks
 from limelight.training.validate import Validator

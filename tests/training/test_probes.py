@@ -55,7 +55,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 @pytest.fixture(scope="module")
 def validator(bundle: Bundle, prepared: Prepared) -> Validator:
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
-    return Validator(bundle.load_model(), prepared, tokenizers, ValidationSettings())
+    made = Validator(bundle.load_model(), prepared, tokenizers, ValidationSettings())
+    made.take(bundle.weights())
+    return made
 
 
 def probes_in(folder: Path, validator: Validator, **settings: Any) -> Probes:

@@ -13,8 +13,9 @@ from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.training import gradients as step_gradients
 from limelight.training.config import Precision
-from limelight.training.gradients import batch_of, gradients, r_drop_loss
+from limelight.training.gradients import batch_of, gradients
 from limelight.training.numbers import Numbers, choose_precision
+from limelight.training.r_drop import r_drop_loss
 
 V = 23
 LENGTHS = ((5, 3), (9, 7), (2, 8), (6, 4), (7, 2))  # pieces of source and target, ends included
@@ -113,13 +114,13 @@ def test_only_masters_hold_the_model_in_bfloat16() -> None:
 
 
 def test_weights_loaded_by_name_reach_the_model() -> None:
-    numbers, other = Numbers(model_of(), "masters"), Numbers(model_of(), "masters")
+    numbers = Numbers(model_of(), "masters")
     with torch.no_grad():
-        for weight in other.named.values():
+        for weight in numbers.named.values():
             weight.add_(1)
-    numbers.load(other.named)
+    numbers.publish()
     for name, weight in numbers.model.named_parameters():
-        assert torch.equal(weight, other.named[name].bfloat16()), name
+        assert torch.equal(weight, numbers.named[name].bfloat16()), name
 
 
 def test_a_format_that_was_asked_for_is_taken() -> None:

@@ -29,7 +29,7 @@ from limelight.training.layout import CHECKPOINTS, METRICS, Facts
 from limelight.training.pace import Pace
 
 OFTEN = {**SHORT, "checkpoints": {"every_seconds": 1e-6}}  # a checkpoint after every step
-GRADIENTS, SAVE = "limelight.training.loop:gradients", "limelight.training.checkpoint:write_tensors"
+GRADIENTS, SAVE = "limelight.training.stepping:gradients", "limelight.training.checkpoint_attempt:write_tensors"
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,15 @@ def straight(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 # The moment, in which function it is, at which call in a new process, and the step that is saved then.
 MOMENTS = [
-    ("while the text is prepared", "limelight.training.run:prepare", 1, 0),
-    ("while a recipe is made", "limelight.training.run:resolved", 1, 0),
+    ("while the text is prepared", "limelight.training.leading:prepare", 1, 0),
+    ("while a recipe is made", "limelight.training.leading:resolved", 1, 0),
     ("before the first step", "limelight.training.loop:Training.run", 1, 0),
     ("in the fifth step", GRADIENTS, 5, 5),
-    ("before it has gone on", "limelight.training.run:longer", 1, 5),
+    ("before it has gone on", "limelight.training.leading:longer", 1, 5),
     ("in the second validation", "limelight.training.validate:Validator._nll", 1, 8),
     ("in the last save", SAVE, 1, 12),
-    ("while the best weights are chosen", "limelight.training.run:winner", 1, 12),
-    ("while the report is written", "limelight.training.run:write_report", 1, 12),
+    ("while the best weights are chosen", "limelight.training.leading:winner", 1, 12),
+    ("while the report is written", "limelight.training.leading:write_report", 1, 12),
 ]
 
 
@@ -97,10 +97,10 @@ def test_a_second_signal_ends_it_at_once_and_leaves_the_checkpoint_before(
 
 def test_a_run_that_succeeds_does_not_repeat_the_problem_of_an_earlier_start(corpus: Path, tmp_path: Path) -> None:
     run = Small(corpus, tmp_path / "run", {"schedule": {"steps": 4, "warmup": 1}})
-    (run.run / "best").write_bytes(b"a file where a folder should be")
+    (run.run / "bundle").write_bytes(b"a file where a folder should be")
     assert run.live() not in (DONE, STOPPED)
     assert run.status["state"] == "failed" and Facts.load(run.run).problem
-    (run.run / "best").unlink()
+    (run.run / "bundle").unlink()
     assert run.live() == DONE
     assert Facts.load(run.run).problem is None
 

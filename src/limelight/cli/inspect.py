@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight.cli.inspect_asked import Turned, changes_of, head_of
+from limelight.cli.inspect_checkpoints import show_checkpoints
 from limelight.cli.inspect_desk import desk_view, open_desk, say
 from limelight.cli.inspect_shown import Shown
 from limelight.errors import ConfigError
@@ -29,6 +30,8 @@ limelight inspect en-de "A cat sits on the mat."
 limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html
 
 limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores
+
+limelight inspect runs/en-de --checkpoints
 """
 IN_A_PIPE = 100  # columns, where no terminal says how many it has
 
@@ -74,9 +77,13 @@ def inspect(
     port: Annotated[int | None, typer.Option("--port", help="With --open; 0: any that is free.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
+    checkpoints: Annotated[bool, typer.Option("--checkpoints", help="Of a run: what it can go on from, and what is damaged.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The whole trace as JSON on standard output.")] = False,
 ) -> None:  # fmt: skip
     """Translate one sentence and look inside: where each head looks, how sure each piece is, what changes when a head is dark."""
+    if checkpoints:
+        show_checkpoints(bundle, as_json)
+        raise typer.Exit
     from limelight.cli import inspect_shown as shown
     from limelight.translator.translate import Translator
 

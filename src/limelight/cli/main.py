@@ -9,6 +9,7 @@ import typer
 
 from limelight.cli import demo, evaluate, export, import_model, inspect, prepare, report, serve, train, translate
 from limelight.errors import LimelightError
+from limelight.training.launched import end_with_supervisor, is_supervised, preempted_while_loading
 
 app = typer.Typer(
     name="limelight",
@@ -49,13 +50,16 @@ def main() -> None:
     # Read when torch is loaded: a thread that waits for others gives its core away after a moment. On cores that are shared with other
     # programs, spinning on makes training ten times as slow (docs/experiments.md).
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if sys.argv[1:2] == ["train"]:
+        end_with_supervisor()
+        preempted_while_loading()
     try:
         app()
     except LimelightError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except SystemExit as end:
-        if end.code == 130:  # how Typer ends on Ctrl-C
+        if end.code == 130 and not is_supervised():  # how Typer ends on Ctrl-C
             typer.echo(f"interrupted{_go_on()}", err=True)
         raise
     except OSError as error:

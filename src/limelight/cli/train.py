@@ -5,11 +5,14 @@ import sys
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from limelight.cli.prepare import EngineName, started
+
+if TYPE_CHECKING:
+    from limelight.training.asked import Asked
 
 EXAMPLES = """Examples:
 
@@ -18,6 +21,8 @@ limelight train corpus.en corpus.de -o en-de --budget 30m
 limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m
 
 limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
+
+limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
 """
 
 
@@ -55,6 +60,8 @@ def train(
     precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to train with; all that this process may.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes that prepare the corpus; one for each core.")] = None,
+    nproc: Annotated[int, typer.Option("--nproc", min=1, help="Processes on this machine that train together, one for each GPU.")] = 1,
+    restarts: Annotated[int, typer.Option("--restarts", min=0, help="With --nproc: how often they start again when one dies.")] = 3,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare, choose, say what would be trained and why, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
@@ -65,7 +72,7 @@ def train(
     Ctrl-C saves and stops; the same command goes on.
     """
     from limelight.cli.train_asked import Options, asked_from
-    from limelight.cli.train_screen import TrainScreen
+    from limelight.training.launched import is_supervised
 
     options = Options(
         output=output, source=source, target=target, valid=tuple(valid or ()), test=tuple(test or ()), vocab_size=vocab_size,
@@ -74,14 +81,25 @@ def train(
         precision=precision.value if precision else None, threads=threads, dry_run=dry_run,
     )  # fmt: skip
     asked, folder = asked_from(inputs or [], options)
+    if nproc > 1 and not is_supervised():
+        from limelight.cli.train_launch import launch
+
+        raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
+    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json))
+
+
+def _train(asked: "Asked", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool) -> int:
+    """One of several processes works as all do; only the main one prepares the corpus and speaks."""
+    from limelight.cli.train_screen import TrainScreen
+    from limelight.training.launched import is_main
     from limelight.training.run import train as run
 
     with (
-        closing(started(EngineName.local, workers)) as engine,
-        TrainScreen(plain, quiet or as_json, str(folder)) as screen,
+        closing(started(EngineName.local, workers if is_main() else 0)) as engine,
+        TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]])
-    sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
-    sys.stdout.flush()
-    if result.exit_code:
-        raise typer.Exit(result.exit_code)
+    if is_main():
+        sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
+        sys.stdout.flush()
+    return result.exit_code

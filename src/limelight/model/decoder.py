@@ -8,6 +8,7 @@ from limelight.model.cache import DecoderState, KeyValues, SelfCache
 from limelight.model.config import ModelConfig
 from limelight.model.grid import Grid
 from limelight.model.layers import DecoderBlock, make_norm
+from limelight.model.multi_head import Memory
 from limelight.model.positions import RotaryPositions
 
 # A piece sees itself and what came before. Padding stands after all pieces, so this hides it too.
@@ -25,19 +26,16 @@ class Decoder(nn.Module):
         self.recompute = False  # True: forget each block's activations, compute them again for the gradient
 
     def forward(self, x: Tensor, grid: Grid, memory: Tensor, source_visible: Visible, source_grid: Grid) -> Tensor:
-        rotation = self.rotary(grid.width)
-
-        def run(block: nn.Module, y: Tensor) -> Tensor:
-            looked_at = project(block, memory, source_grid)
-            output: Tensor = block(y, LOOK_AHEAD, grid, looked_at, source_visible, rotation)
-            return output
-
+        rotation, looked_at = self.rotary(grid.width), Memory(memory, source_grid)
         for block in self.blocks:
-            x = checkpoint(run, block, x, use_reentrant=False) if self.recompute and self.training else run(block, x)
+            if self.recompute and self.training:
+                x = checkpoint(block, x, LOOK_AHEAD, grid, looked_at, source_visible, rotation, use_reentrant=False)
+            else:
+                x = block(x, LOOK_AHEAD, grid, looked_at, source_visible, rotation)
         return self.finish(x)
 
     def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid, width: int = 1) -> DecoderState:
-        memories = [project(block, memory, source_grid) for block in self.blocks]
+        memories = [projected(block, Memory(memory, source_grid)) for block in self.blocks]
         return DecoderState([SelfCache() for _ in self.blocks], memories, source_visible, width)
 
     def step(self, x_BWD: Tensor, state: DecoderState) -> Tensor:
@@ -54,6 +52,6 @@ class Decoder(nn.Module):
         return normalized
 
 
-def project(block: nn.Module, memory: Tensor, grid: Grid) -> KeyValues:
+def projected(block: nn.Module, memory: Memory) -> KeyValues:
     assert isinstance(block, DecoderBlock)
-    return block.cross_attention.project(memory, grid)
+    return block.cross_attention.project(memory)

@@ -13,7 +13,7 @@ from limelight.model.config import ModelConfig
 from limelight.model.dropout import add_dropout
 from limelight.model.feedforward import FeedForward
 from limelight.model.grid import Grid
-from limelight.model.multi_head import CrossAttention, SelfAttention
+from limelight.model.multi_head import CrossAttention, Memory, SelfAttention
 from limelight.model.positions import Rotation
 
 
@@ -78,7 +78,7 @@ class DecoderBlock(Block):
         x: Tensor,
         visible: Visible,
         grid: Grid,
-        memory: KeyValues,
+        memory: Memory | KeyValues,
         source_visible: Visible,
         rotation: Rotation | None = None,
         cache: SelfCache | None = None,

@@ -8,7 +8,7 @@ Each attention is a spotlight with a dimmer: `gate` scales every head before W^O
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -109,18 +109,27 @@ class SelfAttention(MultiHeadAttention):
         return self.light(q_BHTK, memory, visible, grid)
 
 
+class Memory(NamedTuple):
+    """What the encoder made of the source, for each decoder block to project by itself."""
+
+    x: Tensor  # the stream of `grid`
+    grid: Grid
+
+
 class CrossAttention(MultiHeadAttention):
-    """q from the target, k and v from the encoder's output, which is projected once for a whole translation."""
+    """q from the target, k and v from the encoder's output: projected here while training, or once for a whole translation."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
         self.q = nn.Linear(config.d_model, self.num_heads * self.d_head, bias=config.bias)
         self.kv = nn.Linear(config.d_model, 2 * self.kv_heads * self.d_head, bias=config.bias)
 
-    def project(self, memory: Tensor, grid: Grid) -> KeyValues:
-        return KeyValues(*self._split(grid.spread(self.kv(memory)), 2))
+    def project(self, memory: Memory) -> KeyValues:
+        return KeyValues(*self._split(memory.grid.spread(self.kv(memory.x)), 2))
 
-    def forward(self, x: Tensor, memory: KeyValues, visible: Visible, grid: Grid) -> Tensor:
+    def forward(self, x: Tensor, memory: Memory | KeyValues, visible: Visible, grid: Grid) -> Tensor:
+        if isinstance(memory, Memory):
+            memory = self.project(memory)
         q_BTD = grid.spread(self.q(x))
         q_BHTK = q_BTD.view(*q_BTD.shape[:2], self.num_heads, self.d_head).transpose(1, 2)
         return self.light(q_BHTK, memory, visible, grid)

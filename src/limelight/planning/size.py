@@ -1,4 +1,4 @@
-"""Parameters and arithmetic of a model, from `ModelConfig` alone: nothing is built."""
+"""Parameters of a model by part, from `ModelConfig` alone: nothing is built. By name and shape: `planning.weights`."""
 
 from limelight.model.config import ModelConfig
 
@@ -32,17 +32,3 @@ def attention(c: ModelConfig) -> int:
 def feed_forward(c: ModelConfig) -> int:
     up = 2 if c.gated else 1
     return (up + 1) * c.d_model * c.d_ff + (up * c.d_ff + c.d_model if c.bias else 0)
-
-
-def flops_of_pair(config: ModelConfig, source: float, target: float) -> float:
-    """Forward and backward of one pair of so many pieces: 6 for each weight that a piece meets, 12 D for each piece it looks at.
-
-    A multiplication and an addition are two operations, and the backward pass has two products for each one of the forward pass.
-    """
-    c = config
-    block, cross = attention(c) + feed_forward(c), attention(c)
-    met = source * c.encoder_layers * block
-    met += target * (c.decoder_layers * (block + cross / 2) + c.d_model * c.vocab_size)
-    met += source * c.decoder_layers * cross / 2  # keys and values of the memory
-    looked = c.encoder_layers * source**2 + c.decoder_layers * (target**2 + target * source)
-    return 6 * met + 12 * c.d_model * looked

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.training.config import Precision, ProbeSettings, Recipe
+from limelight.training.config import OF_THE_WORLD, Precision, ProbeSettings, Recipe
 from limelight.training.layout import State
 from limelight.training.replay import OldText
 
@@ -47,13 +47,20 @@ class Asked:
         return {
             "data": self.data.model_dump(mode="json") if self.data else None,
             "recipe": self._recipe(),
-            "changes": dict(self.changes),
+            "changes": _without_world(self.changes),
             "preset": self.preset,
             "bundle": str(self.bundle) if self.bundle else None,
             "replay": self.replay,
             "replay_data": [corpus.model_dump(mode="json") for corpus in self.replay_data],
             "seed": self.seed,
         }
+
+
+def _without_world(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """How many processes share a run, and how, may change while it goes on."""
+    machine = {key: value for key, value in changes.get("machine", {}).items() if key not in OF_THE_WORLD}
+    rest = {key: value for key, value in changes.items() if key != "machine"}
+    return {**rest, "machine": machine} if machine else rest
 
 
 @dataclass(frozen=True)

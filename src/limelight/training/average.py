@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from limelight.training.optim import restore
+from limelight.training.optim import alike, restore
 
 PREFIX = "average/"
 
@@ -36,8 +36,8 @@ class MovingAverage:
     def update(self, step: int) -> None:
         """Take in the weights as they are after this step; 1 is the first."""
         d = min(self._decay, (1 + step) / (10 + step))
-        weights = [weight.float() for weight in self._weights]
-        torch._foreach_lerp_(list(self.named.values()), weights, 1 - d)
+        for averages, weights in zip(alike(list(self.named.values())), alike(self._weights), strict=True):
+            torch._foreach_lerp_(averages, [weight.float() for weight in weights], 1 - d)
 
     def tensors(self) -> dict[str, Tensor]:
         """For a checkpoint: the tensors themselves, which the next update changes."""

@@ -2,41 +2,46 @@
 
     RUN/checkpoints/step-0012000/
         tensors.safetensors     weights, masters, moments, averages: any tensors by name
+        shard-0000N-...         instead of it, where tensors are spread over processes: a file for each (`checkpoint_shards`)
         state.json              where the data, the schedule and the random numbers stand
-        manifest.json           format, step, size and sha256 of the other two, checksum of its own
+        manifest.json           format, step, size and sha256 of the others, checksum of its own
 
     save(run / "checkpoints", 12_000, tensors, state, keep=2)
     found = latest(run / "checkpoints")      found.checkpoint.state == state, and found.checkpoint.tensors() bit for bit
+    found.checkpoint.load_into(tensors)      the same, in place, whatever the number of processes was and is
 
-Killed at any moment, `save` leaves the earlier checkpoints as they were.
+Killed at any moment, `save` leaves the earlier checkpoints as they were. With a world of several processes all of them call, with the
+same folder on a disk that they share.
 """
 
-import errno
 import json
-import os
-import re
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from limelight.bundle.layout import refusal
-from limelight.bundle.manifest import sealed
-from limelight.bundle.strict_json import parse
-from limelight.files import force_to_disk, put_folder, sha256_of, whole_file, write_whole
+from limelight.training.checkpoint_attempt import Attempt, all_written
+from limelight.training.checkpoint_folder import (
+    MANIFEST,
+    STATE,
+    TENSORS,
+    agreed_candidates,
+    candidates,
+    problems,
+)
+from limelight.training.checkpoint_folder import name_of as name_of
+from limelight.training.checkpoint_shards import misfits, read_into, shapes_in, share_of
+from limelight.training.checkpoint_tensors import names_in, read_tensors
+from limelight.training.checkpoint_tensors import write_tensors as write_tensors
+from limelight.training.together import by_main, together
+from limelight.training.world import World
 
-FORMAT = 1
-TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
-NAME = re.compile(r"step-([0-9]{7}|[1-9][0-9]{7,})")  # one name for each step
-OLD = re.compile(rf"\.{NAME.pattern}\.[0-9a-f]{{8}}\.old")
 GO_ON = "resume once more: the newest checkpoint that is whole will be taken"
+OTHER_MODEL = "go on with the recipe that the checkpoint was made with, or start anew in another folder"
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,40 @@ class Checkpoint:
     folder: Path
     step: int
     state: dict[str, Any]
+    world: World = field(default_factory=World, compare=False, repr=False)
+
+    @property
+    def sharded(self) -> bool:
+        return not (self.folder / TENSORS).exists()
+
+    def names(self) -> set[str]:
+        """Of all tensors, by whichever process they were written."""
+        return set().union(*(names_in(path) for path in self.folder.glob("*.safetensors")))
 
     def tensors(self) -> dict[str, Tensor]:
-        """On the CPU, each in memory of its own. Verified once more: the folder may have been replaced since it was found."""
-        if problems := _problems(self.folder, self.step):
-            raise refusal(self.folder, problems, advice=GO_ON)
-        return read_tensors(self.folder / TENSORS)
+        """Whole, on the CPU, each in memory of its own. Verified once more: the folder may have been replaced since it was found."""
+        self._verify()
+        if not self.sharded:
+            return read_tensors(self.folder / TENSORS)
+        whole = {name: torch.empty(shape, dtype=dtype) for name, (shape, dtype) in shapes_in(self.folder).items()}
+        read_into(self.folder, whole)
+        return whole
+
+    def load_into(self, tensors: Mapping[str, Tensor]) -> None:
+        """In place and by name, verified once more. What is stored and not asked for is left.
+
+        A name that is not stored, or another shape or number format, is a refusal that lists all of them, and nothing was changed.
+        """
+        self._verify()
+        mine = together(self.world, lambda: misfits(self.folder, tensors))
+        found = sorted({problem for each in self.world.gathered(mine) for problem in each})
+        if found:
+            raise refusal(self.folder, found, verdict="does not fit this run", advice=OTHER_MODEL)
+        together(self.world, lambda: read_into(self.folder, tensors))
+
+    def _verify(self) -> None:
+        if found := problems(self.folder, self.step, self.world):
+            raise refusal(self.folder, found, advice=GO_ON)
 
 
 @dataclass(frozen=True)
@@ -60,195 +93,80 @@ class Found:
     refused: list[str]  # what is wrong with newer ones, a sentence each
 
 
-def save(root: Path, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any], keep: int) -> Path:
+@dataclass(frozen=True)
+class Listed:
+    """A checkpoint as a person is told of it."""
+
+    step: int
+    folder: Path
+    bytes: int
+    when: float  # seconds since 1970
+    shards: int  # 0: whole
+    problems: list[str]
+
+
+def save(
+    root: Path,
+    step: int,
+    tensors: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+    keep: int,
+    world: World | None = None,
+) -> Path:
     """Write, force to disk, read back, rename; then remove all but the `keep` newest that are whole.
 
     A step that is there already stays if its content is the same, as after a resume, and is replaced if it is another or damaged.
-    Tuples in the state come back as lists. A full disk is an OSError, and nothing is left of the attempt.
+    Tuples in the state come back as lists. A full disk is an OSError, in all processes, and nothing is left of the attempt. DTensors are
+    written by those who have them; plain tensors of the same name are taken to be the same in all processes. `state` is that of the
+    main process.
     """
+    check_numbers(step, keep)
+    world = world or World()
+    attempt = Attempt.begun(root, step, state, world)
+    try:
+        return attempt.committed(all_written(attempt, share_of(tensors, world)), keep)
+    finally:
+        attempt.abandoned()
+
+
+def check_numbers(step: int, keep: int) -> None:
     if step < 0 or keep < 1:
         raise ValueError(f"step={step} and keep={keep}: steps count from 0, and at least the newest is kept")
-    content = _json_of(state)
-    root.mkdir(parents=True, exist_ok=True)
-    _tidy(root)
-    folder = root / name_of(step)
-    beside = root / f".{folder.name}.{secrets.token_hex(4)}.part"
-    beside.mkdir()
-    try:
-        write_tensors(beside / TENSORS, tensors)
-        write_whole(beside / STATE, content)
-        write_whole(beside / MANIFEST, _manifest(step, _described(beside)))
-        force_to_disk(beside)
-        if problems := _problems(beside, step):
-            raise OSError(errno.EIO, f"cannot be read back as it was written: {'; '.join(problems)}", str(folder))
-        # The manifest has the hashes of all, so that equal manifests mean equal checkpoints.
-        equal = not _problems(folder, step) and (folder / MANIFEST).read_bytes() == (beside / MANIFEST).read_bytes()
-        if not equal:
-            put_folder(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    _prune(root, step, keep)
-    return folder
 
 
-def latest(root: Path) -> Found:
-    """The newest that is whole. Damaged newer ones are named and left where they are."""
+def latest(root: Path, world: World | None = None) -> Found:
+    """The newest that is whole. Damaged newer ones are named and left where they are. The same answer in all processes."""
+    world = world or World()
     refused: list[str] = []
-    for step, folder in _candidates(root):
-        problems = _problems(folder, step)
-        if not problems:
-            try:
-                return Found(Checkpoint(folder, step, json.loads((folder / STATE).read_bytes())), refused)
-            except (OSError, ValueError) as error:  # taken away, or replaced, between the check and now
-                problems = [f"{STATE}: cannot be read ({error})"]
-        refused.append(f"{folder} cannot be used: {'; '.join(problems)}")
+    for step, folder in agreed_candidates(root, world):
+        found = problems(folder, step, world)
+        if not found:
+            state, wrong = by_main(world, lambda folder=folder: _state_of(folder))  # type: ignore[misc]
+            if wrong is None:
+                return Found(Checkpoint(folder, step, state, world), refused)
+            found = [wrong]
+        refused.append(f"{folder} cannot be used: {'; '.join(found)}")
     return Found(None, refused)
 
 
-def name_of(step: int) -> str:
-    """name_of(12_000) -> "step-0012000"; names sort like steps up to ten million."""
-    return f"step-{step:07d}"
+def listed(root: Path) -> list[Listed]:
+    """All that stand there, the newest first, each read to its last byte."""
+    return [_described(step, folder) for step, folder in candidates(root)]
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """A whole file, on disk, which was compared bit by bit with what it should hold."""
-    plain = _separate(tensors)
-    with whole_file(path) as beside:
-        try:
-            save_file(plain, beside)
-        except SafetensorError as error:
-            raise _as_os_error(error, path) from None
-        beside.chmod(path.parent.stat().st_mode & 0o666)  # safetensors lets only the owner read
-        # The manifest's hash is taken from the file; this is what ties the file to the tensors.
-        same = {name for name, tensor in _stored(beside) if _same_bits(tensor, plain[name])}
-        if different := sorted(plain.keys() - same):
-            raise OSError(errno.EIO, f"was not written as it should be: {', '.join(different[:9])}", str(path))
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in _stored(path)}  # not mapped: a run changes them in place
-
-
-def _stored(path: Path) -> Iterator[tuple[str, Tensor]]:
+def _described(step: int, folder: Path) -> Listed:
+    found = problems(folder, step)
     try:
-        with safe_open(path, "pt") as file:
-            for name in file.keys():  # noqa: SIM118 (it is no dict)
-                yield name, file.get_tensor(name)
-    except SafetensorError as error:
-        raise _as_os_error(error, path) from None
+        paths = list(folder.iterdir())
+        size, when = sum(path.stat().st_size for path in paths), (folder / MANIFEST).stat().st_mtime
+    except OSError:
+        return Listed(step, folder, 0, 0.0, 0, found)
+    shards = sum(path.name.startswith("shard-") for path in paths)
+    return Listed(step, folder, size, when, shards, found)
 
 
-def _same_bits(one: Tensor, other: Tensor) -> bool:
-    """torch.equal says that NaN differs from itself and that -0 is 0."""
-    if one.dtype != other.dtype or one.shape != other.shape:
-        return False
-    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
-
-
-def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """On the CPU and contiguous. Copied only if another name has the same memory, which safetensors refuses."""
-    plain: dict[str, Tensor] = {}
-    memories: set[int] = set()
-    for name, tensor in tensors.items():
-        here = tensor.detach().cpu().contiguous()
-        memory = here.untyped_storage().data_ptr()
-        plain[name] = here.clone() if memory in memories else here
-        memories.add(memory)
-    return plain
-
-
-def _as_os_error(error: SafetensorError, path: Path) -> OSError:
-    """safetensors writes the number of an input-output error into its text: "... No space left on device (os error 28)"."""
-    found = re.search(r"\(os error ([0-9]+)\)", str(error))
-    number = int(found[1]) if found else errno.EIO
-    return OSError(number, os.strerror(number) if found else str(error), str(path))
-
-
-def _json_of(state: Mapping[str, Any]) -> bytes:
-    _check_keys(state, "state")
+def _state_of(folder: Path) -> tuple[dict[str, Any], str | None]:
     try:
-        return json.dumps(dict(state), indent=1, allow_nan=False).encode() + b"\n"
-    except ValueError as error:
-        raise ValueError(f"the state of a run must be plain JSON, without NaN and infinity: {error}") from None
-
-
-def _check_keys(value: Any, where: str) -> None:
-    """Keys that are no strings would come back as strings."""
-    if isinstance(value, Mapping):
-        if wrong := [key for key in value if not isinstance(key, str)]:
-            raise TypeError(f"{where} has the key {wrong[0]!r}, which JSON would turn into a string; use strings")
-        for key, part in value.items():
-            _check_keys(part, f"{where}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, part in enumerate(value):
-            _check_keys(part, f"{where}[{index}]")
-
-
-def _described(folder: Path) -> dict[str, dict[str, Any]]:
-    return {
-        name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)} for name in (TENSORS, STATE)
-    }
-
-
-def _manifest(step: int, files: dict[str, dict[str, Any]]) -> bytes:
-    return sealed({"format": FORMAT, "step": step, "files": files})
-
-
-def _problems(folder: Path, step: int) -> list[str]:
-    """All that is not as it was written. Empty: every byte is."""
-    try:
-        names = {path.name for path in folder.iterdir()}
-        problems = [f"{name}: is missing" for name in (TENSORS, STATE, MANIFEST) if name not in names]
-        problems += [f"{name}: does not belong there" for name in sorted(names - {TENSORS, STATE, MANIFEST})]
-        return problems or _differences(folder, step)
-    except OSError as error:
-        return [f"{Path(error.filename or folder).name}: cannot be read ({error.strerror})"]
-
-
-def _differences(folder: Path, step: int) -> list[str]:
-    content = (folder / MANIFEST).read_bytes()
-    try:
-        value = parse(content)
-    except ValueError as error:
-        return [f"{MANIFEST}: is damaged, {error}"]
-    if sealed({key: part for key, part in value.items() if key != "checksum"}) != content:
-        return [f"{MANIFEST}: is damaged, its checksum does not fit"]
-    if value.get("format") != FORMAT:
-        return [f"{MANIFEST}: has format {str(value.get('format'))[:99]}, and this limelight reads format {FORMAT}"]
-    if value.get("step") != step:
-        return [f"{MANIFEST}: is of step {str(value.get('step'))[:99]}, but the folder of step {step}"]
-    found, written = _described(folder), value.get("files")
-    if not isinstance(written, dict) or written.keys() != found.keys():
-        return [f"{MANIFEST}: must list {' and '.join(found)}"]
-    return [
-        f"{name}: is damaged, its content is not what was written" for name in found if found[name] != written[name]
-    ]
-
-
-def _candidates(root: Path) -> list[tuple[int, Path]]:
-    """Newest first. A step that a crash left under its temporary old name only, in the midst of being replaced, is one too."""
-    there = list(root.iterdir()) if root.is_dir() else []
-    named = {int(match[1]): path for path in there if (match := OLD.fullmatch(path.name))}
-    named |= {int(match[1]): path for path in there if (match := NAME.fullmatch(path.name))}
-    return sorted(named.items(), reverse=True)
-
-
-def _tidy(root: Path) -> None:
-    """What crashed saves left: the unfinished goes, the old returns to its name unless the new one has it."""
-    for step, folder in _candidates(root):
-        if folder.name != name_of(step):
-            folder.rename(root / name_of(step))
-    for leftover in (*root.glob(".step-*.part"), *root.glob(".step-*.old")):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _prune(root: Path, step: int, keep: int) -> None:
-    """Damaged ones do not count as kept. Later ones, of a run that went back, stay: they are refused, or replaced when it gets there."""
-    kept = 1
-    for other, folder in _candidates(root):
-        if other >= step:
-            continue
-        if kept < keep and not _problems(folder, other):
-            kept += 1
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+        return json.loads((folder / STATE).read_bytes()), None
+    except (OSError, ValueError) as error:  # taken away, or replaced, between the check and now
+        return {}, f"{STATE}: cannot be read ({error})"

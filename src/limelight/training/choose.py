@@ -1,8 +1,7 @@
 """What a run decides by itself: the size of the model, the batch, the steps and the schedule, from the corpus and the time at hand.
 
     plan = Planner(...).plan()
-    plan.recipe                     complete
-    plan.chosen                     each choice in words, with its reason
+    plan.recipe                     complete; plan.chosen says each choice in words, with its reason
 
 The numbers stand in `limelight.training.rules`; a value that a person gave wins over every rule.
 """
@@ -18,7 +17,8 @@ from limelight.corpus.manifest import Manifest
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
-from limelight.planning.size import flops_of_pair, parameters
+from limelight.planning.compute import flops_of_pair
+from limelight.planning.size import parameters
 from limelight.runtime import memory_at_hand
 from limelight.training import rules
 from limelight.training.augmentation import choose_augmentation

@@ -21,7 +21,19 @@ from limelight.model.config import ModelConfig
 
 Precision = Literal["masters", "autocast", "float32"]
 Metric = Literal["chrf", "bleu"]
+ParallelKind = Literal["ddp", "fsdp", "hybrid", "tensor"]
+OF_THE_WORLD = {
+    "parallel",
+    "shard",
+    "tensor",
+    "patience",
+}  # of the section machine: may be other ones when a run goes on
 DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
+
+
+def _less(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    """Without settings that are as usual: so runs that were begun before they were there go on."""
+    return {key: kept for key, kept in value.items() if key not in usual or kept != usual[key]}
 
 
 class OptimizerSettings(Settings):
@@ -87,6 +99,13 @@ class ProbeSettings(Settings):
 class CheckpointSettings(Settings):
     every_seconds: float = Field(default=300.0, gt=0)
     keep: int = Field(default=2, ge=1, le=100)
+    background: bool = Field(
+        default=False, description="Written while the next steps are taken, from a copy in memory."
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _less(written(self), {"background": False})
 
 
 class TroubleSettings(Settings):
@@ -107,6 +126,21 @@ class MachineSettings(Settings):
     threads: int | None = Field(default=None, ge=1)
     compile: bool = Field(default=False, description="torch.compile of each layer; on a CPU it does not pay.")
     workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
+    parallel: ParallelKind | None = Field(
+        default=None, description="How several processes share the model; chosen by its size. See docs/scale.md."
+    )
+    shard: int | None = Field(default=None, ge=1, description="hybrid: processes that hold the weights together.")
+    tensor: int | None = Field(default=None, ge=1, description="tensor: processes that share each product.")
+    patience: float = Field(
+        default=100.0,
+        gt=0,
+        description="Seconds that a process may be silent; until the first step, three times as long.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """What is said of many processes stays out of the recipes of one."""
+        return _less(written(self), {"parallel": None, "shard": None, "tensor": None, "patience": 100.0})
 
 
 class Inherited(Settings):
@@ -128,9 +162,7 @@ class FineTuning(Settings):
 
     @model_serializer(mode="wrap")
     def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """So that a run that was begun before this was there goes on."""
-        value: dict[str, Any] = written(self)
-        return {key: kept for key, kept in value.items() if kept is not None}
+        return _less(written(self), {"inherits": None})
 
 
 class Recipe(Settings):

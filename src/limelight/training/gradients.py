@@ -1,23 +1,34 @@
 """The gradient of one step: of one batch or of several, divided by the pieces of all, so that how they are cut does not matter."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from limelight.corpus.batches import Share
-from limelight.model.transformer import Batch, Transformer
+from limelight.model.transformer import Batch
 from limelight.training.numbers import Numbers
 
 
 @dataclass(frozen=True)
 class Losses:
-    """Per target piece, over all batches of the step."""
+    """Summed over the target pieces of this process's shares; `pieces` are those of all processes."""
 
-    loss: float
-    nll: float
+    total: float
+    total_nll: float
+    pieces: int
+
+    @property
+    def loss(self) -> float:
+        return self.total / self.pieces
+
+    @property
+    def nll(self) -> float:
+        return self.total_nll / self.pieces
+
+    def bent(self, bend: Callable[[float], float]) -> "Losses":
+        return replace(self, total=bend(self.total))
 
 
 def batch_of(share: Share, device: torch.device, pad_token: int, rows: slice = slice(None)) -> Batch:
@@ -36,6 +47,7 @@ def gradients(
     r_drop: float | None,
     notice: Callable[[str], None] = lambda text: None,
     least: int = 0,
+    begin: Callable[[], None] = lambda: None,
 ) -> Losses:
     """Leaves d loss / d weight in the weights that the optimizer sees. A batch that does not fit into memory is halved, and again.
 
@@ -45,9 +57,11 @@ def gradients(
     parts = 1
     while True:
         try:
+            begin()
             return _in_parts(numbers, shares, smoothing, r_drop, parts, least)
         except torch.OutOfMemoryError:
-            if parts >= max(len(share.source) for share in shares):
+            # Where each pass is made together, one process cannot make more of them than the others.
+            if parts >= max(len(share.source) for share in shares) or numbers.same_passes:
                 raise
         # Here and not above: an exception that is being handled holds all that the failed pass held.
         numbers.drop_gradients()
@@ -60,45 +74,25 @@ def gradients(
 def _in_parts(
     numbers: Numbers, shares: Sequence[Share], smoothing: float, r_drop: float | None, parts: int, least: int
 ) -> Losses:
-    model, pieces = numbers.model, sum(share.targets for share in shares)
+    pieces, pad = sum(share.targets for share in shares), numbers.model.config.pad_token
     total = torch.zeros((), device=numbers.device)
     nll = torch.zeros((), device=numbers.device)
-    for share in shares:
-        for part in range(min(parts, len(share.source))):
-            batch = batch_of(share, numbers.device, model.config.pad_token, slice(part, None, parts))
-            with numbers.computing():
-                if r_drop is None:
-                    found = model.loss(batch, smoothing)
-                    loss, plain = found.total, found.nll
-                else:
-                    loss, plain = r_drop_loss(model, batch, smoothing, r_drop)
-            (loss / max(pieces, least)).backward()  # type: ignore[no-untyped-call]
-            numbers.take_gradients()
+    passes = [(share, part) for share in shares for part in range(max(1, min(parts, len(share.source))))]
+    for number, (share, part) in enumerate(passes, start=1):
+        counts = len(share.source) > 0
+        batch = batch_of(share if counts else _one_pair(share), numbers.device, pad, slice(part, None, parts))
+        with numbers.synchronizing(number == len(passes)):
+            loss, plain = numbers.loss(batch, smoothing, r_drop)
+            (loss / max(pieces, least) if counts else 0.0 * loss).backward()  # type: ignore[no-untyped-call]
+        numbers.take_gradients()
+        if counts:
             total += loss.detach()
             nll += plain
-    return Losses(float(total) / pieces, float(nll) / pieces)
+    return Losses(float(total), float(nll), pieces)
 
 
-def r_drop_loss(model: Transformer, batch: Batch, smoothing: float, alpha: float) -> tuple[Tensor, Tensor]:
-    """R-Drop (Liang et al. 2021): two passes with different dropout should say the same.
-
-        loss = (CE(p1) + CE(p2)) / 2 + alpha / 4 (KL(p1 | p2) + KL(p2 | p1)),  summed over the target pieces
-
-    The original adds both cross-entropies and alpha / 2 of the divergences; halved, the learning rate keeps its meaning.
-    Returns the loss with its gradient, and the negative log-likelihood of the first pass.
-    """
-    target = batch.target_grid.take(batch.target_out)
-    filled = batch.target_grid.filled(target.device)  # filler repeats the first piece: it must not count
-    counted = target != model.config.pad_token if filled is None else filled
-    log_p = []
-    for _ in range(2):
-        x = model.decode(batch, model.encode(batch.source, batch.source_grid))
-        # All positions, also those that do not count: their number is round, and each new one would cost a new kernel and its memory.
-        logits = model.logits(x)
-        log_p.append(torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1))
-    cross = [-each.gather(-1, target[..., None])[..., 0][counted].sum() for each in log_p]
-    uniform = [-each.mean(-1)[counted].sum() for each in log_p]
-    smoothed = [(1 - smoothing) * c + smoothing * u for c, u in zip(cross, uniform, strict=True)]
-    p_less_p = log_p[0].exp() - log_p[1].exp()
-    divergences = (p_less_p * (log_p[0] - log_p[1])).sum(-1)[counted].sum()  # KL(p1 | p2) + KL(p2 | p1)
-    return (smoothed[0] + smoothed[1]) / 2 + alpha / 4 * divergences, cross[0].detach()
+def _one_pair(share: Share) -> Share:
+    """A batch of fewer pairs than there are processes leaves some of them without any. They compute one all the same, for nothing: the
+    others wait for their part of the exchange."""
+    end = np.full((1, 1), share.marks.end, dtype=np.int64)
+    return replace(share, source=end, target=end)

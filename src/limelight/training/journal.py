@@ -1,18 +1,26 @@
 """Watchers that write: `metrics.jsonl`, `samples.jsonl`, `status.json`, and TensorBoard where it is installed."""
 
 import json
+import logging
+import os
 import time
+from collections import deque
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib import import_module, util
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from limelight.files import write_whole
-from limelight.training.layout import METRICS, write_status
-from limelight.training.watch import Event, StepReport, ValidReport, Watcher, line_of
+from limelight.training.disk import Spared
+from limelight.training.layout import METRICS, STATUS, put_status
+from limelight.training.watch import Event, Notice, StepReport, ValidReport, Watcher, line_of
 
 SAMPLES, TENSORBOARD = "samples.jsonl", "tensorboard"
 STATUS_EVERY = 2.0  # seconds
+MOST_WAITING = 20_000_000  # bytes in memory, while a disk is full: some tens of thousands of steps
+
+logger = logging.getLogger(__name__)
 
 
 def forget_after(run: Path, step: int, validated: int) -> None:
@@ -25,7 +33,10 @@ def forget_after(run: Path, step: int, validated: int) -> None:
         if path.exists():
             lines = path.read_bytes().split(b"\n")[:-1]
             kept = [line for line in lines if _is_before(line, step, validated)]
-            write_whole(path, b"".join(line + b"\n" for line in kept))
+            if kept == lines[: len(kept)]:  # needs no room: a disk that is full does not keep a run from going on
+                os.truncate(path, sum(len(line) + 1 for line in kept))
+            else:
+                write_whole(path, b"".join(line + b"\n" for line in kept))
 
 
 def _is_before(line: bytes, step: int, validated: int) -> bool:
@@ -38,18 +49,31 @@ def _is_before(line: bytes, step: int, validated: int) -> bool:
 
 
 def written(run: Path, watch: Watcher, stack: ExitStack, step: int = 0) -> Watcher:
-    """A watcher that writes all of this, and then tells `watch`. The stack closes the files. `step` is the one that a run goes on from."""
+    """A watcher that writes all of this, and then tells `watch`. The stack closes the files. `step` is the one that a run goes on from.
+
+    A disk that is full or broken is said to `watch`, once, and ends nothing.
+    """
+    at = Notice(step, 0.0, "note", "")
+
+    def say(text: str) -> None:
+        watch(replace(at, text=text))
+
+    spared = Spared(say)
     lines = Lines(run)
     stack.callback(lines.close)
-    watchers: list[Watcher] = [lines, Status(run), watch]
+    watchers: list[tuple[str, Watcher]] = [(METRICS, lines), (STATUS, Status(run))]
     if TensorBoard.installed():
         board = TensorBoard(run, step)
         stack.callback(board.close)
-        watchers.append(board)
+        watchers.append((TENSORBOARD, board))
 
     def told(event: Event) -> None:
-        for watcher in watchers:
-            watcher(event)
+        nonlocal at
+        at = Notice(event.step, event.elapsed, "note", "")
+        for name, watcher in watchers:
+            with spared(name):
+                watcher(event)
+        watch(event)
 
     return told
 
@@ -58,21 +82,58 @@ class Lines:
     """Every event a line of `metrics.jsonl`, at once on disk as far as the system goes; samples also in a file of their own."""
 
     def __init__(self, run: Path) -> None:
-        self._metrics: BinaryIO = (run / METRICS).open("ab")
-        self._samples: BinaryIO = (run / SAMPLES).open("ab")
+        self._metrics, self._samples = Appended(run / METRICS), Appended(run / SAMPLES)
 
     def __call__(self, event: Event) -> None:
-        self._metrics.write(line_of(event).encode())
-        self._metrics.flush()
-        if isinstance(event, ValidReport):
-            for sample in event.samples:
-                line = json.dumps({"step": event.step, **vars(sample)}, ensure_ascii=False)
-                self._samples.write(line.encode() + b"\n")
-            self._samples.flush()
+        samples = event.samples if isinstance(event, ValidReport) else ()
+        for sample in samples:
+            self._samples.add(json.dumps({"step": event.step, **vars(sample)}, ensure_ascii=False).encode() + b"\n")
+        self._metrics.add(line_of(event).encode())
+        try:
+            self._metrics.write()
+        finally:
+            self._samples.write()
 
     def close(self) -> None:
         self._metrics.close()
         self._samples.close()
+
+
+class Appended:
+    """A file that grows by whole lines. What a full disk does not take is taken back, kept in memory, and written when there is room."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab", buffering=0)
+        self._length = self._file.seek(0, os.SEEK_END)
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+
+    def add(self, line: bytes) -> None:
+        self._waiting.append(line)
+        self._bytes += len(line)
+        while self._bytes > MOST_WAITING:  # a disk that is full for days: the oldest are lost
+            self._bytes -= len(self._waiting.popleft())
+
+    def write(self) -> None:
+        content = b"".join(self._waiting)
+        try:
+            while content:
+                content = content[self._file.write(content) :]
+        except OSError:
+            self._file.truncate(self._length)
+            raise
+        self._length += self._bytes
+        self._waiting.clear()
+        self._bytes = 0
+
+    def close(self) -> None:
+        """What waits may find room at last."""
+        try:
+            self.write()
+        except OSError as error:
+            logger.warning("%s: the last %s lines are missing: %s", self.path, len(self._waiting), error.strerror)
+        self._file.close()
 
 
 class Status:
@@ -84,7 +145,7 @@ class Status:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StepReport) and time.monotonic() - self._said > STATUS_EVERY:
             self._said = time.monotonic()
-            write_status(
+            put_status(
                 self.run, "training", event.step, event.steps, loss=_finite(event.loss), left_seconds=round(event.left)
             )
 

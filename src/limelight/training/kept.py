@@ -26,7 +26,8 @@ from limelight.bundle.strict_json import parse
 from limelight.config import Settings
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import force_to_disk, sha256_of, stamp_of, write_whole
-from limelight.training.checkpoint import name_of, read_tensors, write_tensors
+from limelight.training.checkpoint_folder import name_of
+from limelight.training.checkpoint_tensors import read_tensors, write_tensors
 
 FORMAT = 1
 INDEX = "index.json"
@@ -65,7 +66,7 @@ class Kept:
     def offer(self, step: int, score: float, weights: Mapping[str, Tensor]) -> bool:
         """True if no score of the run was better. The weights stay if they are among the best; then the worst leaves.
 
-        A file is deleted only after its successor is on disk, and listed.
+        A file is deleted only after its successor is on disk, and listed. On a disk that is full those before stay, and a warning says so.
         """
         if not math.isfinite(score):
             logger.warning("step %d has the score %s; its weights are not kept", step, score)
@@ -73,13 +74,17 @@ class Kept:
         new = Offer(step=step, score=score)
         others = [offer for offer in self._whole() if offer.step != step]
         rivals = sorted([new, *others], key=lambda offer: offer.rank)[: self.most]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if new in rivals:
-            path = self._path(step)
-            write_tensors(path, weights)
-            rivals[rivals.index(new)] = new = new.changed(sha256=sha256_of(path))
-        self._offers[step] = new
-        self._keep(rivals)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if new in rivals:
+                path = self._path(step)
+                write_tensors(path, weights)
+                rivals[rivals.index(new)] = new = new.changed(sha256=sha256_of(path))
+            self._offers[step] = new
+            self._keep(rivals)
+        except OSError as error:  # weights less to choose from; the run is worth more
+            logger.warning("step %d: its weights are not kept: %s", step, error)
+            self._offers.setdefault(step, new)
         return min(self._offers.values(), key=lambda offer: offer.rank).step == step
 
     @property
@@ -121,7 +126,12 @@ class Kept:
         """For a run that goes on from `step`: what came later will come again."""
         if any(other > step for other in self._offers):
             self._offers = {other: offer for other, offer in self._offers.items() if other <= step}
-            self._keep(self._whole())
+            try:
+                self._keep(self._whole())
+            except (
+                OSError
+            ) as error:  # listed still, on disk; forgotten by this process, and by the next one that can write
+                logger.warning("%s cannot be brought up to date: %s", self.folder / INDEX, error)
 
     def _keep(self, chosen: list[Offer]) -> None:
         """List these, then delete what is not listed, leftovers of crashed writes too."""

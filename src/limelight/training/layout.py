@@ -1,6 +1,7 @@
 """What lies where in a run, and the facts of it that are in no other file."""
 
 import json
+import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,8 @@ DAMAGED = (
     TypeError,
     AttributeError,
 )  # what a file may cause that is broken, or not there
+
+logger = logging.getLogger(__name__)
 
 State = Literal["preparing", "training", "scoring", "done", "interrupted", "preempted", "diverged", "failed"]
 
@@ -70,7 +73,15 @@ class Facts:
 
 
 def write_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
-    """Small and whole at any moment, for scripts that wait for a run."""
+    """Small and whole at any moment, for scripts that wait for a run. On a disk that is full the last one stays: no reason to end a run."""
+    try:
+        put_status(run, state, step, steps, **more)
+    except OSError as error:
+        logger.warning("%s: cannot be written, so that it does not say %r: %s", run / STATUS, state, error.strerror)
+
+
+def put_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
+    """The same, or an OSError."""
     write_whole(
         run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False
     )

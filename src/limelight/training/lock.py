@@ -4,9 +4,11 @@ The lock goes with the process, however it ends.
 """
 
 import fcntl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from limelight.errors import ConfigError
 from limelight.training.layout import FACTS, PREPARED
@@ -22,12 +24,20 @@ def refuse_foreign(folder: Path) -> None:
 
 
 @contextmanager
-def alone_in(run: Path) -> Iterator[None]:
+def alone_in(run: Path, patience: float = 0.0) -> Iterator[None]:
+    """`patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will."""
     with (run / LOCK).open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigError(
-                f"another process is training in {run}; wait for it, or give another folder with -o"
-            ) from None
+        latest = time.monotonic() + patience
+        while not _taken(file):
+            if time.monotonic() > latest:
+                raise ConfigError(f"another process is training in {run}; wait for it, or give another folder with -o")
+            time.sleep(0.5)
         yield
+
+
+def _taken(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -10,47 +10,42 @@ steps, bit for bit. Watchers get frozen reports and never the trainer.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from limelight.corpus.batches import PairBatch
 from limelight.corpus.loader import Loader
+from limelight.errors import StorageError
 from limelight.runtime import give_back_memory
-from limelight.training import checkpoint
+from limelight.training import checkpoint, faults, replicas
 from limelight.training.average import MovingAverage
 from limelight.training.config import Recipe, ScheduleSettings, decisive, refuse_changed
-from limelight.training.gradients import Losses, gradients
+from limelight.training.exchange import Agreed, Said
 from limelight.training.kept import Kept
 from limelight.training.layout import CHECKPOINTS
 from limelight.training.numbers import Numbers
 from limelight.training.optim import build
 from limelight.training.pace import Pace, memory_held
+from limelight.training.saving import Saving
 from limelight.training.schedule import rate
-from limelight.training.signals import Stop, Stopped
+from limelight.training.sharding import whole
+from limelight.training.signals import Reason, Stop, Stopped
+from limelight.training.standing import Progress, Standing
+from limelight.training.stepping import Stepped, Stepper
 from limelight.training.trouble import Watchdog
 from limelight.training.validate import Validator
 from limelight.training.watch import Notice, NoticeKind, StepReport, ValidReport, Watcher
+from limelight.training.world import World
 
 Ending = Literal["done", "interrupted", "preempted", "diverged"]
 
 # Steps. R-Drop has the probabilities of all pieces at hand, 100 MB of another size in each step: the holes they leave add up to gigabytes.
 TRIM_EVERY = 20
-
-
-@dataclass
-class Progress:
-    """Where a run stands; saved with every checkpoint."""
-
-    step: int = 0
-    validated: int = 0  # the last step that was validated
-    best: float | None = None
-    since_best: int = 0  # validations
-    pairs: int = 0  # seen so far
 
 
 class Training:
@@ -66,22 +61,27 @@ class Training:
         kept: Kept,
         watch: Watcher,
         stop: Stop,
-        better: Callable[[dict[str, Tensor], ValidReport], None] = lambda weights, report: None,
+        better: Callable[[Mapping[str, Tensor], ValidReport], None] = lambda weights, report: None,
+        world: World = World(),  # noqa: B008
     ) -> None:
         """`better` is given the weights of each validation that is the best so far."""
-        self.recipe, self.folder, self.numbers, self.loader = recipe, run, numbers, loader
+        self.recipe, self.folder, self.numbers, self.loader, self.world = recipe, run, numbers, loader, world
         self.validator, self.kept, self._watch, self.stop, self._better = validator, kept, watch, stop, better
         self.schedule: ScheduleSettings = recipe.schedule
-        self.optimizers = build(numbers.named, recipe.optimizer, numbers.device)
+        self.optimizers = build(numbers.named, recipe.optimizer, numbers.device, world)
         decay = recipe.average.decay
         self.average = MovingAverage(numbers.named, decay) if decay is not None else None
+        self.standing = Standing(numbers, self.optimizers, self.average, world)
+        self.saving = Saving(run / CHECKPOINTS, recipe.checkpoints, world)
         self.watchdog = Watchdog(recipe.trouble)
+        self.stepper = Stepper(recipe, run, loader, self.standing, self.watchdog, partial(self.tell, "note"))
         self.pace = Pace(recipe.budget_seconds, recipe.validation.every)
         self.at = Progress()
         self.last_score: float | None = None  # of the latest validation
         self.saved = 0  # the step to go on from
         self._changed = True  # since then
-        self._saved_when = time.monotonic()
+        self._agreed: Agreed | None = None  # of the latest step, by all processes
+        self.last: Mapping[str, Tensor] = {}  # the weights at the end, whole, when it is done
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -92,8 +92,16 @@ class Training:
         self.numbers.model.train()
         with self.stop.waiting_for_step():
             over = self._until_over()
+            if over == "done":
+                self.last = self._whole()
         # A signal may have come during the last save; nobody would look at it again.
-        return self.stop.asked or over if over == "done" else over
+        return self.stop.asked or over if over == "done" and self.world.size == 1 else over
+
+    def _whole(self) -> Mapping[str, Tensor]:
+        if not self.numbers.same_passes:
+            return self.weights
+        self.world.phase("gathering the weights", self.at.step, long=True)
+        return {name: whole(weight).detach().cpu() for name, weight in self.weights.items()}
 
     def _until_over(self) -> Ending:
         while True:
@@ -102,10 +110,16 @@ class Training:
             over = self._over()
             # Not when it diverged: it would end again at once, and push out a checkpoint from before the trouble.
             if (over and over != "diverged") or self._save_is_due():
-                self.save()
+                self.save(wait=over is not None)
             if over:
+                self._settle()
+                if over in ("interrupted", "preempted") and self._changed:
+                    raise StorageError(
+                        f"step {self.at.step:,} is not saved; the same command goes on from {self.saved:,}"
+                    )
                 return over
             self._take_step()
+            self.world.patient(self.recipe.machine.patience)
             if self.recipe.r_drop is not None and self.at.step % TRIM_EVERY == 0:
                 give_back_memory()
 
@@ -113,77 +127,63 @@ class Training:
         patience = self.recipe.validation.patience
         if self.watchdog.in_a_row >= self.recipe.trouble.in_a_row:
             return "diverged"
-        if self.stop.asked:
-            return self.stop.asked
+        if self.stopping:
+            return self.stopping
         if patience is not None and self.at.since_best >= patience:
             self.tell("stopped", f"no better validation in {patience} in a row")
             return "done"
         return "done" if self.at.step >= self.schedule.steps else None
 
+    @property
+    def stopping(self) -> Reason | None:
+        """Several processes stop when all of them have heard it, at the same step."""
+        if self.world.size == 1:
+            return self.stop.asked
+        return self._agreed.stop if self._agreed else None
+
     def _take_step(self) -> None:
         began = time.perf_counter()
-        shares = [next(self.loader) for _ in range(self.recipe.accumulate)]
-        waited = time.perf_counter() - began
         step = self.at.step + 1
         learning_rate = self.recipe.optimizer.learning_rate * rate(step, self.schedule)
-        losses = gradients(
-            self.numbers,
-            shares,
-            self.recipe.label_smoothing,
-            self.recipe.r_drop,
-            lambda text: self.tell("note", text),
-            least=self.recipe.batch.budget * self.recipe.accumulate // 4,  # cells of both sides; half of a usual step
+        made = self.stepper.take(
+            step, learning_rate, lambda: Said(self.stop.asked, self.saving.is_due(), self.saving.written)
         )
-        norm = self.optimizers.clip(self.recipe.optimizer.clip)
-        skipped = self.watchdog.judge(losses.loss, norm)
-        if skipped is None:
-            self.optimizers.set_rate(learning_rate)
-            self.optimizers.step()
-            self.numbers.publish()
-            if self.average:
-                self.average.update(step)
-        self.optimizers.zero_gradients()
+        self._agreed = made.agreed
         self.at.step, self._changed = step, True
-        self.at.pairs += sum(share.rows for share in shares)
+        self.at.pairs += sum(share.rows for share in made.shares)
         self.pace.stepped(time.perf_counter() - began)
-        self._report(shares, losses, norm, learning_rate, waited, skipped)
+        self._report(made, learning_rate)
+        for kind, text in made.notices:
+            self.tell(kind, text)
+        if (
+            self.watchdog.in_a_row >= self.recipe.trouble.in_a_row
+        ):  # of one of them only? Then starting again is the cure
+            replicas.refuse_differing(self.world, self.numbers.parallel, self.numbers.named, step)
+        if made.agreed.written:
+            self._settle()
 
-    def _report(
-        self,
-        shares: Sequence[PairBatch],
-        losses: Losses,
-        norm: float,
-        learning_rate: float,
-        waited: float,
-        skipped: str | None,
-    ) -> None:
-        cells = sum(share.cells for share in shares)
-        source = sum(share.sources for share in shares)
-        target = sum(share.targets for share in shares)
+    def _report(self, made: Stepped, learning_rate: float) -> None:
+        agreed, target = made.agreed, sum(share.targets for share in made.shares)
         self._watch(
             StepReport(
                 step=self.at.step,
                 steps=self.schedule.steps,
                 epoch=self.epoch,
-                loss=losses.loss,
-                nll=losses.nll,
+                loss=agreed.loss,
+                nll=agreed.nll,
                 learning_rate=learning_rate,
-                gradient_norm=norm,
-                source_pieces=source,
+                gradient_norm=agreed.norm,
+                source_pieces=agreed.sources,
                 target_pieces=target,
-                padding=1 - (source + target) / cells,
+                padding=1 - (agreed.sources + target) / agreed.cells,
                 seconds=self.pace.last,
-                waited=waited,
+                waited=made.waited,
                 elapsed=self.pace.elapsed,
                 left=self.pace.left(self.schedule.steps - self.at.step),
                 memory=memory_held(self.numbers.device),
-                skipped=skipped,
+                skipped=made.skipped,
             )
         )
-        if skipped is not None:
-            samples = [int(sample) for share in shares for sample in share.samples]
-            shown = f"{', '.join(map(str, samples[:20]))}{', ...' if len(samples) > 20 else ''}"
-            self.tell("skipped", f"step left out: {skipped}; samples {shown}")
 
     @property
     def epoch(self) -> float:
@@ -193,23 +193,28 @@ class Training:
     def _validation_is_due(self) -> bool:
         """Every so many steps, and at the end; not twice at the same step, as after a resume."""
         due = self.at.step % self.recipe.validation.every == 0 or self.at.step >= self.schedule.steps
-        return due and self.at.step > self.at.validated and not self.stop.asked
+        return due and self.at.step > self.at.validated and not self.stopping
 
     def _validate(self) -> None:
         """A signal ends a validation at once; it comes again when the run goes on."""
         began = time.perf_counter()
+        self.world.phase("validating", self.at.step, long=True)
+        faults.strike("validate", step=self.at.step, rank=self.world.rank)
         try:
-            with self.stop.not_waiting():
-                found = self.validator.validate(self.weights, torch.get_num_threads())
-        except Stopped:
+            found = self.validator.validate(self.weights, torch.get_num_threads(), self.stop.not_waiting)
+        except Stopped as stopped:
+            if self._agreed is not None:
+                self._agreed = replace(self._agreed, stop=stopped.reason)
             return
         finally:
             give_back_memory()
         score = self.last_score = found.score(self.recipe.validation.metric)
         better = self.at.best is None or score > self.at.best
-        self.kept.offer(self.at.step, score, self.weights)
-        self.at.best = score if better else self.at.best
-        self.at.since_best = 0 if better else self.at.since_best + 1
+        # Where weights are cut, the twin that has just translated is the only place that holds them whole.
+        weights = self.validator.weights if self.numbers.same_passes else self.weights
+        if self.world.main:
+            self.kept.offer(self.at.step, score, weights)
+        self.at.best, self.at.since_best = (score, 0) if better else (self.at.best, self.at.since_best + 1)
         self.at.validated, self._changed = self.at.step, True
         seconds = time.perf_counter() - began
         report = ValidReport(
@@ -217,14 +222,14 @@ class Training:
         )
         self._watch(report)
         self.pace.validated(time.perf_counter() - began)  # with what its watchers do, such as tracing probes
-        if better:
-            self._better(self.weights, report)
+        if better and self.world.main:
+            self._better(weights, report)
         self._replan()
 
     def _replan(self, resumed: bool = False) -> None:
         """A machine may be slower or faster than it was measured; the schedule still ends within the budget."""
         ended = self.at.step >= self.schedule.steps
-        steps = self.pace.replanned(self.at.step, self.schedule.steps, longer=not self.schedule.fixed)
+        steps = self.world.told(self.pace.replanned(self.at.step, self.schedule.steps, longer=not self.schedule.fixed))
         if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
             return
         steps = max(steps, self.at.step + 1)
@@ -234,28 +239,32 @@ class Training:
         self.schedule = self.schedule.changed(steps=steps, warmup=warmup)
 
     def _save_is_due(self) -> bool:
-        since = time.monotonic() - self._saved_when
-        return since >= self.recipe.checkpoints.every_seconds and not self.watchdog.in_a_row
+        due = self.saving.is_due() if self.world.size == 1 else self._agreed is not None and self._agreed.save
+        return due and not self.watchdog.in_a_row
 
-    def save(self) -> None:
+    def save(self, wait: bool = True) -> None:
+        """Without `wait` it may be written while the next steps are taken."""
         if not self._changed:
             return
         began = time.perf_counter()
-        root = self.folder / CHECKPOINTS
-        checkpoint.save(root, self.at.step, self.tensors(), self.state(), self.recipe.checkpoints.keep)
-        self.saved, self._changed, self._saved_when = self.at.step, False, time.monotonic()
+        self.world.phase("saving", self.at.step, long=True)
+        self._settle()
+        self._changed = False
+        replicas.refuse_differing(self.world, self.numbers.parallel, self.standing.learned(), self.at.step)
+        self.saving.save(self.at.step, self.standing.tensors(), self.state(), wait)
+        if not self.saving.waits:
+            self._settle()
         self.pace.saved(time.perf_counter() - began)
-        self.tell("saved", f"checkpoint at step {self.at.step:,}")
 
-    def tensors(self) -> dict[str, Tensor]:
-        tensors = {f"weights/{name}": weight for name, weight in self.numbers.named.items()}
-        tensors |= {f"optimizer/{name}": value for name, value in self.optimizers.tensors().items()}
-        if self.average:
-            tensors |= self.average.tensors()
-        tensors["chance/cpu"] = torch.get_rng_state()
-        if self.numbers.device.type == "cuda":
-            tensors["chance/cuda"] = torch.cuda.get_rng_state(self.numbers.device)
-        return tensors
+    def _settle(self) -> None:
+        """What became of the last save."""
+        step, problem = self.saving.finish()
+        if step is not None:
+            self.saved = step
+            self.tell("saved", f"checkpoint at step {step:,}")
+        if problem is not None:
+            self._changed = True
+            self.tell("note", problem)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -267,23 +276,14 @@ class Training:
             "loader": self.loader.state,
             "trouble": self.watchdog.state(),
             "pace": self.pace.state(),
+            "world": self.world.size,
         }
 
     def resume(self, found: checkpoint.Checkpoint) -> None:
         """The loader must have been opened with `found.state["loader"]`. More steps than before make the schedule longer."""
-        tensors, state = found.tensors(), found.state
+        state = found.state
         refuse_changed(self.recipe, state["recipe"], self.folder)
-        self.numbers.load(
-            {name.removeprefix("weights/"): t for name, t in tensors.items() if name.startswith("weights/")}
-        )
-        self.optimizers.load(
-            {name.removeprefix("optimizer/"): t for name, t in tensors.items() if name.startswith("optimizer/")}
-        )
-        if self.average:
-            self.average.load(tensors)
-        torch.set_rng_state(tensors["chance/cpu"])
-        if "chance/cuda" in tensors and self.numbers.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["chance/cuda"], self.numbers.device)
+        self.standing.load(found, self.recipe.seed)
         self.at = Progress(**state["progress"])
         was, asked = ScheduleSettings(**state["schedule"]), self.recipe.schedule
         self.schedule = was

@@ -5,7 +5,6 @@ autocast    float32 weights, products in bfloat16: the same quality, a little sl
 float32     where there is no bfloat16, and to compare with
 """
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -13,23 +12,43 @@ import torch
 from torch import Tensor
 
 from limelight.bundle import read
-from limelight.model.transformer import Transformer
+from limelight.model.transformer import Batch, Transformer
+from limelight.planning.parallel import Parallel
 from limelight.runtime import Choice, choose_dtype, plant_seed
 from limelight.training.config import Precision, Recipe
 from limelight.training.masters import MasterWeights
+from limelight.training.sharding import Objective, spread
 
 
 class Numbers:
-    """The weights of a model as the optimizer sees them."""
+    """The weights of a model as the optimizer sees them. In many processes they may be parts of weights."""
 
-    def __init__(self, model: Transformer, precision: Precision) -> None:
-        self.model, self.precision = model, precision
-        self._masters = MasterWeights(model) if precision == "masters" else None
+    def __init__(self, model: Transformer, precision: Precision, parallel: Parallel = Parallel()) -> None:  # noqa: B008
+        self.model, self.precision, self.parallel = model, precision, parallel
+        device = next(model.parameters()).device
+        objective = Objective(model)
+        self._spread = spread(objective, parallel, device, precision)
+        # Cut weights are masters themselves: what is gathered of them to compute with is bfloat16.
+        own = precision == "masters" and not self._spread.in_step
+        self._masters = MasterWeights(model) if own else None
         self.named: dict[str, Tensor] = self._masters.named if self._masters else dict(model.named_parameters())
-        self.device = next(iter(self.named.values())).device
+        self.device = device
 
-    def computing(self) -> AbstractContextManager[object]:
-        """Around the forward pass."""
+    @property
+    def same_passes(self) -> bool:
+        """Must every process make as many passes as the others?"""
+        return self._spread.in_step
+
+    def loss(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
+        """Loss, with its gradient, and negative log-likelihood, both summed over the pieces."""
+        with self._computing():
+            return self._spread.objective(batch, smoothing, r_drop)
+
+    def synchronizing(self, last: bool) -> AbstractContextManager[object]:
+        """Around each pass of a step, forward and backward: after the last one the processes have added up their gradients."""
+        return self._spread.synchronizing(last)
+
+    def _computing(self) -> AbstractContextManager[object]:
         if self.precision == "autocast":
             return torch.autocast(self.device.type, torch.bfloat16)
         return nullcontext()
@@ -48,12 +67,6 @@ class Numbers:
         if self._masters:
             self._masters.publish()
 
-    @torch.no_grad()
-    def load(self, weights: Mapping[str, Tensor]) -> None:
-        for name, weight in self.named.items():
-            weight.copy_(weights[name])
-        self.publish()
-
 
 def choose_precision(device: torch.device, asked: Precision | None) -> Choice[Precision]:
     if asked is not None:
@@ -64,7 +77,7 @@ def choose_precision(device: torch.device, asked: Precision | None) -> Choice[Pr
     return Choice("float32", dtype.why)
 
 
-def new_numbers(recipe: Recipe, device: torch.device, goes_on: bool) -> Numbers:
+def new_numbers(recipe: Recipe, device: torch.device, goes_on: bool, parallel: Parallel = Parallel()) -> Numbers:  # noqa: B008
     """A model as the recipe says: by chance, or with the weights of the translator it goes on from. Those of a run come later."""
     plant_seed(recipe.seed)
     model = Transformer(recipe.model).to(device)
@@ -73,4 +86,4 @@ def new_numbers(recipe: Recipe, device: torch.device, goes_on: bool) -> Numbers:
     if recipe.machine.compile:
         for block in (*model.encoder.blocks, *model.decoder.blocks):
             block.compile()
-    return Numbers(model, recipe.machine.precision or "float32")
+    return Numbers(model, recipe.machine.precision or "float32", parallel)

@@ -20,20 +20,29 @@ Weight decay is for matrices, embeddings among them; biases and norms have none.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
 from limelight.errors import ModelFileError
 from limelight.training.config import OptimizerSettings
+from limelight.training.sharding import copies
+from limelight.training.world import World
 
 ADAMW, MUON = "adamw", "muon"
 FUSED = frozenset({"cpu", "cuda", "mps", "xpu"})  # devices for which torch has all of AdamW's step as one kernel
 
 
-def build(named: Mapping[str, Tensor], settings: OptimizerSettings, device: torch.device) -> "Optimizers":
+def build(
+    named: Mapping[str, Tensor],
+    settings: OptimizerSettings,
+    device: torch.device,
+    world: World = World(),  # noqa: B008
+) -> "Optimizers":
     """The optimizers of these weights, or float32 masters, by name. They are changed in place."""
     blocks = {name for name, weight in named.items() if ".blocks." in f".{name}" and weight.ndim == 2}
     kinds = {name: MUON if settings.name == "muon" and name in blocks else ADAMW for name in named}
@@ -42,16 +51,20 @@ def build(named: Mapping[str, Tensor], settings: OptimizerSettings, device: torc
     for kind, make in makers.items():
         if weights := [weight for name, weight in named.items() if kinds[name] == kind]:
             optimizers[kind] = make(weights, settings, device)
-    return Optimizers(named, kinds, optimizers)
+    return Optimizers(named, kinds, optimizers, world)
 
 
 class Optimizers:
     """One or two of torch's optimizers as one, whose memory has a name for each tensor."""
 
     def __init__(
-        self, named: Mapping[str, Tensor], kinds: Mapping[str, str], optimizers: Mapping[str, torch.optim.Optimizer]
+        self,
+        named: Mapping[str, Tensor],
+        kinds: Mapping[str, str],
+        optimizers: Mapping[str, torch.optim.Optimizer],
+        world: World,
     ) -> None:
-        self._weights = list(named.values())
+        self._weights, self._world = list(named.values()), world
         self._optimizers = dict(optimizers)
         self._memory: dict[str, Tensor] = {}
         for name, weight in named.items():
@@ -82,11 +95,22 @@ class Optimizers:
 
         When |g| is infinite or no number, no factor would help: the gradients stay, for the caller to leave out this step.
         """
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        norm = float(get_total_norm(gradients))
+        norm = self._norm()
         if most is not None and math.isfinite(norm) and norm > most:
-            torch._foreach_mul_(gradients, most / norm)
+            for weights in alike(self._weights):
+                torch._foreach_mul_([weight.grad for weight in weights if weight.grad is not None], most / norm)
         return norm
+
+    def _norm(self) -> float:
+        """Where weights are cut, each process knows the length of its parts. The squares add up, once for every copy of a part."""
+        cut = [weights for weights in alike(self._weights) if isinstance(weights[0], DTensor)]
+        plain = [weight.grad for weight in self._weights if weight.grad is not None and not isinstance(weight, DTensor)]
+        if not cut:
+            return float(get_total_norm(plain))
+        squares = [float(get_total_norm([each.grad.to_local() for each in weights])) ** 2 for weights in cut]  # type: ignore[union-attr]
+        shared = self._world.sum(squares)
+        held = [copies(weights[0], self._world.size) for weights in cut]
+        return math.sqrt(sum(s / n for s, n in zip(shared, held, strict=True)) + float(get_total_norm(plain)) ** 2)
 
     def tensors(self) -> dict[str, Tensor]:
         """The memory, such as "adamw/encoder.norm.weight/exp_avg": the tensors themselves, which the next step changes."""
@@ -119,12 +143,24 @@ def restore(memory: Mapping[str, Tensor], saved: Mapping[str, Tensor], owner: st
         tensor.copy_(saved[name])
 
 
+def alike(weights: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Plain ones, and those that are cut over the same processes in the same ways: what one kernel may work on together."""
+    kinds: dict[object, list[Tensor]] = {}
+    for weight in weights:
+        cut = (weight.device_mesh, weight.placements) if isinstance(weight, DTensor) else None
+        kinds.setdefault(cut, []).append(weight)
+    return list(kinds.values())
+
+
 def _adamw(weights: list[Tensor], settings: OptimizerSettings, device: torch.device) -> torch.optim.Optimizer:
     matrices = [weight for weight in weights if weight.ndim >= 2]
     others = [weight for weight in weights if weight.ndim < 2]
     fused = device.type in FUSED
+    groups: list[dict[str, Any]] = []
+    for some, decay in ((matrices, settings.weight_decay), (others, 0.0)):
+        groups += [{"params": alike, "weight_decay": decay} for alike in alike(some)]
     return torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}],
+        groups,
         lr=settings.learning_rate,
         betas=(settings.beta1, settings.beta2),
         eps=settings.epsilon,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import torch
 
-from limelight.planning.size import flops_of_pair, parameters
+from limelight.planning.compute import flops_of_pair
+from limelight.planning.size import parameters
 from limelight.training.choose import Text
 from limelight.training.config import Recipe
 from limelight.training.layout import Facts

@@ -49,7 +49,13 @@ def probed(
     if not settings.sentences:
         return watch
     probes = Probes(run / PROBES, settings, validator)
-    said = probes.begin(validated)
+    try:
+        said = probes.begin(validated)
+    except OSError as error:
+        watch(
+            Notice(validated or 0, 0.0, "note", f"no sentences are traced, {run / PROBES} cannot be written: {error}")
+        )
+        return watch
     if said:
         watch(Notice(validated or 0, 0.0, "note", said))
 

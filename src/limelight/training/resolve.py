@@ -13,7 +13,7 @@ from limelight.runtime import choose_device, choose_threads
 from limelight.training.asked import Asked
 from limelight.training.calibrate import Stand
 from limelight.training.choose import Planner, merged
-from limelight.training.config import FineTuning, Recipe
+from limelight.training.config import OF_THE_WORLD, FineTuning, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.numbers import choose_precision
 from limelight.training.replay import inherited
@@ -119,8 +119,10 @@ def _given(asked: Asked, stand: Stand) -> Recipe:
 
 
 def longer(recipe: Recipe, asked: Asked) -> Recipe:
-    """The same run with more time or more steps."""
+    """The same run with more time or more steps, or shared by processes in another way."""
     steps, budget = asked.steps, asked.budget_seconds
+    world = {key: value for key, value in asked.changes.get("machine", {}).items() if key in OF_THE_WORLD}
+    recipe = recipe.changed(machine=recipe.machine.changed(**world))
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:

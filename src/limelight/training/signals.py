@@ -1,12 +1,15 @@
 """Ctrl-C and SIGTERM: the run saves and stops at the next step. A second one stops it at once; the checkpoint before stays valid."""
 
+import math
+import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from types import FrameType
-from typing import Literal
+from typing import Final, Literal
 
 Reason = Literal["interrupted", "preempted"]
 # SIGHUP comes when the terminal is closed; with nohup it does not.
@@ -15,6 +18,9 @@ REASONS: dict[int, Reason] = {
     signal.SIGTERM: "preempted",
     signal.SIGHUP: "preempted",
 }
+
+
+ECHO: Final = 0.5
 
 
 class Stopped(KeyboardInterrupt):
@@ -31,15 +37,22 @@ class Stop:
 
     asked: Reason | None = None
     at_once: bool = True
+    echo: float = 0.0  # seconds after the first in which another one is the same
+    first: float = -math.inf
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
+        if time.monotonic() - self.first < self.echo:
+            return
         again, self.asked = self.asked is not None, REASONS[number]
+        self.first = self.first if again else time.monotonic()
         if self.at_once or again:
             raise Stopped(self.asked)
 
     @contextmanager
     def listening(self) -> Iterator["Stop"]:
         """Only in the main thread: Python hears signals nowhere else."""
+        # Schedulers may signal each process, and launchers pass on what they hear: one of several hears of the same order twice.
+        self.echo = ECHO if int(os.environ.get("WORLD_SIZE", "1")) > 1 else 0.0
         heard = [number for number in REASONS if signal.getsignal(number) is not signal.SIG_IGN]
         before = {number: signal.signal(number, self._heard) for number in heard}
         try:

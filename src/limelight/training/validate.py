@@ -3,10 +3,10 @@
 The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
 """
 
-import copy
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +30,10 @@ from limelight.text.tokenizer import Tokenizer
 from limelight.training.augmentation import learnt
 from limelight.training.config import ValidationSettings
 from limelight.training.gradients import batch_of
+from limelight.training.sharding import whole
+from limelight.training.signals import Stopped
 from limelight.training.watch import Sample
+from limelight.training.world import World
 from limelight.translator import Translator
 
 METRICS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=None)
@@ -57,9 +60,10 @@ class Validator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         settings: ValidationSettings,
         augment: AugmentSettings | None = None,
+        world: World = World(),  # noqa: B008
     ) -> None:
         """`augment`: how the text is changed while it is fed, and so what the model is taught beside translating."""
-        self.settings, self.prepared = settings, prepared
+        self.settings, self.prepared, self.world = settings, prepared, world
         pairs = validation_pairs(prepared)
         longest = model.config.max_length - 1
         # Here as in training, pairs that the model has no positions for are left out.
@@ -72,8 +76,8 @@ class Validator:
             )
         self.sources, self.references = spread(pairs, settings.sentences)
         self._samples = spread_by_length(self.sources, settings.samples)
-        self._twin = copy.deepcopy(model).float().eval().requires_grad_(False)
-        self.device = next(self._twin.parameters()).device
+        self.device = next(model.parameters()).device
+        self._twin = _twin(model.config, self.device)
         self._language = prepared.manifest.languages[1]
         self._tokenizers = tokenizers
         self._bundle = translating(prepared, model.config, augment)
@@ -85,12 +89,43 @@ class Validator:
             source_ends=self._bundle.source_ends,
         )
 
-    def validate(self, weights: Mapping[str, Tensor], threads: int) -> Validated:
-        """`threads` of a CPU each translate a batch of their own."""
-        with torch.no_grad():  # else the twin would hang on to whatever the weights were computed from
-            for name, weight in self._twin.named_parameters():
-                weight.copy_(weights[name])
-        nll = self._nll()
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Those that were validated last, whole and in float32."""
+        return dict(self._twin.named_parameters())
+
+    @torch.no_grad()  # else the twin would hang on to whatever the weights were computed from
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        for name, weight in self._twin.named_parameters():
+            weight.copy_(whole(weights[name]))
+
+    def validate(
+        self,
+        weights: Mapping[str, Tensor],
+        threads: int,
+        stoppable: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> Validated:
+        """`threads` of a CPU each translate a batch of their own; several processes each translate a part of the sentences.
+
+        Inside `stoppable`, a signal raises `Stopped`. If it did so in one of the processes, it is raised in all of them.
+        """
+        self.take(weights)
+        try:
+            with stoppable():
+                mine = self._part(threads)
+        except Stopped as stopped:
+            if self.world.size == 1:
+                raise
+            mine = {"stopped": stopped.reason}
+        parts = self.world.gathered(mine) if self.world.size > 1 else [mine]
+        for part in parts:
+            if "stopped" in part:
+                raise Stopped(part["stopped"])
+        return self._joined(parts)
+
+    def _part(self, threads: int) -> dict[str, Any]:
+        """What one process does of it."""
+        nll, pieces = self._nll()
         before = torch.get_num_threads()
         workers = 1
         if self.device.type == "cpu":
@@ -99,15 +134,21 @@ class Validator:
         try:
             engine = TorchEngine(self._twin, self._specials, workers=workers)
             with closing(Translator(engine, self._bundle, *self._tokenizers)) as translator:
+                mine = self.sources[self.world.rank :: self.world.size]
                 # Without guards: a second search would hide that a model loops.
-                made = translator.translate(self.sources, SearchSettings(beam=self.settings.beam), guards=False)
+                made = translator.translate(mine, SearchSettings(beam=self.settings.beam), guards=False)
         finally:
             torch.set_num_threads(before)
-        texts = [translation.text for translation in made]
+        return {"nll": nll, "pieces": pieces, "made": [(each.text, each.confidence) for each in made]}
+
+    def _joined(self, parts: Sequence[dict[str, Any]]) -> Validated:
+        nll = sum(part["nll"] for part in parts) / sum(part["pieces"] for part in parts)
+        made: list[tuple[str, float]] = [("", 0.0)] * len(self.sources)
+        for rank, part in enumerate(parts):
+            made[rank :: self.world.size] = part["made"]
+        texts = [text for text, _ in made]
         bleu, chrf = (count(name, texts, [self.references], METRICS, self._language).value for name in METRICS.metrics)
-        samples = tuple(
-            Sample(self.sources[i], self.references[i], texts[i], made[i].confidence) for i in self._samples
-        )
+        samples = tuple(Sample(self.sources[i], self.references[i], *made[i]) for i in self._samples)
         return Validated(nll, bleu, chrf, samples)
 
     def translator(self, step: int) -> Translator:
@@ -116,18 +157,27 @@ class Validator:
         return Translator(TorchEngine(self._twin, self._specials), settings, *self._tokenizers)
 
     @torch.inference_mode()
-    def _nll(self) -> float:
-        """Of about as many pairs as are translated, the same ones each time; pairs longer than the model's positions are left out."""
+    def _nll(self) -> tuple[float, int]:
+        """Of about as many pairs as are translated, the same ones each time, and of how many pieces; this process's part of each batch.
+        Pairs longer than the model's positions are left out."""
         total, pieces, pairs = 0.0, 0, 0
-        with Loader(self.prepared, self._batches, split="valid") as loader:
+        rank, size = self.world.rank, self.world.size
+        with Loader(self.prepared, self._batches, rank=rank, world=size, split="valid") as loader:
             for share in loader.epoch(0):
-                loss = self._twin.loss(batch_of(share, self.device, self._twin.config.pad_token))
-                total += float(loss.nll)
-                pieces += share.targets
+                if len(share.source):
+                    loss = self._twin.loss(batch_of(share, self.device, self._twin.config.pad_token))
+                    total += float(loss.nll)
+                    pieces += int(loss.pieces)
                 pairs += share.rows
                 if pairs >= self.settings.sentences:
                     break
-        return total / pieces
+        return total, pieces
+
+
+def _twin(config: ModelConfig, device: torch.device) -> Transformer:
+    """Its weights do not matter: it gets those that are to be validated. Nor may it use up random numbers of the run."""
+    with torch.random.fork_rng(devices=[]):
+        return Transformer(config).to(device).eval().requires_grad_(False)
 
 
 def translating(prepared: Prepared, model: ModelConfig, augment: AugmentSettings | None) -> BundleSettings:

@@ -1,0 +1,169 @@
+"""What the docs state about runs that survive: one curve for any number of processes, not a bit lost when they are told to stop or killed,
+damaged checkpoints never used, bad steps left out by all alike.
+
+make claim-survive              under a minute on 2 quiet cores: a case of each, with the controls that must fail
+make claim-survive FULL=1       all of it, about an hour and a half: the trials of `python benchmarks/soak.py`, logs in soak/
+
+Network namespaces and small disks need root; without it their trials are SHORT.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests/training")]
+os.environ["OMP_NUM_THREADS"] = "1"
+
+from claim import Claims, run
+from limelight.training import checkpoint, checkpoint_folder
+from limelight.training.layout import CHECKPOINTS, METRICS, read_status
+from limelight.training.watch import StepReport, read_events
+from soak import TRIALS, tried
+from survive_ranks import ONE, Ranks, Stage, differing
+from survive_resume import chance, control
+
+STEPS, K = 16, 6
+KILLED = {"LIMELIGHT_FAULT": f"step.forward:kill@{K + 1}#1/0"}  # rank 1, in its first life
+
+
+def main(claims: Claims, full: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="claim-survive-") as work:
+        stage = Stage(Path(work), STEPS)
+        alone = launched(stage)  # its cold start takes longest, so the others run beside it
+        straight = stopped(claims, stage)
+        width(claims, stage, losses(straight))
+        bad_step(claims, stage)
+        place = killed(claims, straight, *alone)
+        damaged(claims, stage, place)
+    if full:
+        everything(claims)
+
+
+def width(claims: Claims, stage: Stage, other: list[float]) -> None:
+    """AT-12 d: without dropout, whose noise depends on the number of processes. `other`: the curve of a run with it, for control."""
+    curves: dict[str, list[float]] = {}
+    for kind in (ONE, "ddp", "fsdp", "tensor"):
+        place = stage.new(f"width-{kind}")
+        codes = stage.train(place, kind, model={"dropout": 0.0}, schedule={"steps": 8, "warmup": 3})
+        curves[kind] = losses(place) if set(codes) == {0} else []
+        if kind != ONE:
+            claims.at_most(
+                f"2 processes, {kind}: loss of 8 steps, from that of 1 process", apart(curves[kind], curves[ONE]), 1e-6
+            )
+    claims.at_least("... of a run with dropout (control)", apart(other[:8], curves[ONE]), 1e-4)
+
+
+def apart(curve: list[float], other: list[float]) -> float:
+    """Relative."""
+    return max(abs(a / b - 1) for a, b in zip(curve, other, strict=True)) if len(curve) == len(other) else 1.0
+
+
+def losses(place: Path) -> list[float]:
+    return [event.loss for event in read_events(place / METRICS) if isinstance(event, StepReport)]
+
+
+def stopped(claims: Claims, stage: Stage) -> Path:
+    """AT-01 and AT-10: SIGTERM in step K, then the same command again."""
+    straight, place = stage.new("straight"), stage.new("stopped")
+    stage.train(straight, "fsdp")
+    with Ranks(stage.words(place, "fsdp"), 2, {"LIMELIGHT_FAULT": f"step.forward:term@{K}#1"}) as ranks:
+        codes = ranks.codes()
+    status = read_status(place)
+    claims.at_least("SIGTERM to one of 2 processes: all end with 75", codes == [75, 75], 1)
+    claims.at_most("... steps lost", K - int(status["step"]) if status["state"] == "preempted" else K, 0)
+    stage.train(place, "fsdp")
+    claims.at_most("... steps and tensors that differ in a bit, in the end", len(differing(place, straight)), 0)
+    claims.at_least("... without its random numbers (control)", len(control(stage, straight, "fsdp", K, chance)), 1)
+    return straight
+
+
+def damaged(claims: Claims, stage: Stage, place: Path) -> None:
+    """AT-03: single bits of any file of the newest checkpoint, and files cut. The one before must be taken."""
+    root = place / CHECKPOINTS
+    newest, before = checkpoint.listed(root)[:2]
+    draw, good, tries = Random(1), 0, 0
+    for path in sorted(newest.folder.iterdir()):
+        content = path.read_bytes()
+        for number in range(12):
+            at = draw.randrange(len(content))
+            path.write_bytes(content[:at] if number % 4 == 3 else flipped(content, at, draw.randrange(8)))
+            found = checkpoint.latest(root)
+            taken = found.checkpoint is not None and found.checkpoint.step == before.step
+            good += taken and path.name in " ".join(found.refused)
+            tries += 1
+        path.write_bytes(content)
+    claims.at_least(f"{tries} damages of a checkpoint: named, and the one before taken", good, tries)
+    whole = checkpoint.latest(root).checkpoint
+    claims.at_least(
+        "... it is taken when it is whole again (control)", whole is not None and whole.step == newest.step, 1
+    )
+    large = stage.folder / "large"
+    large.write_bytes(bytes(200_000_000))
+    began = time.perf_counter()
+    checkpoint_folder.described(large)
+    claims.at_least("verified, MB a second", 200 / (time.perf_counter() - began), 200)
+    large.unlink()
+
+
+def flipped(content: bytes, at: int, bit: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
+
+
+def bad_step(claims: Claims, stage: Stage) -> None:
+    """AT-09 a: no number on one process."""
+    place = stage.new("bad")
+    codes = stage.train(place, "ddp", fault=f"step.loss:nan@{K}#1")
+    skipped = [e.step for e in read_events(place / METRICS) if isinstance(e, StepReport) and e.skipped]
+    claims.at_least(f"no number in step {K} of one process: only that step is left out", skipped == [K], 1)
+    claims.at_least("... and the run ends well", codes == [0, 0], 1)
+
+
+def launched(stage: Stage) -> tuple[Path, "subprocess.Popen[bytes]", float]:
+    """`limelight train --nproc 2`, with a process that kills itself once."""
+    place = stage.new("killed")
+    words = stage.words(place, "fsdp", checkpoints={"every_seconds": 0.001})
+    with place.with_suffix(".said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "limelight", *words, "--nproc", "2"],
+            env=os.environ | KILLED,
+            stdout=said,
+            stderr=said,
+        )
+    return place, process, time.monotonic()
+
+
+def killed(claims: Claims, straight: Path, place: Path, process: Any, began: float) -> Path:
+    """AT-02: the launcher starts them again by itself."""
+    try:
+        code = process.wait(120)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)  # its processes end with it
+        code = process.wait()
+    said = place.with_suffix(".said").read_bytes().decode(errors="replace")
+    claims.at_least("kill -9 of one of 2 processes: the run ends well by itself", code == 0, 1)
+    claims.at_least("... and says which", "rank 1 was ended by SIGKILL" in said, 1)
+    claims.at_most("... steps and tensors that differ in a bit", len(differing(place, straight)) if code == 0 else 1, 0)
+    claims.note("... seconds, with two cold starts", time.monotonic() - began)
+    return place
+
+
+def everything(claims: Claims) -> None:
+    folder = Path("soak")
+    folder.mkdir(exist_ok=True)
+    for trial in TRIALS:
+        outcome = tried(trial, trial.whole, folder / f"{trial.name}-1.log")
+        claims.at_most(f"{trial.about}: exit code", 99 if outcome.code is None else outcome.code, 0)
+        for name, value in outcome.figures.items():
+            if isinstance(value, int | float):
+                claims.note(f"... {name}", value)
+
+
+if __name__ == "__main__":
+    run(main, __doc__)

@@ -1,0 +1,124 @@
+"""How long a step takes on machines that are only described: arithmetic at a fraction of the peak, bytes at the speed of the wires between
+those who exchange them, and a delay for each hop.
+
+    step_time(config, parallel, "masters", shape, H100S) -> StepTime(computing=..., hidden=..., exposed=...)
+
+Nothing here was measured on such machines: peak and wires are their makers' figures, `achieved` is an assumption and the first thing to
+measure on a real one.
+"""
+
+import math
+from dataclasses import dataclass
+
+from limelight.model.config import ModelConfig
+from limelight.planning.activations import kept
+from limelight.planning.communication import Traffic, communication
+from limelight.planning.compute import flops
+from limelight.planning.memory import memory
+from limelight.planning.parallel import Parallel, Precision
+from limelight.planning.shape import BatchShape
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Machines of `per_host` equal devices."""
+
+    name: str
+    per_host: int
+    memory: float  # bytes of a device
+    peak: float  # bfloat16 operations a second, without sparsity
+    achieved: float  # of the peak, in the products of a step
+    inside: float  # bytes a second that a device sends to others in its machine
+    between: float  # bytes a second that a device sends to other machines
+    wires: float  # of these two, what collectives reach
+    hop_inside: float  # seconds
+    hop_between: float
+
+
+# H100 SXM: data sheet. NVLink 4: 450 GB/s each way. One 400 Gbit/s adapter for each device.
+H100S = Cluster("8 x H100 SXM, 400 Gbit/s each", 8, 80e9, 989e12, 0.4, 450e9, 50e9, 0.8, 2e-6, 6e-6)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of one step. `hidden` goes on beside the arithmetic, as far as there is enough of it; `exposed` stands in its way."""
+
+    computing: float
+    hidden: float
+    exposed: float
+
+    @property
+    def best(self) -> float:
+        """All that can go on beside the arithmetic does."""
+        return max(self.computing, self.hidden) + self.exposed
+
+    @property
+    def worst(self) -> float:
+        """Nothing does. A real step lies between the two."""
+        return self.computing + self.hidden + self.exposed
+
+    @property
+    def efficiency(self) -> tuple[float, float]:
+        """Arithmetic as a share of the step, at worst and at best."""
+        return self.computing / self.worst, self.computing / self.best
+
+
+def step_time(
+    config: ModelConfig,
+    parallel: Parallel,
+    precision: Precision,
+    shape: BatchShape,
+    cluster: Cluster,
+    recompute: bool = False,
+) -> StepTime:
+    """`shape`: of one process's batch; processes that share products share the batch too."""
+    work = flops(config, shape).of_rank(parallel.tensor).step(recompute, fused=True)
+    traffic = communication(config, parallel, precision, shape, recompute=recompute).traffic
+    # Sums of a product are needed at once. Weights are gathered ahead, and gradients leave while earlier layers are computed.
+    at_once = [each for each in traffic if each.purpose.startswith(("sums", "words"))]
+    ahead = [each for each in traffic if each not in at_once]
+    return StepTime(
+        computing=work / (cluster.peak * cluster.achieved),
+        hidden=sum(seconds(each, parallel, cluster) for each in ahead),
+        exposed=sum(seconds(each, parallel, cluster) for each in at_once),
+    )
+
+
+def seconds(traffic: Traffic, parallel: Parallel, cluster: Cluster) -> float:
+    """bytes / speed + calls x hops x delay.
+
+    A ring that passes through k devices of each machine leaves it by the wires of k adapters; all-reduce goes up and down a tree, the
+    others once around a ring. Ranks count up inside a machine: tensor first, then shards, then replicas.
+    """
+    here = _on_a_host(traffic, parallel, cluster)
+    across = traffic.among > here
+    speed = min(cluster.inside, here * cluster.between) if across else cluster.inside
+    hosts = math.ceil(traffic.among / here)
+    if traffic.collective == "all_reduce":
+        hops_between, hops_inside = 2 * math.ceil(math.log2(hosts)), 2 * math.ceil(math.log2(here))
+    else:
+        hops_between, hops_inside = (hosts if across else 0), traffic.among - 1
+    delay = hops_between * cluster.hop_between + hops_inside * cluster.hop_inside
+    return traffic.sent / (speed * cluster.wires) + traffic.calls * delay
+
+
+def _on_a_host(traffic: Traffic, parallel: Parallel, cluster: Cluster) -> int:
+    """How many of those who exchange this stand in one machine."""
+    if traffic.purpose.startswith("words") or traffic.purpose.startswith("sums"):
+        apart = 1
+    elif traffic.purpose.endswith("between groups"):
+        apart = parallel.tensor * parallel.shards
+    else:
+        apart = parallel.tensor
+    return max(1, min(traffic.among, cluster.per_host // apart))
+
+
+def bytes_needed(
+    config: ModelConfig, parallel: Parallel, precision: Precision, shape: BatchShape, recompute: bool = False
+) -> float:
+    """Of one process on an accelerator: state with the twin that validates, what passes through, and activations, of which a tensor group
+    shares what is inside a block."""
+    found = kept(config, shape, precision, "accelerator")
+    inside = max(found.encoder, found.decoder) if recompute else found.total - found.outside
+    outside = found.outside + found.logits + (found.between if recompute else 0.0)
+    return memory(config, parallel, precision, validates=True).total + inside / parallel.tensor + outside

@@ -1,0 +1,271 @@
+"""The phases of a run, in the process that leads it: it alone decides, writes and tells."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.engine import Engine, Progress
+from limelight.corpus.manifest import Manifest
+from limelight.corpus.prepare import prepare
+from limelight.corpus.shards import Prepared
+from limelight.errors import ConfigError, LimelightError, ModelFileError
+from limelight.evaluation.config import Running, Speed
+from limelight.runtime import choose_threads, keep_freed_memory
+from limelight.training import checkpoint
+from limelight.training.asked import Asked, Result
+from limelight.training.assembly import assembled, led
+from limelight.training.choose import Text
+from limelight.training.config import Recipe
+from limelight.training.disk import Spared
+from limelight.training.dump import TROUBLE
+from limelight.training.ending import divergence, dry_result, result_of
+from limelight.training.finish import calibrated, score, winner, write_bundle
+from limelight.training.journal import forget_after, written
+from limelight.training.kept import Kept
+from limelight.training.layout import (
+    CHECKPOINTS,
+    KEPT,
+    PREPARED,
+    RECIPE,
+    SCORES,
+    Chosen,
+    Facts,
+    State,
+    read_status,
+    write_status,
+)
+from limelight.training.loop import Training
+from limelight.training.origin import describe, origin
+from limelight.training.pace import memory_held
+from limelight.training.probes import probed
+from limelight.training.replay import continued
+from limelight.training.report import write_report
+from limelight.training.resolve import asks_for_more, longer, refuse_device, resolved
+from limelight.training.signals import Stop, Stopped
+from limelight.training.watch import Notice, Watcher
+from limelight.training.world import World
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """The phases of one start. What must outlive it is in the folder."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        folder: Path,
+        engine: Engine,
+        watch: Watcher,
+        progress: Callable[[Progress], None],
+        command: Sequence[str],
+        stop: Stop,
+        world: World,
+    ) -> None:
+        self.asked, self.folder, self.engine, self.watch, self.progress = asked, folder, engine, watch, progress
+        self.began, self.stop, self.world = time.monotonic(), stop, world
+        self.spared = Spared()
+        self.facts = Facts.load(folder)
+        self.resumes = bool(self.facts.asked)
+        world.phase("preparing", long=True)
+        self.found = checkpoint.latest(self.folder / CHECKPOINTS, world)
+        saved = self.found.checkpoint
+        self._check(saved is not None)
+        if not self.resumes:
+            self.facts = replace(origin(command), asked=asked.fingerprint())
+        self.step = saved.step if saved else 0
+        self.steps = int(saved.state["schedule"]["steps"]) if saved else 0
+
+    def _check(self, started: bool) -> None:
+        if self.found.refused and not started:
+            raise ModelFileError(
+                "\n  - ".join([f"{self.folder} cannot go on, every checkpoint of it is damaged:", *self.found.refused])
+                + f"\nto begin again from the first step, remove {self.folder / CHECKPOINTS}; its bundle and best weights stay"
+            )
+        if self.resumes and self.facts.asked != self.asked.fingerprint():
+            if not started:  # nothing is lost: what was asked for before failed or was stopped before the first step
+                self.resumes = False
+                return
+            raise ConfigError(
+                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
+                "folder with -o"
+            )
+
+    def go(self) -> Result:
+        """However it ends, there is a status and a report."""
+        refuse_device(self.asked)
+        state: State = read_status(self.folder).get("state", "failed")
+        # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
+        if (
+            self.resumes
+            and state in ("done", "diverged")
+            and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE))
+        ):
+            return result_of(self.folder, state)
+        self.facts.problem = None  # of an earlier start
+        state = "failed"
+        try:
+            state = self._phases()
+        except Stopped as stopped:
+            state = stopped.reason
+        except BaseException as error:
+            self.facts.problem = str(error) if isinstance(error, LimelightError) else f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            if not self.asked.dry_run:
+                self._close(state)
+        return (
+            dry_result(self.folder, self.facts)
+            if self.asked.dry_run and state == "done"
+            else result_of(self.folder, state)
+        )
+
+    def _close(self, state: State) -> None:
+        """What goes wrong here must not hide why the run ended."""
+        for work in (
+            lambda: self.facts.save(self.folder),
+            lambda: write_status(self.folder, state, self.step, self.steps),
+            lambda: write_report(self.folder),
+        ):
+            try:
+                work()
+            except Exception as error:
+                logger.error("%s: the end of the run could not be recorded: %s", self.folder, error)
+
+    def _phases(self) -> State:
+        if not self.asked.dry_run:
+            self.facts.save(self.folder)
+            write_status(self.folder, "preparing", self.step, self.steps)
+        goes_on = self.found.checkpoint is not None
+        prepared = Prepared.open(self.folder / PREPARED) if goes_on else self._timed("prepare", self._prepare)
+        self.engine.close()  # its processes would wait through hours of training
+        keep_freed_memory()
+        recipe = self._timed("calibrate", lambda: self._recipe(prepared, goes_on))
+        if self.asked.dry_run:
+            return "done"
+        with ExitStack() as stack:
+            return self._train(recipe, prepared, stack)
+
+    def _prepare(self) -> Prepared:
+        settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
+        if settings is None:
+            raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
+        place = self.folder / PREPARED
+
+        def into_place(wanted: PrepareSettings) -> Manifest:
+            return prepare(wanted, place, self.engine, self.progress, force=True)[0]
+
+        old = self.asked.old_text
+        if old is not None:
+            seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
+            settings = continued(settings, old, self.folder, seed, into_place)
+            self._say(Chosen("replay", *old.described))
+        into_place(settings)
+        return Prepared.open(place)
+
+    def _recipe(self, prepared: Prepared, goes_on: bool) -> Recipe:
+        """That of the folder when the run goes on; else the one given, or a chosen one."""
+        path = self.folder / RECIPE
+        if goes_on and path.exists():
+            recipe = longer(Recipe.load(path), self.asked)
+            choose_threads(recipe.machine.threads)
+        else:
+            recipe = resolved(self.asked, prepared, time.monotonic() - self.began, self._say)
+        if not self.asked.dry_run:
+            recipe.save(path)
+        return recipe
+
+    def _train(self, recipe: Recipe, prepared: Prepared, stack: ExitStack) -> State:
+        resumed, world = self.found.checkpoint, self.world
+        describe(self.facts, recipe, Text.of(prepared.manifest))
+        self.facts.winner, self.facts.compared, self.facts.calibrated = None, {}, None
+        parallel, chosen = led(recipe, world)
+        if chosen is not None:
+            self._say(chosen)
+        with self.spared("run.json"):
+            self.facts.save(self.folder)
+        (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
+        kept = Kept(self.folder / KEPT, recipe.average.best)
+        at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
+        forget_after(self.folder, at["step"], at["validated"])
+        kept.forget_after(at["step"])
+        parts = assembled(recipe, prepared, resumed, world, parallel, self.stop, stack)
+        watch = written(self.folder, self.watch, stack, at["step"])
+        watch = probed(watch, self.folder, recipe.probes, parts.validator, at["validated"] if resumed else None)
+        training = Training(
+            recipe, self.folder, parts.numbers, parts.loader, parts.validator, kept, watch, self.stop,
+            self._better(recipe, prepared), world,
+        )  # fmt: skip
+        training.pace.spent.before = time.monotonic() - self.began
+        if resumed is not None:
+            training.resume(resumed)
+            training.tell("resumed", f"goes on from step {resumed.step:,}")
+        for sentence in self.found.refused:
+            training.tell("note", sentence)
+        try:
+            ending = training.run()
+        finally:
+            self.step, self.steps = training.saved, training.schedule.steps
+            spent = training.pace.spent
+            self.facts.seconds |= {"train": spent.train, "validate": spent.validate, "save": spent.save}
+            self.facts.memory = max(self.facts.memory, memory_held(parts.numbers.device))
+        if ending == "diverged":
+            self.step = training.at.step
+            self.facts.problem = f"{divergence(recipe, self.step)}; the last of them is kept in {self.folder / TROUBLE}"
+        if ending == "done":
+            self.facts.seconds["score"] = 0.0
+            self._timed("score", lambda: self._finish(training, prepared))
+        return ending
+
+    def _better(self, recipe: Recipe, prepared: Prepared) -> Callable[[Any, Any], None]:
+        """From the first validation on there is a translator to try."""
+
+        def write(weights: Any, report: Any) -> None:
+            with self.spared("the translator"):
+                write_bundle(self.folder, recipe, prepared, weights, report.step)
+
+        return write
+
+    def _finish(self, training: Training, prepared: Prepared) -> None:
+        write_status(self.folder, "scoring", self.step, self.steps)
+        recipe, threads = training.recipe, torch.get_num_threads()
+        told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
+        metric, last = recipe.validation.metric, training.last_score
+        training.validator.world = World()  # the other processes are done
+        self.world.phase("scoring", self.step, long=True)
+        won = winner(training.last, self.step, training.kept, training.validator, metric, threads, told, last)
+        self.facts.winner, self.facts.compared = won.name, won.compared
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step)
+        running = Running(device=recipe.machine.device, threads=threads)
+
+        def said(phase: str) -> Callable[[Speed, int], None]:
+            return lambda speed, total: self.progress(Progress(phase, speed.sentences, total))
+
+        confidence = calibrated(self.folder, prepared, running, said("confidence"))
+        self.facts.calibrated = None if confidence is None else confidence.lines
+        found = score(self.folder, prepared, running, said("score"), confidence)
+        if found is None:
+            training.tell("note", "there is no test set, so there are no scores; give one with --test")
+        scores = () if found is None else found[1]
+        if scores or confidence:
+            write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence)
+
+    def _timed(self, name: str, work: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.facts.seconds[name] = self.facts.seconds.get(name, 0.0) + time.monotonic() - began
+
+    def _say(self, chosen: Chosen) -> None:
+        if chosen not in self.facts.chosen:
+            self.facts.chosen = [each for each in self.facts.chosen if each.name != chosen.name] + [chosen]
+            text = f"{chosen.name}: {chosen.value} ({chosen.why})"
+            self.watch(Notice(0, time.monotonic() - self.began, "chosen", text))

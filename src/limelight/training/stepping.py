@@ -1,0 +1,94 @@
+"""One step of training: batches -> gradient -> judged -> clipped -> optimizer -> averaged.
+
+Every process of a run takes it with its share of the text. They exchange what they found before any weight is changed, and so change the
+same weights in the same way, or none.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from limelight.corpus.batches import PairBatch
+from limelight.corpus.loader import Loader
+from limelight.training import dump, faults
+from limelight.training.config import Recipe
+from limelight.training.exchange import Agreed, Said, exchanged
+from limelight.training.gradients import gradients
+from limelight.training.standing import Standing
+from limelight.training.trouble import Watchdog
+from limelight.training.watch import NoticeKind
+
+
+@dataclass(frozen=True)
+class Stepped:
+    shares: Sequence[PairBatch]
+    agreed: Agreed
+    skipped: str | None  # why nothing was changed
+    waited: float  # seconds, for text
+    notices: Sequence[tuple[NoticeKind, str]] = ()
+
+
+@dataclass(frozen=True)
+class Stepper:
+    recipe: Recipe
+    folder: Path
+    loader: Loader
+    standing: Standing
+    watchdog: Watchdog
+    note: Callable[[str], None]
+
+    def take(self, step: int, learning_rate: float, said: Callable[[], Said]) -> Stepped:
+        """`said` is asked, when the gradients are there, what this process has to tell beside them."""
+        recipe, numbers, optimizers, world = (
+            self.recipe,
+            self.standing.numbers,
+            self.standing.optimizers,
+            self.standing.world,
+        )
+        rank = world.rank
+        began = time.perf_counter()
+        world.phase("waiting for text", step)
+        shares = [next(self.loader) for _ in range(recipe.accumulate)]
+        waited = time.perf_counter() - began
+        world.phase("gradients", step)
+        last_chance = self.watchdog.in_a_row + 1 >= recipe.trouble.in_a_row
+        chance = dump.chance(numbers.device) if last_chance else {}
+        faults.bent("step.weights", numbers.named, step=step, rank=rank)
+        losses = gradients(
+            numbers,
+            shares,
+            recipe.label_smoothing,
+            recipe.r_drop,
+            self.note,
+            least=recipe.batch.budget * recipe.accumulate // 4,  # cells of both sides; half of a usual step
+            begin=lambda: faults.strike("step.forward", step=step, rank=rank),
+        )
+        losses = losses.bent(lambda total: faults.bent("step.loss", total, step=step, rank=rank))
+        given = {name: weight.grad for name, weight in numbers.named.items() if weight.grad is not None}
+        faults.bent("step.gradient", given, step=step, rank=rank)
+        norm = optimizers.clip(recipe.optimizer.clip)
+        agreed = exchanged(world, numbers.parallel, losses, norm, shares, said())
+        world.phase("changing the weights", step)
+        skipped = self.watchdog.judge(agreed.loss, agreed.norm)
+        if skipped is None:
+            faults.strike("step.optimizer", step=step, rank=rank)
+            optimizers.set_rate(learning_rate)
+            optimizers.step()
+            numbers.publish()
+            if self.standing.average:
+                self.standing.average.update(step)
+        notices: list[tuple[NoticeKind, str]] = []
+        if skipped is not None:
+            notices.append(("skipped", f"step left out: {skipped}; samples {self._samples(shares)}"))
+        if skipped is not None and last_chance:
+            world.phase("writing down the step", step, long=True)
+            evidence = dump.Evidence(step, skipped, shares, chance, losses, norm)
+            notices.append(("note", dump.kept(self.folder, world, recipe, numbers, evidence)))
+        optimizers.zero_gradients()
+        return Stepped(shares, agreed, skipped, waited, notices)
+
+    def _samples(self, shares: Sequence[PairBatch]) -> str:
+        mine = sorted({int(number) for share in shares for number in share.samples})
+        samples = sorted({number for some in self.standing.world.gathered(mine) for number in some})
+        return f"{', '.join(map(str, samples[:20]))}{', ...' if len(samples) > 20 else ''}"

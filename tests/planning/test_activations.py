@@ -1,0 +1,129 @@
+"""Planned activation memory, against the bytes that are alive at the end of a real forward pass."""
+
+import random
+import weakref
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from random_configs import random_config
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from limelight.model import attention, grid, loss
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Batch, Transformer
+from limelight.planning import activations, shape
+from limelight.planning.activations import kept
+from limelight.planning.parallel import Precision
+from limelight.planning.shape import BatchShape
+from limelight.training.masters import MasterWeights
+
+
+class Alive(TorchDispatchMode):
+    """Bytes of the tensors that operators made and that somebody still holds."""
+
+    def __init__(self, others: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.now, self.most = 0, 0
+        self._sizes: dict[int, int] = {}
+        self._others = {tensor.untyped_storage()._cdata for tensor in others}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_iter(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                key = storage._cdata
+                if key not in self._sizes and key not in self._others and storage.nbytes():
+                    self._sizes[key] = storage.nbytes()
+                    self.now += storage.nbytes()
+                    self.most = max(self.most, self.now)
+                    weakref.finalize(storage, self._gone, key)
+        return result
+
+    def _gone(self, key: int) -> None:
+        self.now -= self._sizes.pop(key)
+
+
+def alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:
+    model = Transformer(config).train()
+    if precision == "masters":
+        MasterWeights(model)
+    model.recompute_activations(recompute)
+    source = torch.randint(4, config.source_vocab, (shape.rows, shape.S))
+    target = torch.randint(4, config.vocab_size, (shape.rows, shape.T))
+    rounding = torch.autocast("cpu", torch.bfloat16) if precision == "autocast" else nullcontext()
+    with Alive([*model.parameters(), *model.buffers(), source, target]) as counter:
+        packed = shape.is_packed
+        batch = Batch.packed(source, target, target, 0) if packed else Batch.padded(source, target, target)
+        with rounding:
+            found = model.loss(batch, 0.1)
+        held = counter.now
+    assert found.total.requires_grad
+    return held
+
+
+def shapes(chance: random.Random) -> BatchShape:
+    rows, S, T = chance.choice([(20, 40, 48), (24, 33, 20), (4, 150, 140)])
+    packed = chance.random() < 0.5
+    return BatchShape.packed(rows, S, T, rows * S, rows * T) if packed else BatchShape.padded(rows, S, T)
+
+
+@pytest.mark.parametrize("precision", ["float32", "masters", "autocast"])
+def test_planned_activations_of_random_configs_are_the_bytes_alive_after_a_forward_pass(precision: Precision) -> None:
+    chance = random.Random(3)
+    for _ in range(12):
+        config, shape = random_config(chance, d_model=96, d_ff=320), shapes(chance)
+        planned = kept(config, shape, precision, "cpu").total
+        assert planned == pytest.approx(alive(config, shape, precision, recompute=False), rel=0.03), (config, shape)
+
+
+@pytest.mark.parametrize("precision", ["float32", "masters"])
+def test_planned_activations_with_recomputation_are_what_stands_between_blocks(precision: Precision) -> None:
+    chance = random.Random(4)
+    for _ in range(8):
+        config, shape = random_config(chance, d_model=96, encoder_layers=4, decoder_layers=4), shapes(chance)
+        found = kept(config, shape, precision, "cpu")
+        planned = found.between + found.outside
+        assert planned == pytest.approx(alive(config, shape, precision, recompute=True), rel=0.05), (config, shape)
+
+
+def test_a_plan_that_forgets_the_masks_of_dropout_would_be_found_out() -> None:
+    config, shape = ModelConfig.preset("tiny", 97), BatchShape.padded(20, 40, 48)
+    forgetful = kept(config.changed(dropout=0.0), shape, "float32", "cpu").total
+    assert forgetful != pytest.approx(alive(config, shape, "float32", recompute=False), rel=0.03)
+
+
+def test_recomputation_pays_from_the_second_layer_on() -> None:
+    for layers in (2, 6, 24):
+        config = ModelConfig.preset("base", 8_000, encoder_layers=layers, decoder_layers=layers)
+        found = kept(config, BatchShape.padded(32, 64, 64), "masters", "accelerator")
+        assert found.recomputed < found.total
+        assert replace(found, layers=(2 * layers, 2 * layers)).total > found.total
+
+
+def test_numbers_of_the_model_that_planning_repeats_are_the_models() -> None:
+    assert (shape.ROUND_TO, shape.NARROWEST) == (grid.ROUND_TO, grid.NARROWEST)
+    stages = attention.CPU_STAGES_UP_TO
+    assert {2: stages["train, bfloat16"], 4: stages["train, float32"]} == activations.STAGES_UP_TO
+    at_once = {"cpu": loss.LOGITS_AT_ONCE["cpu"], "accelerator": loss.LOGITS_AT_ONCE_ELSEWHERE}
+    assert at_once == activations.LOGITS_AT_ONCE
+
+
+def test_the_planned_stream_of_a_packed_batch_is_that_of_the_grid() -> None:
+    for rows, S, T in ((5, 51, 17), (3, 7, 90), (8, 32, 32)):
+        source, target = torch.ones(rows, S, dtype=torch.long), torch.ones(rows, T, dtype=torch.long)
+        batch = Batch.packed(source, target, target, 0)
+        planned = BatchShape.packed(rows, S, T, rows * S, rows * T)
+        assert batch.source_grid.cells is not None and batch.target_grid.cells is not None
+        assert (planned.source_stream, planned.target_stream) == (
+            len(batch.source_grid.cells),
+            len(batch.target_grid.cells),
+        )
+        assert (batch.source_grid.width, batch.target_grid.width) == (planned.S, planned.T)

@@ -1,0 +1,69 @@
+"""What processes do in the tests of replicas and of steps that are written down."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+from limelight.corpus.loader import Loader
+from limelight.corpus.shards import Prepared
+from limelight.model.transformer import Transformer
+from limelight.planning.parallel import Parallel
+from limelight.training import dump
+from limelight.training.config import Recipe
+from limelight.training.gradients import gradients
+from limelight.training.numbers import Numbers
+from limelight.training.replicas import refuse_differing
+from limelight.training.world import World
+
+
+def flip(tensor: Tensor, bit: int) -> None:
+    tensor.view(-1).view(torch.int32)[7] ^= 1 << bit
+
+
+def compare_plain(world: World, flipped: list[int], bit: int) -> None:
+    torch.manual_seed(3)
+    tensors = {"weights/up": torch.randn(5, 7), "weights/down": torch.randn(3, 4), "optimizer/step": torch.tensor(17.0)}
+    if world.rank in flipped:
+        flip(tensors["weights/down"], bit)
+    refuse_differing(world, Parallel("ddp", replicas=world.size), tensors, 12)
+
+
+def compare_cut(world: World, kind: str, flipped: list[int]) -> None:
+    torch.manual_seed(3)
+    whole = torch.randn(8, 6)
+    if kind == "hybrid":
+        mesh = init_device_mesh("cpu", (2, world.size // 2))
+        parallel, placements = Parallel("hybrid", replicas=2, shards=world.size // 2), [Replicate(), Shard(0)]
+    else:
+        mesh, parallel, placements = (
+            init_device_mesh("cpu", (world.size,)),
+            Parallel("fsdp", shards=world.size),
+            [Shard(0)],
+        )
+    tensor = distribute_tensor(whole, mesh, placements)
+    if world.rank in flipped:
+        flip(tensor.to_local(), 3)
+    refuse_differing(world, parallel, {"weights/up": tensor}, 12)
+
+
+def write_down(world: World, recipe: str, prepared: str, run: str, poisoned: int | None) -> dict[str, Any]:
+    """A step of a model with dropout, and what each process saw of it."""
+    torch.manual_seed(5)
+    settings = Recipe.load(Path(recipe))
+    numbers = Numbers(Transformer(settings.model).train(), "float32")
+    with Loader(Prepared.open(Path(prepared)), settings.batch, rank=world.rank, world=world.size) as loader:
+        shares = [next(loader)]
+    if world.rank == poisoned:
+        with torch.no_grad():
+            next(iter(numbers.named.values())).view(-1)[:] = math.nan
+    torch.manual_seed(100 + world.rank)
+    chance = dump.chance(numbers.device)
+    losses = gradients(numbers, shares, settings.label_smoothing, None, least=settings.batch.budget // 4)
+    evidence = dump.Evidence(37, "the loss is not a number", shares, chance, losses, 1.0)
+    said = dump.kept(Path(run), world, settings, numbers, evidence)
+    return {"said": said, "total": str(losses.total), "pieces": losses.pieces}
