@@ -238,8 +238,9 @@ class Run:
         recipe, threads = training.recipe, torch.get_num_threads()
         told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
         metric, last = recipe.validation.metric, training.last_score
-        training.validator.world = World()  # the other processes are done
         self.world.phase("scoring", self.step, long=True)
+        self.world.leave()  # the other processes are done
+        training.validator.world = World()
         won = winner(training.last, self.step, training.kept, training.validator, metric, threads, told, last)
         self.facts.winner, self.facts.compared = won.name, won.compared
         write_bundle(self.folder, recipe, prepared, won.weights, self.step)

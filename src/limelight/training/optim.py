@@ -107,7 +107,8 @@ class Optimizers:
         plain = [weight.grad for weight in self._weights if weight.grad is not None and not isinstance(weight, DTensor)]
         if not cut:
             return float(get_total_norm(plain))
-        squares = [float(get_total_norm([each.grad.to_local() for each in weights])) ** 2 for weights in cut]  # type: ignore[union-attr]
+        parts = [[each.grad.to_local() for each in weights if isinstance(each.grad, DTensor)] for weights in cut]
+        squares = [float(get_total_norm(some)) ** 2 for some in parts]
         shared = self._world.sum(squares)
         held = [copies(weights[0], self._world.size) for weights in cut]
         return math.sqrt(sum(s / n for s, n in zip(shared, held, strict=True)) + float(get_total_norm(plain)) ** 2)

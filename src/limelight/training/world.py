@@ -16,7 +16,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -66,13 +66,19 @@ class World:
     def announce(self, value: Any) -> None:
         """The main process's first word to those that wait for it in `heard`, maybe for hours. What it announces later is not heard."""
         if self.store is not None:
-            self.store.compare_set(ANNOUNCED, "", json.dumps(value))
+            with suppress(RuntimeError):  # a store that is gone has nobody who waits at it
+                self.store.compare_set(ANNOUNCED, "", json.dumps(value))
 
     def heard(self) -> Any:
         """Waits for it as long as it takes, and hears signals meanwhile: a broadcast would do neither."""
         while not self.store.check([ANNOUNCED]):
             time.sleep(0.2)
         return json.loads(self.store.get(ANNOUNCED))
+
+    def leave(self) -> None:
+        """No word to or from the others any more. All leave at about the same time: NCCL wants it so."""
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
 
     def sum(self, values: Sequence[float]) -> list[float]:
         if self.size == 1:
@@ -150,4 +156,4 @@ def joined(patience: float) -> Iterator[World]:
         with vigil:
             yield replace(met, vigil=vigil, store=dist.PrefixStore(start, store))  # type: ignore[attr-defined]
     finally:
-        dist.destroy_process_group()
+        met.leave()
