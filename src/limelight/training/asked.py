@@ -40,7 +40,7 @@ class Asked:
         if self.recipe is None:
             return None
         usual = {"probes"} if self.recipe.probes == ProbeSettings() else set()
-        return self.recipe.model_dump(mode="json", exclude=usual)
+        return _without_world(self.recipe.model_dump(mode="json", exclude=usual))
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""
@@ -56,11 +56,10 @@ class Asked:
         }
 
 
-def _without_world(changes: Mapping[str, Any]) -> dict[str, Any]:
+def _without_world(values: Mapping[str, Any]) -> dict[str, Any]:
     """How many processes share a run, and how, may change while it goes on."""
-    machine = {key: value for key, value in changes.get("machine", {}).items() if key not in OF_THE_WORLD}
-    rest = {key: value for key, value in changes.items() if key != "machine"}
-    return {**rest, "machine": machine} if machine else rest
+    machine = {key: value for key, value in values.get("machine", {}).items() if key not in OF_THE_WORLD}
+    return {key: machine if key == "machine" else value for key, value in values.items() if key != "machine" or machine}
 
 
 @dataclass(frozen=True)

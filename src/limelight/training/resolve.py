@@ -121,7 +121,8 @@ def _given(asked: Asked, stand: Stand) -> Recipe:
 def longer(recipe: Recipe, asked: Asked) -> Recipe:
     """The same run with more time or more steps, or shared by processes in another way."""
     steps, budget = asked.steps, asked.budget_seconds
-    world = {key: value for key, value in asked.changes.get("machine", {}).items() if key in OF_THE_WORLD}
+    machine = {**(asked.recipe.machine.model_dump() if asked.recipe else {}), **asked.changes.get("machine", {})}
+    world = {key: value for key, value in machine.items() if key in OF_THE_WORLD}
     recipe = recipe.changed(machine=recipe.machine.changed(**world))
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
