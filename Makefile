@@ -33,7 +33,7 @@ test:
 
 # What fails is run once more, alone: a test that waits for clocks may fail beside others on a busy machine. Its name stays in the output, to be mended.
 test-all:
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile -m '$(CI_TESTS)' || \
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m '$(CI_TESTS)' || \
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --last-failed --last-failed-no-failures none -m '$(CI_TESTS)'
 
 demo:

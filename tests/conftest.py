@@ -1,4 +1,5 @@
-"""Long test files begin first: `--dist loadfile` hands files out in this order, and one that comes last keeps one process busy alone."""
+"""Long test files begin first: with `--no-loadscope-reorder`, `--dist loadfile` hands files out in this order, and a long one that comes
+last keeps one process busy alone."""
 
 from pathlib import Path
 

@@ -130,6 +130,7 @@ def _line(file: TextIO, line: str) -> None:
 
 
 def supervisor(folder: Path, given: dict[str, Any]) -> int:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as on a terminal, also where the tests run under nohup
     command = [sys.executable, __file__, "rank", str(folder)]
     return supervise(
         command, given["size"], folder / "run", lambda listening, size: None, lambda line: _line(sys.stdout, line),
