@@ -69,7 +69,7 @@ def _part(tensor: Tensor) -> str:
         return ""
     places: Sequence[int] = tensor.device_mesh.get_coordinate() or ()
     cuts = zip(places, tensor.placements, strict=False)
-    return " ".join(f"{axis}:{place}" for axis, (place, cut) in enumerate(cuts) if cut.is_shard())
+    return " ".join(f"{axis}:{place}" for axis, (place, cut) in enumerate(cuts) if not cut.is_replicate())
 
 
 def _together(sums: Mapping[str, int]) -> int:

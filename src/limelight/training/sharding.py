@@ -148,6 +148,6 @@ def copies(weight: Tensor, size: int) -> int:
         return size
     parts = 1
     for dimension, placement in enumerate(weight.placements):
-        if placement.is_shard():
+        if not placement.is_replicate():  # a strided shard is none by its own word
             parts *= weight.device_mesh.size(dimension)
     return size // parts
