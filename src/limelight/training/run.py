@@ -10,6 +10,7 @@ The same command on the same folder goes on where the run was stopped.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +50,7 @@ def train(
             with joined(patience=MachineSettings().patience * FIRST_STEP) as world:
                 if not world.main:
                     return help_out(world, folder, stop)
-                return _lead(asked, folder, engine, watch, progress, command, stop, world)
+                return _lead(folder, partial(Run, asked, folder, engine, watch, progress, command, stop), world)
         except Stopped as stopped:  # before it began, or while it was already closing
             return result_of(folder, stopped.reason)
         except RuntimeError as error:
@@ -61,23 +62,14 @@ def train(
             ) from None
 
 
-def _lead(
-    asked: Asked,
-    folder: Path,
-    engine: Engine,
-    watch: Watcher,
-    progress: Callable[[Progress], None],
-    command: Sequence[str],
-    stop: Stop,
-    world: World,
-) -> Result:
+def _lead(folder: Path, begin: Callable[[World], Run], world: World) -> Result:
     state: State = "failed"
     code = LimelightError.exit_code
     try:
         refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with alone_in(folder, LOCK_SECONDS if is_elastic() else 0.0):
-            run = Run(asked, folder, engine, watch, progress, command, stop, world)
+            run = begin(world)
             try:
                 result = run.go()
             except Stopped as stopped:
