@@ -29,7 +29,9 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
         beside.replace(path)
     except BaseException as error:
         beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # a write that fails does not know its file
+        if (
+            isinstance(error, OSError) and error.errno and error.filename is None
+        ):  # a write that fails does not know its file
             error.filename = str(path)
         raise
 

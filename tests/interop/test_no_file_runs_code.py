@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "training"))
 from small_runs import DONE, SHORT, STOPPED, Signal, Small, make_corpus, story
 
 from limelight.bundle import read, relist
-from limelight.bundle.manifest import sealed
 from limelight.cli.main import main
 from limelight.interop.ctranslate2 import save
 from limelight.interop.huggingface_export import export_folder
 from limelight.training import checkpoint
+from limelight.training.checkpoint_folder import MANIFEST, described, manifest_of
 from limelight.training.layout import CHECKPOINTS
 from limelight.translator.loading import specials
 
@@ -319,8 +319,8 @@ def test_a_pickle_in_place_of_a_file_of_a_checkpoint_is_refused(name: str, tmp_p
     mark = tmp_path / "mark"
     saved = checkpoint.save(tmp_path / "c", 3, {"w": torch.ones(2)}, {"loader": {"epoch": 0}}, keep=1)
     (saved / name).write_bytes(pickle.dumps({"loader": Payload(mark)}))
-    files = checkpoint._described(saved)
-    (saved / checkpoint.MANIFEST).write_bytes(sealed({"format": checkpoint.FORMAT, "step": 3, "files": files}))
+    files = {path.name: described(path) for path in saved.iterdir() if path.name != MANIFEST}
+    (saved / MANIFEST).write_bytes(manifest_of(3, files))
     found = checkpoint.latest(tmp_path / "c")
     if name == checkpoint.STATE:
         assert found.checkpoint is None and "state.json: cannot be read" in found.refused[0]

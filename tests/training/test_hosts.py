@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from small_runs import Small, make_corpus, recipe
 
 import hosts
-from hosts_torchrun import Job, compared
+from hosts_torchrun import RENDEZVOUS, Job, compared
 
 REASON = hosts.available()
 pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
@@ -102,11 +102,11 @@ def lan() -> Iterator[hosts.Lan]:
         yield lan
 
 
-def begin(lan: hosts.Lan, corpus: Path, folder: Path, nodes: str) -> Job:
+def begin(lan: hosts.Lan, corpus: Path, folder: Path, nodes: str, conf: str = RENDEZVOUS) -> Job:
     run = Small(corpus, folder / "run", CHANGES)
     path = folder / "recipe.toml"
     recipe(corpus, **CHANGES).save(path)
-    job = Job(lan, path, run.run, nodes)
+    job = Job(lan, path, run.run, nodes, conf=conf)
     for host in range(2):
         job.start(host)
     job.wait_for(15)
@@ -127,10 +127,12 @@ def test_a_run_goes_on_without_a_host_that_dies_and_with_it_when_it_is_back(
     assert compared(job.run, straight).none
 
 
+@pytest.mark.long
 def test_a_run_that_needs_both_hosts_waits_for_the_one_that_is_cut_off_and_is_not_done_before(
     lan: hosts.Lan, corpus: Path, straight: Path, tmp_path: Path
 ) -> None:
-    job = begin(lan, corpus, tmp_path, "2")
+    patient = RENDEZVOUS.replace("read_timeout=10", "read_timeout=60")  # a torchrun that is cut off for longer gives up
+    job = begin(lan, corpus, tmp_path, "2", patient)
     lan.cut(1)
     time.sleep(12)  # twice as long as a process may be silent
     assert not any(job.ranks(host) for host in range(2)) and job.step < STEPS  # the control: it cannot be done

@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 import torch
@@ -65,6 +65,7 @@ class Vigil:
         self._ends = threading.Event()
         self._curious = rank == 0  # reads what all say
         self._worker, self._begun = 0, False
+        self._broke_at = ""  # where the collective failed, once one has
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._converse, self._watch)]
 
     @classmethod
@@ -113,7 +114,7 @@ class Vigil:
         elif not broke(error):
             self._over = f"{type(error).__name__}: {str(error)[:300]}"
         else:
-            self._over = LEFT_ALONE
+            self._over, self._broke_at = LEFT_ALONE, _innermost(trace)
             self._curious = self.rank == 0 or self.size <= FEW
             time.sleep(3.5 * self.beat)
             for sentence in (*self._heard.failed(), *self._heard.silent(self._now(), 2.5 * self.beat)):
@@ -139,6 +140,7 @@ class Vigil:
         name, step, long, place, since = self._doing
         age = self._now() - since
         where, waits = _stands(self._worker) if age > 2 * self.beat and self._worker else ("", False)
+        where = self._broke_at or where
         self._count += 1
         return Word(self._host, self._count, name, step, place, long, round(age, 1), where, waits, self._over)
 
@@ -246,4 +248,15 @@ def _stands(thread: int) -> tuple[str, bool]:
         return "", False
     path, name = frame.f_code.co_filename, frame.f_code.co_name
     waits = "/torch/distributed/" in path or name == "_engine_run_backward"
-    return f"{name} ({os.path.basename(path)}:{frame.f_lineno})", waits  # noqa: PTH119
+    return _named(frame, frame.f_lineno), waits
+
+
+def _innermost(trace: TracebackType | None) -> str:
+    """Where an error was raised, in the same words."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return _named(trace.tb_frame, trace.tb_lineno) if trace else ""
+
+
+def _named(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_name} ({os.path.basename(frame.f_code.co_filename)}:{line})"  # noqa: PTH119
