@@ -140,8 +140,7 @@ def given_up(ground: Ground, name: str, rank: str) -> dict[str, Any]:
     named = "ranks 0 and 1 hold different tensors" in words if rank else str(kept) in words
     intact = saved_step(run) == ground.step and differing(learned(run), learned(ground.run)) == 0
     passed = (
-        # The last of them ends the run, maybe before it is told.
-        skips(run, ground.step)[0][: IN_A_ROW - 1] == list(range(ground.step + 1, last))
+        skips(run, ground.step)[0] == list(range(ground.step + 1, last + 1))
         and math.isnan(again)
         and intact
         and named
