@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import DONE, SHORT, STEPS, STOPPED, Signal, Small, check_equal, last_step_of_first_epoch, make_corpus
+from small_runs import (
+    DONE,
+    SHORT,
+    STEPS,
+    STOPPED,
+    Signal,
+    Small,
+    check_equal,
+    last_step_of_first_epoch,
+    make_corpus,
+    recipe,
+)
 
 from limelight.training import checkpoint
 from limelight.training.layout import CHECKPOINTS
+from limelight.training.numbers import new_numbers
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +60,16 @@ def test_stopped_anywhere_it_is_the_run_that_was_never_stopped(corpus: Path, tmp
         assert run.live(Signal(after_step=step)) == STOPPED
         assert run.live() == DONE
         check_equal(run, straight)
+
+
+def test_blocks_that_are_computed_again_give_the_same_run(corpus: Path, straight: Small, tmp_path: Path) -> None:
+    """With dropout: the same numbers are dropped the second time. It may begin in the middle of a run."""
+    run = Small(corpus, tmp_path / "run")
+    assert run.live(Signal(after_step=13)) == STOPPED
+    again = Small(corpus, run.run, {"machine": {"recompute": True}})
+    assert new_numbers(recipe(corpus, **again.changes), torch.device("cpu"), goes_on=True).model.decoder.recompute
+    assert again.live() == DONE
+    check_equal(again, straight)
 
 
 KINDS: dict[str, dict[str, Any]] = {

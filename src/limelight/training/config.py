@@ -27,6 +27,7 @@ OF_THE_WORLD = {
     "shard",
     "tensor",
     "patience",
+    "recompute",
 }  # of the section machine: may be other ones when a run goes on
 DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
 
@@ -126,6 +127,10 @@ class MachineSettings(Settings):
     threads: int | None = Field(default=None, ge=1)
     compile: bool = Field(default=False, description="torch.compile of each layer; on a CPU it does not pay.")
     workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
+    recompute: bool = Field(
+        default=False,
+        description="Blocks are computed again for the backward pass: a third more time, much less memory.",
+    )
     parallel: ParallelKind | None = Field(
         default=None, description="How several processes share the model; chosen by its size. See docs/scale.md."
     )
@@ -139,8 +144,10 @@ class MachineSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What is said of many processes stays out of the recipes of one."""
-        return _less(written(self), {"parallel": None, "shard": None, "tensor": None, "patience": 100.0})
+        """What few runs need stays out of the recipes of the others."""
+        return _less(
+            written(self), {"recompute": False, "parallel": None, "shard": None, "tensor": None, "patience": 100.0}
+        )
 
 
 class Inherited(Settings):

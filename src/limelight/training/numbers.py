@@ -83,6 +83,7 @@ def new_numbers(recipe: Recipe, device: torch.device, goes_on: bool, parallel: P
     model = Transformer(recipe.model).to(device)
     if recipe.fine_tuning is not None and not goes_on:
         model.load_state_dict(read(Path(recipe.fine_tuning.bundle)).weights())
+    model.recompute_activations(recipe.machine.recompute)
     if recipe.machine.compile:
         for block in (*model.encoder.blocks, *model.decoder.blocks):
             block.compile()
