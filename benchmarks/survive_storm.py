@@ -45,7 +45,7 @@ MOST: Final = {
     "unsound_by_inspect": 0,
     "disk_in_checkpoints": KEEP + 2,
 }
-START: Final = 120.0  # seconds in which a run that was killed must have taken a step again
+START: Final = 120.0  # seconds in which a run that was killed must have begun to save again
 STEPS_PER_KILL: Final = {False: 25, True: 45}  # in the background more of them are taken
 
 
@@ -83,8 +83,11 @@ class Storm:
                 print(json.dumps(asdict(self.kills[-1])), flush=True)
 
     def _until_moment(self, inside: bool) -> bool:
-        """Inside a save, or anywhere between the start and the second checkpoint. False: the run ended before."""
-        was = last_step(self.run)
+        """Inside a save; while it starts; or soon after a new checkpoint, so that it gets on however slow the machine is.
+
+        False: the run ended before.
+        """
+        was = self._saved()
         if inside:
             known, until = self.parts.keys(), time.monotonic() + START
             while not self.parts.keys() - known:
@@ -95,11 +98,15 @@ class Storm:
         if self.chance.random() < 0.3:  # while it starts
             return self._wait(self.chance.uniform(0, 2))
         until = time.monotonic() + START
-        while last_step(self.run) == was:
-            assert time.monotonic() < until, f"no step was taken in {START:.0f} s"
+        while self._saved() == was:
+            assert time.monotonic() < until, f"no checkpoint was written in {START:.0f} s"
             if not self._look():
                 return False
-        return self._wait(self.chance.uniform(0, 2 * EVERY))
+        return self._wait(self.chance.uniform(0, EVERY))
+
+    def _saved(self) -> int:
+        """The step of the newest checkpoint, by its name."""
+        return max((int(path.name.removeprefix("step-")) for path in self.root.glob("step-*")), default=0)
 
     def _wait(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -169,6 +176,7 @@ def figures(storm: Storm, straight: Path, codes: Sequence[int | None], asked: in
         "kills": len(kills),
         "inside_saves": sum(kill.saving is not None for kill in kills),
         "of_all": sum(kill.whom == "all" for kill in kills),
+        "went_on_from": len({kill.goes_on for kill in kills} - {0}),  # different checkpoints
         "ended_by_itself": int(set(codes) == {0} and len(kills) == asked),
         "differ": len(differing(storm.run, straight)),
         "intervals_lost_most": max(kill.intervals for kill in kills),
@@ -183,6 +191,7 @@ def figures(storm: Storm, straight: Path, codes: Sequence[int | None], asked: in
 def problems(found: dict[str, Any]) -> list[str]:
     wrong = [f"{name} is {found[name]}, more than {bar}" for name, bar in MOST.items() if found.get(name, 0) > bar]
     wrong += [] if found["ended_by_itself"] else ["it did not reach its end, or before all kills"]
+    wrong += [] if 5 * found["went_on_from"] >= found["kills"] else ["it hardly got on between the kills"]
     return wrong + ([] if 3 * found["inside_saves"] >= found["kills"] else ["too few kills fell into saves"])
 
 
