@@ -3,13 +3,15 @@
 import sys
 
 from limelight.model.config import ModelConfig
-from limelight.planning.cluster import H100S, bytes_needed, step_time
+from limelight.planning.cluster import bytes_needed, step_time
 from limelight.planning.communication import communication
+from limelight.planning.devices import device
 from limelight.planning.parallel import Parallel
 from limelight.planning.shape import BatchShape
 
 SIZES = (8, 64, 1024)
 S = T = 64
+H100 = device("H100")
 
 
 def ways(size: int) -> list[Parallel]:
@@ -26,10 +28,10 @@ def row(model: str, parallel: Parallel, pieces: int) -> str:
     shape = BatchShape.padded(rows, S, T)
     recompute = model != "big"
     needed = bytes_needed(config, parallel, "masters", shape, recompute)
-    time = step_time(config, parallel, "masters", shape, H100S, recompute)
+    time = step_time(config, parallel, "masters", shape, H100, recompute)
     sent = communication(config, parallel, "masters", shape, recompute=recompute).sent
     worst, best = time.efficiency
-    fits = "" if needed <= 0.9 * H100S.memory else " **no**"
+    fits = "" if needed <= 0.9 * H100.memory else " **no**"
     rate = parallel.data_size * shape.rows * T / time.best
     return (
         f"| `{model}` | {parallel.size:,} | {parallel.kind} {parallel.replicas} x {parallel.shards} x {parallel.tensor} "

@@ -1,10 +1,10 @@
 """How long a step takes on machines that are only described: arithmetic at a fraction of the peak, bytes at the speed of the wires between
 those who exchange them, and a delay for each hop.
 
-    step_time(config, parallel, "masters", shape, H100S) -> StepTime(computing=..., hidden=..., exposed=...)
+    step_time(config, parallel, "masters", shape, device("H100")) -> StepTime(computing=..., hidden=..., exposed=...)
 
-Nothing here was measured on such machines: peak and wires are their makers' figures, `achieved` is an assumption and the first thing to
-measure on a real one.
+Nothing here was measured on such machines (`planning.devices`): peak and wires are their makers' figures, `achieved` is an assumption and
+the first thing to measure on a real one.
 """
 
 import math
@@ -14,29 +14,10 @@ from limelight.model.config import ModelConfig
 from limelight.planning.activations import kept
 from limelight.planning.communication import Traffic, communication
 from limelight.planning.compute import flops
+from limelight.planning.devices import Device
 from limelight.planning.memory import memory
 from limelight.planning.parallel import Parallel, Precision
 from limelight.planning.shape import BatchShape
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Machines of `per_host` equal devices."""
-
-    name: str
-    per_host: int
-    memory: float  # bytes of a device
-    peak: float  # bfloat16 operations a second, without sparsity
-    achieved: float  # of the peak, in the products of a step
-    inside: float  # bytes a second that a device sends to others in its machine
-    between: float  # bytes a second that a device sends to other machines
-    wires: float  # of these two, what collectives reach
-    hop_inside: float  # seconds
-    hop_between: float
-
-
-# H100 SXM: data sheet. NVLink 4: 450 GB/s each way. One 400 Gbit/s adapter for each device.
-H100S = Cluster("8 x H100 SXM, 400 Gbit/s each", 8, 80e9, 989e12, 0.4, 450e9, 50e9, 0.8, 2e-6, 6e-6)
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,7 @@ def step_time(
     parallel: Parallel,
     precision: Precision,
     shape: BatchShape,
-    cluster: Cluster,
+    device: Device,
     recompute: bool = False,
 ) -> StepTime:
     """`shape`: of one process's batch; processes that share products share the batch too."""
@@ -78,31 +59,31 @@ def step_time(
     at_once = [each for each in traffic if each.purpose.startswith(("sums", "words"))]
     ahead = [each for each in traffic if each not in at_once]
     return StepTime(
-        computing=work / (cluster.peak * cluster.achieved),
-        hidden=sum(seconds(each, parallel, cluster) for each in ahead),
-        exposed=sum(seconds(each, parallel, cluster) for each in at_once),
+        computing=work / device.rate(precision),
+        hidden=sum(seconds(each, parallel, device) for each in ahead),
+        exposed=sum(seconds(each, parallel, device) for each in at_once),
     )
 
 
-def seconds(traffic: Traffic, parallel: Parallel, cluster: Cluster) -> float:
+def seconds(traffic: Traffic, parallel: Parallel, device: Device) -> float:
     """bytes / speed + calls x hops x delay.
 
     A ring that passes through k devices of each machine leaves it by the wires of k adapters; all-reduce goes up and down a tree, the
     others once around a ring. Ranks count up inside a machine: tensor first, then shards, then replicas.
     """
-    here = _on_a_host(traffic, parallel, cluster)
+    here = _on_a_host(traffic, parallel, device)
     across = traffic.among > here
-    speed = min(cluster.inside, here * cluster.between) if across else cluster.inside
+    speed = min(device.inside, here * device.between) if across else device.inside
     hosts = math.ceil(traffic.among / here)
     if traffic.collective == "all_reduce":
         hops_between, hops_inside = 2 * math.ceil(math.log2(hosts)), 2 * math.ceil(math.log2(here))
     else:
         hops_between, hops_inside = (hosts if across else 0), traffic.among - 1
-    delay = hops_between * cluster.hop_between + hops_inside * cluster.hop_inside
-    return traffic.sent / (speed * cluster.wires) + traffic.calls * delay
+    delay = hops_between * device.hop_between + hops_inside * device.hop_inside
+    return traffic.sent / (speed * device.wires) + traffic.calls * delay
 
 
-def _on_a_host(traffic: Traffic, parallel: Parallel, cluster: Cluster) -> int:
+def _on_a_host(traffic: Traffic, parallel: Parallel, device: Device) -> int:
     """How many of those who exchange this stand in one machine."""
     if traffic.purpose.startswith("words") or traffic.purpose.startswith("sums"):
         apart = 1
@@ -110,7 +91,7 @@ def _on_a_host(traffic: Traffic, parallel: Parallel, cluster: Cluster) -> int:
         apart = parallel.tensor * parallel.shards
     else:
         apart = parallel.tensor
-    return max(1, min(traffic.among, cluster.per_host // apart))
+    return max(1, min(traffic.among, device.per_host // apart))
 
 
 def bytes_needed(

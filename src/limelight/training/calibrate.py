@@ -1,11 +1,14 @@
 """A few real steps, before anything is decided: how many pieces per second, how much memory, and how many threads pay.
 
+    calibrate(config, prepared, ...)      the model that will be trained, on its own text
+    measure("masters")                    small models on made-up text, from which the steps of any other follow (`planning.seconds`)
+
 Two threads are not always faster than one: when another program is busy, each parallel operation waits for it.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -18,7 +21,11 @@ from limelight.corpus.batches import BatchSettings, PairBatch
 from limelight.corpus.loader import Loader
 from limelight.corpus.shards import Prepared
 from limelight.model.config import ModelConfig
-from limelight.model.transformer import Transformer
+from limelight.model.transformer import Batch, Transformer
+from limelight.planning.seconds import Rates, fitted, work
+from limelight.planning.shape import BatchShape
+from limelight.runtime import keep_freed_memory
+from limelight.training.average import MovingAverage
 from limelight.training.config import OptimizerSettings, Precision
 from limelight.training.gradients import gradients
 from limelight.training.numbers import Numbers
@@ -85,6 +92,116 @@ def calibrate(
     cells = max(share.cells for share in first)  # of a short text fewer than the budget
     per_cell = grown / cells if grown else estimated_bytes(config, stand.precision)
     return Measured(chosen, threads, one, per_cell, mean(share.padding() for share in first))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What steps cost here, in one number format with so many threads."""
+
+    rates: Rates
+    precision: Precision
+    threads: int
+    spread: float  # how far the turns of one measurement were apart, the median of all: (longest - shortest) / median
+
+    def step_seconds(self, config: ModelConfig, shape: BatchShape, recompute: bool = False) -> float:
+        """Of a step that nobody took: one batch of this shape, gradients, AdamW, moving average."""
+        return self.rates.seconds(work(config, shape, self.precision, recompute))
+
+    @property
+    def flops_per_second(self) -> float:
+        """In products alone. A whole step reaches less."""
+        return 1 / self.rates.prices.products if self.rates.prices.products else 0.0
+
+    @property
+    def overhead(self) -> float:
+        """Seconds of a sub-layer that has nothing to do."""
+        return self.rates.prices.calls
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A small model and a batch, chosen so that one kind of work weighs more in its step than elsewhere."""
+
+    layers: tuple[int, int]
+    d_model: int
+    num_heads: int
+    vocab_size: int
+    rows: int
+    length: int
+
+    @property
+    def config(self) -> ModelConfig:
+        encoder_layers, decoder_layers = self.layers
+        return ModelConfig.preset(
+            "tiny",
+            self.vocab_size,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+            d_model=self.d_model,
+            d_ff=4 * self.d_model,
+            num_heads=self.num_heads,
+        )
+
+    @property
+    def shape(self) -> BatchShape:
+        return BatchShape.packed(self.rows, self.length, self.length, self.rows * self.length, self.rows * self.length)
+
+
+PROBES: Final = (
+    Probe((1, 1), 128, 4, 1000, 31, 33),  # a little of everything
+    Probe((6, 6), 128, 4, 1000, 7, 33),  # calls
+    Probe((2, 2), 256, 4, 2000, 31, 33),  # moved, products
+    Probe((1, 1), 512, 8, 2000, 23, 33),  # products
+    Probe((2, 2), 512, 8, 500, 2, 33),  # weights
+    Probe((1, 1), 128, 4, 16_000, 23, 33),  # logits
+    Probe((1, 1), 128, 8, 500, 8, 125),  # looks
+    Probe((1, 1), 128, 8, 500, 3, 301),  # fused, in float32; else looks
+    Probe((1, 1), 128, 8, 500, 2, 550),  # fused
+)
+TURNS: Final = 3
+
+
+def measure(precision: Precision, turns: int = TURNS, probes: Sequence[Probe] = PROBES) -> Calibration:
+    """Real steps of small models, in turns, so that what slows the machine for a while slows all of them. No corpus is needed. Some 20 s on
+    one core; the models are thrown away."""
+    keep_freed_memory()  # as a run does
+    runs = [_Steps(probe, precision) for probe in probes]
+    for run in runs:  # kernels are made, memory is taken
+        run.take()
+    times = [[run.take() for run in runs] for _ in range(turns)]
+    measured = [
+        (work(p.config, p.shape, precision), median(some))
+        for p, some in zip(probes, zip(*times, strict=True), strict=True)
+    ]
+    apart = [(max(some) - min(some)) / median(some) for some in zip(*times, strict=True)]
+    return Calibration(fitted(measured), precision, torch.get_num_threads(), median(apart))
+
+
+class _Steps:
+    """A model that takes the same step again and again, all of it but the exchange with other processes."""
+
+    def __init__(self, probe: Probe, precision: Precision) -> None:
+        with torch.random.fork_rng(devices=[]):
+            self.numbers = Numbers(Transformer(probe.config).train(), precision)
+        self.optimizers = build(self.numbers.named, OptimizerSettings(), self.numbers.device)
+        self.optimizers.set_rate(1e-6)
+        self.average = MovingAverage(self.numbers.named, 0.999)
+        ids = torch.arange(probe.rows * probe.length).view(probe.rows, -1) % (probe.vocab_size - 4) + 4
+        self.batch, self.pieces = Batch.packed(ids, ids, ids, probe.config.pad_token), ids.numel()
+
+    def take(self) -> float:
+        """Seconds. With one thread those that it computed: what other programs take of its core is not of the step's making."""
+        clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+        began = clock()
+        loss, _ = self.numbers.loss(self.batch, 0.1, None)
+        (loss / self.pieces).backward()  # type: ignore[no-untyped-call]
+        self.numbers.take_gradients()
+        self.optimizers.clip(1.0)
+        self.optimizers.step()
+        self.numbers.publish()
+        self.average.update(1)
+        self.optimizers.zero_gradients()
+        return clock() - began
 
 
 @dataclass(frozen=True)

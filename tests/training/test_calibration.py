@@ -1,0 +1,23 @@
+"""A few real steps of small models, from which the steps of others follow. How well: benchmarks/plan.py, which needs a quiet machine."""
+
+import pytest
+import torch
+
+from limelight.model.config import ModelConfig
+from limelight.planning.shape import BatchShape
+from limelight.training.calibrate import Probe, measure
+from limelight.training.config import Precision
+
+FEW = (Probe((1, 1), 32, 2, 100, 4, 20), Probe((2, 2), 32, 2, 100, 8, 20), Probe((1, 1), 64, 2, 400, 8, 30))
+
+
+@pytest.mark.parametrize("precision", ["float32", "masters"])
+def test_a_calibration_foretells_more_seconds_for_more_work(precision: Precision) -> None:
+    found = measure(precision, turns=2, probes=FEW)
+    config, larger = ModelConfig.preset("tiny", 1000), ModelConfig.preset("base", 1000)
+    shape, longer = (BatchShape.packed(rows, 32, 32, rows * 32, rows * 32) for rows in (8, 32))
+    assert 0 < found.step_seconds(config, shape) < found.step_seconds(config, longer)
+    assert found.step_seconds(config, shape) < found.step_seconds(larger, shape) < found.step_seconds(larger, longer)
+    assert found.step_seconds(larger, shape, recompute=True) > found.step_seconds(larger, shape)
+    assert found.threads == torch.get_num_threads() and found.spread >= 0
+    assert found.flops_per_second >= 0 and found.overhead >= 0
