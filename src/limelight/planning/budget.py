@@ -1,0 +1,66 @@
+"""A budget as a person writes it, and the door to what it buys.
+
+parse_budget("8xH100 24h") -> Budget(count=8, device="H100", seconds=86400.0)
+options(Text(pairs=29_000, source=450_000, target=515_000), device, 1, 1_800, "masters")[0]      what to train: `planning.options`
+curve(text, device, precision)                                                                   for plots: `planning.frontier`
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from limelight.errors import ConfigError
+from limelight.planning.choosing import Text as Text
+from limelight.planning.devices import counted
+from limelight.planning.frontier import Curve as Curve
+from limelight.planning.frontier import curve as curve
+from limelight.planning.options import Option as Option
+from limelight.planning.options import options as options
+
+UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+NUMBER: Final = r"\d+(?:\.\d+)?"
+TIME: Final = re.compile("".join(f"(?:(?P<{unit}>{NUMBER}){unit})?" for unit in UNITS))
+
+
+@dataclass(frozen=True)
+class Budget:
+    count: int
+    device: str | None  # None: this machine
+    seconds: float | None  # None: as long as it takes
+
+
+def budget_seconds(text: str) -> float:
+    """budget_seconds("1h30m") -> 5400.0; also 90s, 1.5h, 2d. A number alone could be minutes or hours, and is refused."""
+    written = re.sub(r"\s+", "", text.lower())
+    if re.fullmatch(NUMBER, written):
+        raise ConfigError(f"--budget {text} has no unit; write {written}m for minutes, {written}h for hours")
+    match = TIME.fullmatch(written)
+    if not match or not written:
+        raise ConfigError(f"--budget {text} is no time; write it as 30m, 2h, 90s or 1h30m")
+    seconds = sum(float(match[unit] or 0) * length for unit, length in UNITS.items())
+    if seconds <= 0:
+        raise ConfigError(f"--budget {text} leaves no time to train; a small corpus needs some minutes, such as 10m")
+    return seconds
+
+
+def parse_budget(text: str) -> Budget:
+    """Devices, time or both: "8xH100 24h", "2 x L4 90m", "H100 1h30m", "30m", "8xH100".
+
+    Whether there is such a device is for `planning.devices` to say.
+    """
+    words = text.split()
+    first = next((n for n in range(len(words)) if TIME.fullmatch("".join(words[n:]).lower())), len(words))
+    named, time = " ".join(words[:first]), " ".join(words[first:])
+    alone = re.fullmatch(NUMBER, words[-1]) if words else None
+    if not words or (alone and len(words) == 1):
+        budget_seconds(text)  # says what is missing
+    if alone and len(words) > 1:
+        raise ConfigError(
+            f"--budget {text}: {words[-1]} has no unit; write {words[-1]}h for hours, as in {' '.join(words[:-1])} {words[-1]}h"
+        )
+    count, device = counted(named) if named else (None, None)
+    if count == 0:
+        raise ConfigError(f"--budget {text}: that is no device; write 1x{device} or more")
+    if device is not None and not re.search(r"[a-zA-Z]", re.sub(r"^\d*\s*[x*]$", "", device)):
+        raise ConfigError(f"--budget {text}: {device} names no device; write it as 8xH100 24h, or 30m for this machine")
+    return Budget(count or 1, device, budget_seconds(time) if time else None)

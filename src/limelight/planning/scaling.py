@@ -1,0 +1,161 @@
+"""What loss to expect of a model that has seen so much of a text, in nats per target piece of a validation set.
+
+    expected(config, seen=11e6, unique=515_000) -> Expected(loss=1.46, low=..., high=..., in_range=True, notes=(...))
+
+    loss = E + (ln V - E) h / (1 + h)                 between E, which no model gets below, and guessing among V pieces
+    h    = a (1 / D + b / N^(ALPHA/DELTA))^DELTA + c / T^beta
+
+N is parameters without embeddings (Gordon et al. 2021 count them so), T target pieces seen, D the text that so many passes over `unique`
+pieces are worth (`worth`). The first term is the joint law of Bansal et al. 2022 and, in another notation, of Gordon et al. 2021: with
+little text a larger model helps little, with much text it does. The second is how far a run has come at all. The sum is bent so that the
+loss of a run that has hardly begun stays below that of guessing, as in arXiv 2605.09189.
+
+ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
+own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out).
+Differences between two models on one text are worth more than the level: that depends on language, kind of text and pieces, and is not
+known before a run.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from limelight.model.config import ModelConfig
+from limelight.planning.size import parameters
+
+# Hoffmann et al. 2022, equation 10 (E 1.69, A 406.4, alpha 0.34, B 410.7, beta 0.28): language models of 70 M to 16 G parameters on 5 to
+# 500 G tokens (the range from memory of the paper). For translation Ghorbani et al. 2021 found exponents of the same order, one for each
+# side (not used; from memory of the paper).
+ALPHA: Final = 0.34
+# Bansal et al. 2022: 0.28 for English to German, 0.25 for Chinese to English, from half a million to half a billion pairs (the range from
+# memory of the paper); 0.28 by Hoffmann et al., too.
+DELTA: Final = 0.28
+# Muennighoff et al. 2023: passes whose worth has decayed to 1/e, for language models up to 9 G parameters; the number from memory of the
+# paper, its abstract says that up to 4 passes are worth as much as new text.
+WORTH: Final = 15.39
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Of `scaling_runs.json`. `spread`: root of the mean squared difference of the loss.
+
+    `bleu`: of corpora whose runs span a nat, BLEU of greedy translation at a loss of 0, what it loses for each nat, and its spread; it
+    holds for losses up to BLEU_UP_TO.
+    """
+
+    a: float
+    b: float
+    c: float
+    beta: float
+    levels: dict[str, float]  # E of each corpus
+    spread: float
+    parameters: tuple[float, float]  # of the runs: the least and the most
+    seen: tuple[float, float]
+    unique: tuple[float, float]
+    bleu: dict[str, tuple[float, float, float]]
+
+
+BLEU_UP_TO: Final = 3.0  # nats: beyond it nothing that is translated is right
+FITTED: Final = Fit(
+    a=12.413, b=4.6246, c=2241100.0, beta=1.1398,
+    levels={"multi30k": 0.1644, "wmt14": 1.1521},
+    spread=0.045348,
+    parameters=(233_728, 176_357_376), seen=(453_484, 7_500_000_000), unique=(514_904, 135_000_000),
+    bleu={"multi30k": (53.06, 11.55, 0.92791)},
+)  # fmt: skip
+WITHOUT_A_RUN: Final = (
+    0.3  # nats by which the level of another text may well differ, beside what ours differ among themselves
+)
+BEYOND: Final = 0.05  # nats of doubt for each factor of e outside of what was measured
+
+
+@dataclass(frozen=True)
+class Expected:
+    loss: float
+    low: float
+    high: float
+    in_range: bool  # of models, texts and passes that were measured
+    notes: tuple[str, ...]
+    bleu: tuple[float, float] | None = None  # the least and the most, where our own runs on this corpus tell
+
+
+def expected(
+    config: ModelConfig, seen: float, unique: float, corpus: str | None = None, fit: Fit | None = None
+) -> Expected:
+    """Of a run that sees `seen` target pieces of a text that has `unique`. `corpus`: one of those measured, whose level is known.
+
+    Of any other text the level is taken to be the highest, that of news; a simpler text, such as captions of pictures, lies below it.
+    """
+    fit = fit or FITTED
+    known = fit.levels.get(corpus or "")
+    level = known if known is not None else max(fit.levels.values())
+    loss = loss_of(fit, level, config, seen, unique)
+    outside = _outside(fit, without_embeddings(config), seen, unique)
+    doubt = fit.spread**2 + sum((BEYOND * math.log(factor)) ** 2 for factor, _ in outside)
+    notes = [note for _, note in outside]
+    below = 0.0
+    if known is None:
+        doubt += WITHOUT_A_RUN**2
+        below = loss - loss_of(fit, min(fit.levels.values()), config, seen, unique)
+        notes.append(
+            "the level of this text is not known before a run: compare sizes by the difference of their losses"
+        )
+    reach = 2 * math.sqrt(doubt)
+    low, high = loss - math.hypot(below, reach), min(math.log(config.vocab_size), loss + reach)
+    return Expected(loss, low, high, not outside, tuple(notes), None if outside else _bleu(fit, corpus, loss))
+
+
+def _bleu(fit: Fit, corpus: str | None, loss: float) -> tuple[float, float] | None:
+    if corpus not in fit.bleu or loss > BLEU_UP_TO:
+        return None
+    at_zero, each, off = fit.bleu[corpus]
+    return max(0.0, at_zero - each * loss - 2 * off), at_zero - each * loss + 2 * off
+
+
+def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: float) -> float:
+    short = 1 / worth(seen, unique) + fit.b / without_embeddings(config) ** (ALPHA / DELTA)
+    h: float = fit.a * short**DELTA + fit.c / seen**fit.beta
+    return level + (math.log(config.vocab_size) - level) * h / (1 + h)
+
+
+def worth(seen: float, unique: float) -> float:
+    """New text that would teach as much as `seen` pieces of a text that has `unique` (Muennighoff et al. 2023).
+
+        D = U + U R (1 - e^(-(passes - 1) / R)),  R = WORTH;  what is seen, as long as nothing is seen twice
+
+    worth(500, 1_000) -> 500;  at most U (1 + R), however often it is seen
+    """
+    passes = seen / unique
+    return seen if passes <= 1 else unique * (1 + WORTH * (1 - math.exp(-(passes - 1) / WORTH)))
+
+
+def without_embeddings(config: ModelConfig) -> float:
+    counts = parameters(config)
+    return float(counts["encoder"] + counts["decoder"])
+
+
+def _outside(fit: Fit, count: float, seen: float, unique: float) -> list[tuple[float, str]]:
+    """How far a question lies outside of what was measured, and in which way."""
+    found = []
+    for value, (least, most), name in (
+        (count, fit.parameters, "parameters without embeddings"),
+        (seen, fit.seen, "target pieces seen"),
+        (unique, fit.unique, "target pieces of text"),
+    ):
+        if value > 1.2 * most:
+            found.append(
+                (
+                    value / most,
+                    f"{_short(value)} {name}: the runs behind this have {_short(most)} at most, beyond is extrapolated",
+                )
+            )
+        elif value < least / 1.2:
+            found.append((least / value, f"{_short(value)} {name}: the runs behind this have {_short(least)} at least"))
+    return found
+
+
+def _short(value: float) -> str:
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= unit:
+            return f"{value / unit:.2g}{name}" if value < 100 * unit else f"{value / unit:,.0f}{name}"
+    return f"{value:.0f}"

@@ -1,0 +1,90 @@
+"""What loss is expected: the fit, and the laws that it obeys."""
+
+import json
+import math
+
+import pytest
+
+from limelight.model.config import ModelConfig
+from limelight.planning.scaling import FITTED, WORTH, expected, worth
+from limelight.planning.scaling_fit import PLACE, Run, difference, fit, runs, spread
+
+SMALL = ModelConfig.preset("small", 4_000)
+BASE = ModelConfig.preset("base", 32_000)
+BIG = ModelConfig.preset("big", 32_000)
+
+
+def test_fitting_the_stored_runs_again_gives_the_stored_numbers() -> None:
+    found = fit(runs())
+    assert (found.a, found.b, found.c, found.beta) == pytest.approx(
+        (FITTED.a, FITTED.b, FITTED.c, FITTED.beta), rel=1e-3
+    )
+    assert found.levels == pytest.approx(FITTED.levels, abs=1e-3) and found.spread == pytest.approx(
+        FITTED.spread, abs=1e-4
+    )
+    assert (found.parameters, found.seen, found.unique) == (FITTED.parameters, FITTED.seen, FITTED.unique)
+    for corpus, line in found.bleu.items():
+        assert line == pytest.approx(FITTED.bleu[corpus], rel=1e-3)
+
+
+def test_no_run_is_far_from_the_fit() -> None:
+    """Two seeds of one run differ by 0.11 (docs/experiments.md)."""
+    given = runs()
+    assert len(given) >= 12 and spread(FITTED, given) < 0.08
+    assert max(abs(difference(FITTED, run)) for run in given) < 0.2
+
+
+def test_every_stored_run_says_where_it_is_from() -> None:
+    stored = json.loads(PLACE.read_text(encoding="utf-8"))
+    assert all(stored["made"].values())
+    for point in stored["points"]:
+        assert point.get("earlier") or point["steps"] == int(point["name"].split("-")[2])
+
+
+def test_a_fit_finds_the_numbers_that_made_its_runs() -> None:
+    """On losses that are made up from known numbers, to a hundredth of a nat."""
+    known = runs()
+    made = [Run(**{**vars(run), "loss": run.loss - difference(FITTED, run)}) for run in known]
+    found = fit(made)
+    assert spread(found, made) < 0.01 and found.beta == pytest.approx(FITTED.beta, abs=0.05)
+
+
+def test_repeated_text_is_worth_less_and_less() -> None:
+    assert worth(500, 1_000) == 500 and worth(1_000, 1_000) == 1_000
+    assert worth(4_000, 1_000) == pytest.approx(4_000, rel=0.1)  # four passes are nearly as good as new text
+    assert worth(1e9, 1_000) == pytest.approx((1 + WORTH) * 1_000)
+    passes = [worth(1_000 * n, 1_000) for n in range(1, 60)]
+    assert passes == sorted(passes)
+
+
+def test_more_of_anything_never_raises_the_loss() -> None:
+    for config, seen, unique in ((SMALL, 5e6, 5e5), (BASE, 1e9, 3e7), (BIG, 1e10, 3e8)):
+        plain = expected(config, seen, unique).loss
+        assert expected(config, 2 * seen, unique).loss < plain
+        assert expected(config, seen, 2 * unique).loss <= plain
+        assert expected(config.changed(encoder_layers=12), seen, unique).loss < plain
+        assert expected(config, 1.0, unique).loss < math.log(config.vocab_size)
+
+
+def test_a_larger_model_helps_more_the_more_text_there_is() -> None:
+    def gained(unique: float) -> float:
+        return expected(BASE, 40 * unique, unique).loss - expected(BIG, 40 * unique, unique).loss
+
+    assert 0 < gained(5e5) < gained(5e6) < gained(5e8)
+
+
+def test_what_was_measured_is_in_range_and_the_rest_says_that_it_is_not() -> None:
+    captions = expected(SMALL, 11e6, 515_000, "multi30k")
+    assert captions.in_range and not captions.notes
+    assert captions.low < 1.51 and captions.high > 1.40 and captions.high - captions.low < 0.3
+    assert captions.bleu is not None and captions.bleu[0] < 36.6 < captions.bleu[1]
+    huge = expected(ModelConfig.preset("10b", 32_000), 1e13, 1e12)
+    assert not huge.in_range and sum("extrapolated" in note for note in huge.notes) == 3 and huge.bleu is None
+    assert huge.high - huge.low > captions.high - captions.low
+
+
+def test_another_text_has_an_unknown_level_and_no_bleu() -> None:
+    other = expected(SMALL, 11e6, 515_000)
+    assert any("level" in note for note in other.notes) and other.bleu is None
+    known = expected(SMALL, 11e6, 515_000, "multi30k")
+    assert other.low < known.loss < other.high
