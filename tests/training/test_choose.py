@@ -15,6 +15,7 @@ from prepare_command import FAST, given_pieces, here, write_pairs
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
+from limelight.planning.choosing import BATCH, LEAST_BATCH, LEAST_TRAINING
 from limelight.planning.size import parameters
 from limelight.training import calibrate as calibrate_file
 from limelight.training import choose
@@ -24,7 +25,6 @@ from limelight.training.choose import Plan, Planner, Text, merged
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.layout import Chosen
 from limelight.training.resolve import longer, resolved
-from limelight.training.rules import BATCH, LEAST_BATCH, LEAST_TRAINING
 
 CPU = Stand(torch.device("cpu"), "float32", 1)
 
@@ -123,6 +123,16 @@ def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
     pieces = made.recipe.schedule.steps * BATCH[0]
     assert 0.9 * (1_000 - 35 - 100) * 10_000 < pieces < (1_000 - 35 - 100) * 10_000
     assert "within the budget" in why(made, "schedule").why
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_text_that_is_learnt_before_the_time_is_up_ends_the_run(prepared: Prepared) -> None:
+    """As without a budget; and the time that is left makes no more steps of it."""
+    text = with_text(prepared, 500_000)
+    long, short = (plan(text, preset="small", budget_seconds=hours * 3_600) for hours in (5, 0.4))
+    assert long.recipe.schedule.steps < 5 * 3_600 * 10_000 / BATCH[0] / 2
+    assert why(long, "schedule").value.endswith("40.0 epochs") and "before the budget" in why(long, "schedule").why
+    assert (long.recipe.schedule.fixed, short.recipe.schedule.fixed) == (True, False)
 
 
 @pytest.mark.usefixtures("fast")

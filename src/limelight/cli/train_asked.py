@@ -16,15 +16,13 @@ from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
+from limelight.planning.budget import budget_seconds
 from limelight.training.asked import Asked
 from limelight.training.config import Precision, Recipe
 from limelight.training.layout import BUNDLE, PROBES, RECIPE, Facts
 
 SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
 EXAMPLE = "limelight train corpus.en corpus.de -o en-de --budget 30m"
-UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
-NUMBER = r"\d+(?:\.\d+)?"
-BUDGET = re.compile("".join(f"(?:(?P<{unit}>{NUMBER}){unit})?" for unit in UNITS))
 
 
 @dataclass(frozen=True)
@@ -88,20 +86,6 @@ def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
         device=options.device, precision=options.precision, threads=options.threads, dry_run=options.dry_run,
     )  # fmt: skip
     return asked, folder
-
-
-def budget_seconds(text: str) -> float:
-    """budget_seconds("1h30m") -> 5400.0; also 90s, 1.5h, 2d. A number alone could be minutes or hours, and is refused."""
-    written = re.sub(r"\s+", "", text.lower())
-    if re.fullmatch(NUMBER, written):
-        raise ConfigError(f"--budget {text} has no unit; write {written}m for minutes, {written}h for hours")
-    match = BUDGET.fullmatch(written)
-    if not match or not written:
-        raise ConfigError(f"--budget {text} is no time; write it as 30m, 2h, 90s or 1h30m")
-    seconds = sum(float(match[unit] or 0) * length for unit, length in UNITS.items())
-    if seconds <= 0:
-        raise ConfigError(f"--budget {text} leaves no time to train; a small corpus needs some minutes, such as 10m")
-    return seconds
 
 
 def _recipe_in(paths: Sequence[str]) -> Path | None:

@@ -3,7 +3,8 @@
     plan = Planner(...).plan()
     plan.recipe                     complete; plan.chosen says each choice in words, with its reason
 
-The numbers stand in `limelight.training.rules`; a value that a person gave wins over every rule.
+The rules stand in `limelight.planning.choosing`, which plans go by too, and in `limelight.training.rules`; a value that a person gave wins
+over every rule.
 """
 
 import math
@@ -17,6 +18,7 @@ from limelight.corpus.manifest import Manifest
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
+from limelight.planning import choosing
 from limelight.planning.compute import flops_of_pair
 from limelight.planning.size import parameters
 from limelight.runtime import memory_at_hand
@@ -25,16 +27,11 @@ from limelight.training.augmentation import choose_augmentation
 from limelight.training.calibrate import Measured, Stand, calibrate
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.layout import Chosen
-from limelight.training.pace import reserve
 
 
 @dataclass(frozen=True)
-class Text:
-    """How much there is to learn from, an epoch."""
-
-    pairs: float
-    source: float  # pieces, with what stands around them
-    target: float
+class Text(choosing.Text):
+    """Of a prepared corpus."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> "Text":
@@ -78,6 +75,7 @@ class Planner:
         self.text = Text.of(self.prepared.manifest)
         self.augment, told = choose_augmentation(self.prepared, self.changes.get("batch", {}))
         config, measured = self._size()
+        self.enough = choosing.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
         steps = self.steps or max(20, int(seen / pieces))
@@ -93,7 +91,7 @@ class Planner:
             "optimizer": {"learning_rate": self._rate(config), "clip": rules.CLIP},
             "schedule": {
                 "steps": steps,
-                "fixed": self.steps is not None,
+                "fixed": self.steps is not None or self._is_enough(seen),
                 "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10))),
             },
             "average": {"decay": _decay(steps)},
@@ -119,27 +117,22 @@ class Planner:
             config = self._config(self.preset)
             self._say("model", f"{self.preset}: {_described(config)}", "asked for")
             return config, self._measure(config)
-        name = [name for name, least in rules.TEXT_FOR.items() if self.text.target >= least][-1]
-        measured_on = self._config("small" if name != "tiny" else "tiny")
+        most = [name for name, least in choosing.TEXT_FOR.items() if self.text.target >= least][-1]
+        measured_on = self._config("small" if most != "tiny" else "tiny")
         measured = self._measure(measured_on)
-        names = list(rules.TEXT_FOR)[: list(rules.TEXT_FOR).index(name) + 1]
-        why = f"{self.text.target:,.0f} target pieces to learn from are too few for more"
-        if name == names[-1] == "big":
-            why = "the largest that is chosen by itself"
-        while len(names) > 1 and not self._has_time_for(self._config(names[-1]), measured_on, measured):
-            names.pop()
-            why = "a larger one would see too little in the time"
-        config = self._config(names[-1])
-        self._say("model", f"{names[-1]}: {_described(config)}", why)
-        return config, measured if config == measured_on else self._measure(config)
+        configs = {name: self._config(name) for name in choosing.TEXT_FOR}
 
-    def _has_time_for(self, config: ModelConfig, measured_on: ModelConfig, measured: Measured) -> bool:
-        if self.budget_seconds is None or self.steps is not None:
-            return True
-        source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
-        slower = flops_of_pair(config, source, target) / flops_of_pair(measured_on, source, target)
-        seen = measured.pieces_per_second / slower * self._training_seconds()
-        return seen >= rules.SEEN_PER_PARAMETER * sum(parameters(config).values())
+        def seen(name: str) -> float:
+            source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
+            slower = flops_of_pair(configs[name], source, target) / flops_of_pair(measured_on, source, target)
+            return measured.pieces_per_second / slower * self._training_seconds()
+
+        counts = {name: sum(parameters(config).values()) for name, config in configs.items()}
+        has_time = self.budget_seconds is None or self.steps is not None
+        size = choosing.preset_for(self.text.target, counts, None if has_time else seen)
+        config = configs[size.name]
+        self._say("model", f"{size.name}: {_described(config)}", size.why)
+        return config, measured if config == measured_on else self._measure(config)
 
     def _config(self, preset: str) -> ModelConfig:
         sizes = self.prepared.manifest.vocab_sizes
@@ -152,7 +145,7 @@ class Planner:
         seconds = min(rules.LONGEST_CALIBRATION, rules.SHARE_TO_CALIBRATE * budget)
         if self.steps is not None:
             seconds = min(seconds, rules.CALIBRATION_FOR_STEPS)
-        batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
+        batch = self._settings_of_batch(config, 2 * choosing.BATCH[0])
         optimizer = OptimizerSettings(**self.changes.get("optimizer", {}))
         began = time.monotonic()
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
@@ -171,8 +164,7 @@ class Planner:
 
     def _training_seconds(self) -> float:
         assert self.budget_seconds is not None
-        room = self.budget_seconds - reserve(self.budget_seconds) - self.spent
-        return max(rules.LEAST_TRAINING, room * (1 - rules.VALIDATION_SHARE))
+        return choosing.training_seconds(self.budget_seconds, self.spent)
 
     def _why(self, seen: float, measured: Measured) -> str:
         """The reason for the number of steps."""
@@ -182,29 +174,34 @@ class Planner:
         if self.budget_seconds is None:
             minutes = seen / measured.pieces_per_second / 60
             return f"{speed}, so about {minutes:,.0f} minutes at most; it ends earlier when it no longer improves"
-        if self._training_seconds() <= rules.LEAST_TRAINING:
+        if self._training_seconds() <= choosing.LEAST_TRAINING:
             return (
                 f"{self.spent:.0f} of the {self.budget_seconds:.0f} seconds went by before training, so it is short and ends "
                 "after the budget; give a larger one"
             )
+        if self._is_enough(seen):
+            return f"{speed}; it ends before the budget, since more passes over this text teach nothing more"
         return f"{speed}, and the rate reaches its end within the budget"
+
+    def _is_enough(self, seen: float) -> bool:
+        """Is the text learnt before the time is up? Then the time left makes no more steps."""
+        return self.steps is None and self.budget_seconds is not None and seen >= self.enough
 
     def _pieces(self, measured: Measured) -> float:
         """Target pieces that the whole run will see."""
         if self.steps is not None:
-            return float(self.steps * rules.BATCH[0])
+            return float(self.steps * choosing.BATCH[0])
         if self.budget_seconds is None:
-            return max(rules.EPOCHS_WITHOUT_BUDGET * self.text.target, float(rules.LEAST_PIECES_WITHOUT_BUDGET))
+            return self.enough
         passes = 2.0 if self.changes.get("r_drop") else 1.0
-        return measured.pieces_per_second / passes * self._training_seconds()
+        return min(self.enough, measured.pieces_per_second / passes * self._training_seconds())
 
     def _batch(self, config: ModelConfig, seen: float, measured: Measured) -> tuple[BatchSettings, int, float]:
         """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
-        wanted = min(max(seen / rules.STEPS_WANTED, rules.BATCH[0]), rules.BATCH[1])
-        most = max(rules.LEAST_BATCH, self.text.target / rules.BATCHES_OF_TEXT)
+        wanted = choosing.batch_for(seen, self.text.target)
         # Of the cells of a batch, so many hold a target piece; the others a source piece, or padding.
         share = (1 - measured.padding) * self.text.target / (self.text.source + self.text.target)
-        cells = min(wanted, most) / share
+        cells = wanted.pieces / share
         at_once = cells if self.stand.device.type != "cpu" else min(cells, rules.MOST_AT_ONCE)
         room = memory_at_hand(self.stand.device)
         if room is not None:
@@ -219,13 +216,7 @@ class Planner:
         self._say(
             "batch",
             f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else ""),
-            "asked for"
-            if asked
-            else "the text is short, and a step should see a small part of it"
-            if most < wanted
-            else f"room for {rules.STEPS_WANTED:,} steps or more"
-            if wanted > rules.BATCH[0]
-            else "small, so that there are more steps",
+            "asked for" if asked else wanted.why,
         )
         return batch, accumulate, pieces
 
@@ -246,14 +237,12 @@ class Planner:
     def _regularized(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self.changes.get("model", {}):
             return config
-        rate = next(rate for least, rate in rules.DROPOUT if epochs >= least)
+        rate = choosing.dropout_for(epochs)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
 
     def _rate(self, config: ModelConfig) -> float:
-        rate = rules.RATE_AT_256 * 256 / config.d_model
-        if config.norm_order == "post":
-            rate *= 0.5  # without a norm before each sub-layer a higher rate diverges
+        rate = choosing.peak_rate(config)
         return rate * rules.FINE_TUNING_RATE if self.fine_tuning else rate
 
     def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:

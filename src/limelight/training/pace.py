@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import torch
 
+from limelight.planning.choosing import reserve
+
 RECENT: Final = 50  # steps whose median time is the pace: a pause of the machine does not count as slowness
 FEW: Final = 20  # steps, before which nothing is said: the first ones prepare kernels and memory
 WORTH: Final = 0.03  # of the steps left; a smaller correction is not made
@@ -92,11 +94,6 @@ class Pace:
         self._recent.extend(state["recent"])
         self._steps = state["steps"]
         self._began = time.monotonic()
-
-
-def reserve(budget: float) -> float:
-    """Seconds of a budget for what comes after training: choosing among the weights, calibration, the test set, the report."""
-    return min(20 + 0.02 * budget, 0.25 * budget)
 
 
 def memory_held(device: torch.device) -> int:
