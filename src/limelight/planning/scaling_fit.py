@@ -39,7 +39,7 @@ class Run:
 
 
 def runs(place: Path = PLACE) -> list[Run]:
-    points: list[dict[str, Any]] = json.loads(place.read_text(encoding="utf-8"))["points"]
+    points: list[dict[str, Any]] = json.loads(place.read_bytes())["points"]
     return [_run(each) for each in points]
 
 
