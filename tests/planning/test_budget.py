@@ -83,7 +83,7 @@ def test_three_minutes_on_everyday_sentences_are_for_tiny() -> None:
 
 
 def test_a_day_of_eight_accelerators_on_ten_million_pairs() -> None:
-    """`big`, all weights on every device, a large batch, and most of the time left over: said, and that one device would do."""
+    """`big`, all weights on every device, a large batch, and most of the time left over, which is said."""
     best = options(NEWS, device("H100"), 8, 86_400, "masters")[0]
     assert best.name == "big" and best.parallel.kind == "ddp" and best.fits and not best.recompute
     assert 50_000 < best.pieces < 400_000 and best.epochs == pytest.approx(EPOCHS_ENOUGH, rel=0.01)
