@@ -31,6 +31,7 @@ from hosts_torchrun import Job, Recovery, compared
 from limelight.training.layout import PREPARED
 
 HOSTS: Final = 3  # that compute; one more keeps the rendezvous
+PAUSE: Final = "step.forward:sleep=0.25"  # else a run is over before a host is back
 WITHOUT_ENOUGH: Final = 40.0  # seconds in which a network of too few hosts must not finish
 
 Case = Callable[[Lan, Job, int], list[Recovery]]
@@ -187,7 +188,7 @@ def prepared_job(lan: Lan, folder: Path, corpus: Path, name: str, nodes: str, st
     run, path = folder / name, folder / f"{name}.toml"
     shutil.copytree(corpus / PREPARED, run / PREPARED)
     recipe(corpus, **changes_of(steps)).save(path)
-    return Job(lan, path, run, nodes)
+    return Job(lan, path, run, nodes, {"LIMELIGHT_FAULT": PAUSE})
 
 
 def changes_of(steps: int) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Ranks:
     def alive(self) -> list[bool]:
         return [process.is_alive() for process in self.processes]
 
-    def codes(self, limit: float = 180.0) -> list[int | None]:
+    def codes(self, limit: float = 900.0) -> list[int | None]:
         """When all have ended. None: it did not within the limit."""
         until = time.monotonic() + limit
         for process in self.processes:
