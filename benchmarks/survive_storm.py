@@ -138,7 +138,9 @@ class Storm:
 
     def finish(self) -> list[int | None]:
         """With no more faults."""
-        return self.stage.train(self.run, self.kind)
+        codes = self.stage.train(self.run, self.kind)
+        assert set(codes) == {0}, f"{codes}: {self.run.with_suffix('.said').read_bytes()[-2000:].decode()}"
+        return codes
 
 
 def _unfinished(there: Sequence[Path]) -> dict[str, int]:

@@ -132,7 +132,7 @@ class Run:
         for work in (
             lambda: self.facts.save(self.folder),
             lambda: write_status(self.folder, state, self.step, self.steps),
-            lambda: write_report(self.folder),
+            lambda: None if self.stop.again else write_report(self.folder),  # it takes seconds; `limelight report` writes it later
         ):
             try:
                 work()

@@ -39,13 +39,14 @@ class Stop:
     at_once: bool = True
     echo: float = 0.0  # seconds after the first in which another one is the same
     first: float = -math.inf
+    again: bool = False  # a second one came: nothing is waited for any more
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if time.monotonic() - self.first < self.echo:
             return
-        again, self.asked = self.asked is not None, REASONS[number]
-        self.first = self.first if again else time.monotonic()
-        if self.at_once or again:
+        self.again, self.asked = self.asked is not None, REASONS[number]
+        self.first = self.first if self.again else time.monotonic()
+        if self.at_once or self.again:
             raise Stopped(self.asked)
 
     @contextmanager
