@@ -1,17 +1,13 @@
 """Planned activation memory, against the bytes that are alive at the end of a real forward pass."""
 
 import random
-import weakref
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
+from alive import Alive
 from random_configs import random_config
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 from limelight.model import attention, grid, loss
 from limelight.model.config import ModelConfig
@@ -21,34 +17,6 @@ from limelight.planning.activations import kept
 from limelight.planning.parallel import Precision
 from limelight.planning.shape import BatchShape
 from limelight.training.masters import MasterWeights
-
-
-class Alive(TorchDispatchMode):
-    """Bytes of the tensors that operators made and that somebody still holds."""
-
-    def __init__(self, others: list[torch.Tensor]) -> None:
-        super().__init__()
-        self.now, self.most = 0, 0
-        self._sizes: dict[int, int] = {}
-        self._others = {tensor.untyped_storage()._cdata for tensor in others}
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_iter(result):
-            if isinstance(tensor, torch.Tensor):
-                storage = tensor.untyped_storage()
-                key = storage._cdata
-                if key not in self._sizes and key not in self._others and storage.nbytes():
-                    self._sizes[key] = storage.nbytes()
-                    self.now += storage.nbytes()
-                    self.most = max(self.most, self.now)
-                    weakref.finalize(storage, self._gone, key)
-        return result
-
-    def _gone(self, key: int) -> None:
-        self.now -= self._sizes.pop(key)
 
 
 def alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:

@@ -90,9 +90,9 @@ def work(config: ModelConfig, shape: BatchShape, precision: Precision, recompute
 
 def _moved(c: ModelConfig, shape: BatchShape) -> float:
     """By sub-layer: norm, dropout and sum 6 vectors; heads to the grid and back 8; RMSNorm without a kernel and rotation some more."""
-    each = (6 if c.norm == "layer" else 9) * c.d_model
-    heads = (14 if c.positions == "rotary" else 8) * c.d_model
-    inner = (5 if c.gated else 2) * c.d_ff
+    each = (6 if c.norm == "layer" else 7) * c.d_model
+    heads = (10 if c.positions == "rotary" else 8) * c.d_model
+    inner = (4 if c.gated else 2) * c.d_ff
     encoder = c.encoder_layers * shape.source_stream * (2 * each + heads + inner)
     decoder = c.decoder_layers * (shape.target_stream * (3 * each + heads + 4 * c.d_model + inner))
     return float(encoder + decoder + c.decoder_layers * shape.source_stream * 4 * c.d_model)
