@@ -129,11 +129,13 @@ class Run:
 
     def _close(self, state: State) -> None:
         """What goes wrong here must not hide why the run ended."""
-        for work in (
+        works: list[Callable[[], object]] = [
             lambda: self.facts.save(self.folder),
             lambda: write_status(self.folder, state, self.step, self.steps),
-            lambda: None if self.stop.again else write_report(self.folder),  # it takes seconds; `limelight report` writes it later
-        ):
+        ]
+        if not self.stop.again:  # it takes seconds, and `limelight report` writes it at any time
+            works.append(lambda: write_report(self.folder))
+        for work in works:
             try:
                 work()
             except Exception as error:
