@@ -3,10 +3,11 @@
 python benchmarks/plan.py             VmHWM against `planning.peak`, seconds of a step against `training.calibrate.measure`, on one core
 python benchmarks/plan.py memory      without the times, on a machine that has other work
 
-`--only 0,3,7` takes some of them. Prints a table and the worst. Seconds are those that the step computed, by the kernel's account,
-the fastest of four as in a calibration: what other programs do to a machine can only slow it. The prices of a
-step come from other models (`PROBES`), but how many numbers RMSNorm, gates and rotation move was set with the last of these cases in view, and
-the heap's constants of planning.peak were fitted to 14 peaks, of which 0, 3, 5, 8, 10 and 11 are cases here; 1, 2, 4, 6, 7 and 9 are not.
+`--only 0,3,7` takes some of them. Prints a table and the worst. Seconds are those that the step computed, by the kernel's account, the
+fastest of four as in a calibration: what other programs do to a machine can only slow it.
+
+The prices of a step come from other models (`PROBES`), but how many numbers RMSNorm, gates and rotation move was set with the last of
+these cases in view. The heap's constants of planning.peak were fitted to 14 peaks; cases 0, 3, 5, 8, 10 and 11 are among them.
 """
 
 import argparse
