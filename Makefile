@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CI_TESTS := not long and not gpu and not network
 
-.PHONY: setup web check test test-all test-web demo clean
+.PHONY: setup web check test test-all test-web docs release coverage mutants demo clean
 
 # torch first and by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU.
 setup:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[cluster,compare,hub,onnx,pictures,report,serve,tracing,dev]'
+	$(BIN)/pip install --quiet --editable '.[cluster,compare,docs,hub,onnx,pictures,report,serve,tracing,dev]'
 	@if [ -d .git ] && [ -z "$$CI" ]; then $(BIN)/pre-commit install; fi
 
 # The page of `limelight serve`; needs Node.js 20.19 or newer. Playwright's own browsers are not downloaded: the tests use the system's Chromium.
@@ -35,6 +35,20 @@ test:
 test-all:
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m '$(CI_TESTS)' || \
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --last-failed --last-failed-no-failures none -m '$(CI_TESTS)'
+
+# The site, from docs/ and the code: open dist/docs/index.html. Ends with 1 if a link leads nowhere.
+docs:
+	$(BIN)/python docs/site/build.py
+
+# Wheel, sdist, lock, list of parts and checksums, tried in a clean environment.
+release:
+	$(BIN)/python release/make.py
+
+coverage:
+	$(BIN)/python benchmarks/coverage_gate.py
+
+mutants:
+	$(BIN)/python benchmarks/mutation_score.py --count 300
 
 demo:
 	$(BIN)/python examples/digits.py reverse

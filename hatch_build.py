@@ -1,4 +1,4 @@
-"""Puts two pages into the wheel: that of the server, and the lighting desk as one file, which exports are made from.
+"""Puts two pages into the wheel and the sdist: that of the server, and the lighting desk as one file, which exports are made from.
 
 Both are built from web/ when they are not there, so they are not in git. A wheel that lacks them would install and start without complaint,
 and its first user would find the gap. LIMELIGHT_NO_PAGE=1 makes a wheel for APIs alone.

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.completion import exports
 from limelight.errors import ConfigError
 
 EXAMPLES = """Examples:
@@ -22,7 +23,7 @@ limelight export en-de --to huggingface -o en-de-hf
 
 def export(
     bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
-    to: Annotated[str, typer.Option("--to", help="ctranslate2, huggingface or onnx.")] = "ctranslate2",
+    to: Annotated[str, typer.Option("--to", autocompletion=exports, help="ctranslate2, huggingface or onnx.")] = "ctranslate2",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder to write; for ctranslate2 inside the bundle.")] = None,
     quantize: Annotated[str | None, typer.Option("--quantize", help="ctranslate2: float32, bfloat16, int8, int8_bfloat16 ...")] = None,
     probe: Annotated[Path | None, typer.Option("--probe", help="Lines of the source to compare with; the run's validation set.")] = None,

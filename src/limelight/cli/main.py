@@ -7,7 +7,20 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli import demo, evaluate, export, import_model, inspect, prepare, report, serve, train, translate
+from limelight.cli import (
+    demo,
+    doctor,
+    evaluate,
+    export,
+    import_model,
+    inspect,
+    plan,
+    prepare,
+    report,
+    serve,
+    train,
+    translate,
+)
 from limelight.errors import LimelightError
 from limelight.training.launched import end_with_supervisor, is_supervised, preempted_while_loading
 
@@ -15,11 +28,11 @@ app = typer.Typer(
     name="limelight",
     help="Train, look inside and serve your own Transformer translator.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("prepare", epilog=prepare.EXAMPLES)(prepare.prepare)
+app.command("plan", epilog=plan.EXAMPLES)(plan.plan)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.command("translate", epilog=translate.EXAMPLES)(translate.translate)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
@@ -29,6 +42,7 @@ app.command("inspect", epilog=inspect.EXAMPLES)(inspect.inspect)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("doctor", epilog=doctor.EXAMPLES)(doctor.doctor)
 
 
 @app.callback(invoke_without_command=True)

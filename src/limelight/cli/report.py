@@ -13,6 +13,8 @@ EXAMPLES = """Examples:
 
 limelight report en-de
 
+limelight report en-de && open en-de/report.html
+
 limelight report runs/en-de --json | jq -r .html
 """
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.completion import presets
 from limelight.cli.prepare import EngineName, started
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def train(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="Time for all of it: 30m, 2h, 1h30m. Model and steps fit it.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training, instead of those that fit.")] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="Size of the model: toy, tiny, small, base ...; chosen.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", autocompletion=presets, help="Size: toy, tiny, small ...; chosen.")] = None,
     bundle: Annotated[Path | None, typer.Option("--from", help="Go on from this translator (fine-tuning).")] = None,
     replay: Annotated[float | None, typer.Option("--replay", help="With --from: share of the old text among what is seen.")] = None,
     replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as --valid.")] = None,

@@ -1,0 +1,163 @@
+"""Would the tests notice? Small faults are put into the code one at a time, and the tests that cover the file are run.
+
+python benchmarks/mutation_score.py --count 300 -o mutants.jsonl     a line for each mutant; the same command goes on where it was stopped
+python benchmarks/mutation_score.py --count 5 --seed 1               a look
+
+A mutant is one change of one place: a comparison, an operation, a constant, and/or/not, a returned value. They are drawn without
+replacement from all places in model/, decoding/, corpus/ and training/checkpoint*, by a seed. The raw score is the share that some
+test noticed; mutants that change nothing one can see count against it, so 100 % cannot be reached. The sources are never touched:
+each mutant lives in a copy of the package that comes first on the path.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+from mutations import Mutation, applied, mutations
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "limelight"
+PLACES = ("model/*.py", "decoding/*.py", "corpus/**/*.py", "training/checkpoint*.py")
+FLOOR = 80.0  # per cent
+# Tests by what they are for; a test file is also taken if it names the mutated module.
+ROOMS = {
+    "model": ("tests/model",),
+    "decoding": ("tests/decoding",),
+    "corpus": ("tests/corpus",),
+    "training": ("tests/training",),
+}
+MARKERS = "not learns and not slow and not long and not gpu and not network"
+LONGEST = 600.0  # seconds for the tests of one mutant; one that makes them hang was noticed
+
+
+@dataclass(frozen=True)
+class Result:
+    mutant: str  # decoding/beam.py:41:8-41:13 Lt -> LtE
+    outcome: str  # killed, timeout or survived
+    seconds: float
+    by: str  # the first test that failed
+
+
+def drawn(count: int, seed: int) -> list[Mutation]:
+    """Of all places, in an order that depends on the seed alone: a longer list begins with the shorter."""
+    files = sorted({path for pattern in PLACES for path in PACKAGE.glob(pattern)})
+    found = [
+        each for path in files for each in mutations(path.relative_to(PACKAGE).as_posix(), path.read_bytes().decode())
+    ]
+    Random(seed).shuffle(found)
+    return found[:count]
+
+
+def suites_of(file: str) -> list[str]:
+    """The test files that can notice: those that import the module by name, first, then the others of its room that import the room."""
+    module = "limelight." + file.removesuffix(".py").replace("/", ".")
+    room, stem = file.split("/")[0], Path(file).stem
+    near, far = [], []
+    for folder in ROOMS[room]:
+        for path in sorted((ROOT / folder).rglob("test_*.py")):
+            text = path.read_bytes().decode()
+            if room == "training" and "checkpoint" not in text:
+                continue
+            (near if module in text or path.stem == f"test_{stem}" else far).append(path.relative_to(ROOT).as_posix())
+    return near + far
+
+
+def survive(mutation: Mutation, python: str, longest: float) -> Result:
+    """One mutant: a copy of the package with it, and the tests until the first failure, those that are nearest first."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "limelight")
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "page"))
+        source = copy / mutation.file
+        source.write_bytes(applied(source.read_bytes().decode(), mutation).encode())
+        outcome, by = _judged(mutation, Path(folder), python, longest)
+    return Result(mutation.name, outcome, round(time.monotonic() - began, 1), by)
+
+
+def _judged(mutation: Mutation, folder: Path, python: str, longest: float) -> tuple[str, str]:
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        MARKERS,
+        f"--timeout={longest:.0f}",
+    ]
+    try:
+        done = subprocess.run(
+            [*command, *suites_of(mutation.file)], cwd=ROOT, env=environment, capture_output=True, timeout=longest
+        )
+    except subprocess.TimeoutExpired:
+        return "timeout", ""
+    if done.returncode == 5:
+        sys.exit(f"no test was found for {mutation.file}")
+    failed = [line for line in done.stdout.decode(errors="replace").split("\n") if line.startswith(("FAILED", "ERROR"))]
+    return (
+        ("survived", "")
+        if done.returncode == 0
+        else ("killed", failed[0].split(" - ")[0][:200] if failed else "pytest itself")
+    )
+
+
+def is_imported_from(folder: Path, python: str) -> bool:
+    """Does a copy at the front of the path win over the installed package? If not, no mutant would ever be run."""
+    code = "import limelight; print(limelight.__file__)"
+    done = subprocess.run(
+        [python, "-c", code], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, check=True
+    )
+    return Path(done.stdout.decode().strip()).is_relative_to(folder)
+
+
+def summary(results: Sequence[Mapping[str, object]]) -> list[str]:
+    noticed = sum(result["outcome"] != "survived" for result in results)
+    lines = [f"survived: {result['mutant']}" for result in results if result["outcome"] == "survived"]
+    share = 100 * noticed / len(results) if results else 0.0
+    return [*lines, f"raw score {share:.1f} %: {noticed} of {len(results)} mutants noticed (floor {FLOOR:.0f} %)"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=2017)
+    parser.add_argument("-o", "--output", type=Path, default=Path("mutants.jsonl"))
+    parser.add_argument("--longest", type=float, default=LONGEST)
+    parser.add_argument("--only", default="", help="files that begin so, such as decoding/")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(PACKAGE, Path(folder, "limelight"), ignore=shutil.ignore_patterns("__pycache__", "page"))
+        if not is_imported_from(Path(folder), sys.executable):
+            sys.exit("a copy of the package on PYTHONPATH is not what python imports; mutants would not be run")
+    done = (
+        [json.loads(line) for line in asked.output.read_bytes().split(b"\n") if line] if asked.output.exists() else []
+    )
+    judged = {result["mutant"]: result for result in done}
+    wanted = [each for each in drawn(10**9, asked.seed) if each.file.startswith(asked.only)][: asked.count]
+    for number, mutation in enumerate(wanted, 1):
+        if mutation.name in judged:
+            continue
+        result = asdict(survive(mutation, sys.executable, asked.longest))
+        judged[mutation.name] = result
+        with asked.output.open("ab") as file:
+            file.write(json.dumps(result).encode() + b"\n")
+        print(f"{number}/{len(wanted)} {result['outcome']:8} {result['seconds']:6.1f} s  {mutation.name}", flush=True)
+    lines = summary([judged[mutation.name] for mutation in wanted])
+    print(*lines, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""What a shell offers after an option that takes one of a few words. A key was pressed and somebody waits: nothing here loads torch.
+
+limelight train --preset <TAB>   toy tiny small base big deep 3b 10b
+limelight export --to <TAB>      ctranslate2 huggingface onnx
+
+Verbs, options and the words of an enum come from Typer itself, files from the shell.
+"""
+
+EXPORTS = {
+    "ctranslate2": "the fast engine of translate and serve",
+    "huggingface": "a folder for transformers",
+    "onnx": "encoder and decoder step as graphs",
+}
+
+
+def presets(incomplete: str) -> list[tuple[str, str]]:
+    """presets("b") -> [("base", "6 + 6 layers, 512 wide"), ("big", ...)]"""
+    from limelight.model.config import PRESETS
+
+    return [
+        (name, f"{size['encoder_layers']} + {size['decoder_layers']} layers, {size['d_model']} wide")
+        for name, size in PRESETS.items()
+        if name.startswith(incomplete)
+    ]
+
+
+def exports(incomplete: str) -> list[tuple[str, str]]:
+    return [(name, purpose) for name, purpose in EXPORTS.items() if name.startswith(incomplete)]

@@ -1,0 +1,199 @@
+"""`limelight plan`: what a run costs, before it is paid."""
+
+import json
+import shutil
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight.cli.prepare import EngineName, started
+from limelight.cli.screen import Screen, grouped
+from limelight.cli.train import PrecisionName
+from limelight.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limelight.cli.plan_asked import Wanted
+    from limelight.cli.plan_shown import Beside
+    from limelight.corpus.engine import Progress
+    from limelight.training.outlook import Outlook, Question
+    from limelight.training.outlook_text import Seen
+
+EXAMPLES = """Examples:
+
+limelight plan corpus.en corpus.de --budget 2h
+
+limelight plan corpus.en corpus.de --budget "8xH100 24h" --html plan.html
+
+limelight plan en-de/recipe.toml --calibrate
+
+limelight plan --preset 3b --pairs 100000000 --device 64xH100 --simulate
+"""
+CORES_ELSEWHERE = 8  # that prepare a text on a machine with accelerators: an assumption
+
+
+def plan(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Corpora as for train; or a recipe.toml, a prepared corpus, a run; and section.key=value of the recipe."),
+    ] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="30m, 2h, '8xH100 24h': time, and devices if not here.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", help="Size of the model: toy, tiny, small, base ...; chosen.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="A device by name: H100, 8xA100-80, L4 ...; this machine.")] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="How many devices.")] = None,
+    devices: Annotated[Path | None, typer.Option("--devices", help="Your devices and prices, as TOML over those that are known.")] = None,
+    precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Measure this machine: real steps, half a minute.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Play one of many devices with the real model.")] = False,
+    pairs: Annotated[int | None, typer.Option("--pairs", min=1, help="As if the text had so many; without text, of usual length.")] = None,
+    corpus_pairs: Annotated[int | None, typer.Option("--corpus-pairs", min=1, help="Also: what preparing so many pairs takes.")] = None,
+    requests: Annotated[float | None, typer.Option("--requests", min=0.001, help="Also: servers for so many texts a second.")] = None,
+    latency: Annotated[float | None, typer.Option("--latency", min=1, help="With --requests: milliseconds for 95 % of them.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Target language, such as de.")] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes that prepare the sample; one for each core.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="The plan as one page with pictures.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:  # fmt: skip
+    """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind."""
+    from limelight.cli.plan_asked import Options, quoted, wanted
+    from limelight.cli.plan_shown import lines, wrapped
+
+    options = Options(
+        budget=budget, preset=preset, device=device, devices=devices, count=count, precision=precision.value if precision else None,
+        pairs=pairs, corpus_pairs=corpus_pairs, requests=requests, latency=latency, source=source, target=target,
+        vocab_size=vocab_size, calibrate=calibrate,
+    )  # fmt: skip
+    asked = wanted(inputs or [], options)
+    with Screen(plain=False, quiet=quiet or as_json) as screen:
+        question, measured = _question(asked, workers, screen)
+        found = _looked(question)
+        beside = _beside(asked, found, measured, simulate)
+    made = lines(found, beside)
+    start = quoted(start_with(asked, found)) if asked.start else ""
+    if html is not None:
+        from limelight.cli.plan_page import write
+
+        write(html, found, made, start)
+    if as_json:
+        sys.stdout.write(
+            json.dumps({**found.values(), "said": [vars(line) for line in made], "start": start or None}) + "\n"
+        )
+        return
+    columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    ending = f"wrote {html}" if html is not None else "Nothing was written."
+    sys.stdout.write(
+        "".join(
+            f"{line}\n" for line in [*wrapped(made, columns), f"{ending}{f' Start with: {start}' if start else ''}"]
+        )
+    )
+
+
+def _question(asked: "Wanted", workers: int | None, screen: Screen) -> "tuple[Question, str | None]":
+    """The text is looked at, and the machine; what was measured of it is said."""
+    from limelight.training.outlook import Question
+
+    seen = _seen(asked, workers, screen)
+    if asked.device is not None:
+        from limelight.planning.devices import device as device_of
+
+        if asked.options.calibrate:
+            raise ConfigError(
+                "--calibrate measures this machine, and the plan is for another; leave out the device, or --calibrate"
+            )
+        device, count = device_of(asked.device, asked.options.devices), asked.count or 1
+        precision, cores = asked.precision or "masters", CORES_ELSEWHERE
+    else:
+        from limelight.training.outlook_machine import this_machine
+
+        here = this_machine(asked.precision, asked.options.devices)
+        device, precision, cores = here.device, here.precision, here.cores
+        count = asked.count or here.count
+    timing, measured = None, None
+    if asked.options.calibrate:
+        from limelight.training.outlook_machine import calibrated
+
+        screen.step("calibrate", 0, 1)
+        timing, measured = calibrated(precision)
+        screen.step("calibrate", 1, 1)
+    question = Question(
+        seen=seen, device=device, count=count, precision=precision, seconds=asked.seconds, name=asked.options.preset,
+        recipe=asked.recipe, model=asked.model, steps=asked.steps, cores=cores, is_prepared=asked.prepared is not None, timing=timing,
+    )  # fmt: skip
+    return question, measured
+
+
+def _seen(asked: "Wanted", workers: int | None, screen: Screen) -> "Seen":
+    from limelight.training import outlook_text
+
+    wished = asked.options.pairs
+    if asked.prepared is not None:
+        seen = outlook_text.prepared(asked.prepared)
+    elif asked.data is None:
+        return outlook_text.typical(wished or outlook_text.PAIRS_OF_THE_PAPER)
+    else:
+
+        def watch(progress: "Progress") -> None:
+            note = f"{grouped(progress.pairs)} pairs" if progress.pairs else ""
+            screen.step(progress.step, progress.done, progress.total, note)
+
+        with (
+            tempfile.TemporaryDirectory(prefix="limelight-") as work,
+            closing(started(EngineName.local, workers)) as engine,
+        ):
+            seen = outlook_text.sampled(asked.data, engine, Path(work), watch)
+    return seen if wished is None else seen.of(wished)
+
+
+def _looked(question: "Question") -> "Outlook":
+    from limelight.training.outlook import outlook
+
+    return outlook(question)
+
+
+def _beside(asked: "Wanted", found: "Outlook", measured: str | None, simulate: bool) -> "Beside":
+    from limelight.cli.plan_shown import Beside
+
+    options, simulation, work, load = asked.options, None, None, None
+    if simulate:
+        from limelight.training.outlook_simulated import simulated
+
+        simulation = simulated(found.chosen.config, found.chosen.parallel, found.question.precision, found.shape)
+    if options.corpus_pairs is not None:
+        from limelight.planning.corpus_work import corpus_work
+
+        work = corpus_work(options.corpus_pairs, found.question.cores, bytes_of_pair=found.question.seen.bytes_of_pair)
+    latency = None if options.latency is None else options.latency / 1000
+    if options.requests is not None:
+        from limelight.planning.serving_load import replicas
+
+        load = replicas(found.chosen.config, options.requests, pieces=found.question.seen.means[0], latency=latency)
+    return Beside(
+        simulation=simulation, corpus=work, corpus_pairs=options.corpus_pairs or 0, serving=load, requests=options.requests or 0,
+        latency=latency, measured=measured, free_disk=shutil.disk_usage(Path.cwd()).free if asked.device is None else None,
+    )  # fmt: skip
+
+
+def start_with(asked: "Wanted", found: "Outlook") -> list[str]:
+    """The command that does what was planned: here, on one machine with several devices, or on each of many."""
+    words = list(asked.start)
+    if asked.recipe is None and found.question.name is None and " " not in found.chosen.name:
+        words += ["--preset", found.chosen.name]
+    elif found.question.name is not None:
+        words += ["--preset", found.question.name]
+    if found.chosen.recompute and asked.recipe is None:
+        words.append("machine.recompute=true")
+    if asked.seconds is not None:
+        words += ["--budget", f"{asked.seconds / 60:g}m" if asked.seconds < 7_200 else f"{asked.seconds / 3_600:g}h"]
+    if asked.options.precision is not None:
+        words += ["--precision", asked.options.precision]
+    count, per_host = found.question.count, found.question.device.per_host
+    if count > per_host:
+        hosts = -(-count // per_host)
+        return ["torchrun", f"--nnodes={hosts}", f"--nproc-per-node={per_host}", "...", "-m", *words]
+    return [*words, "--nproc", str(count)] if count > 1 else words

@@ -1,0 +1,258 @@
+"""What a run will cost, before it is paid: model, batch, memory, speed, time, disk, money and what to expect, put together from `planning`.
+
+    outlook(Question(seen, device("H100"), count=8, precision="masters", seconds=86_400)).chosen.name -> "base"
+
+Nothing is trained and nothing is written here. What needs torch, the speed of this machine and the simulation of many, comes in as a value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from limelight.errors import ConfigError
+from limelight.model.config import PRESETS, ModelConfig
+from limelight.planning.activations import Where
+from limelight.planning.budget import Curve, Option, curve, options
+from limelight.planning.choosing import VALIDATION_SHARE, dropout_for, reserve
+from limelight.planning.cluster import StepTime
+from limelight.planning.corpus_work import CorpusWork, corpus_work
+from limelight.planning.devices import Device
+from limelight.planning.memory import checkpoint_bytes
+from limelight.planning.options import sizes
+from limelight.planning.parallel import Precision
+from limelight.planning.peak import Peak, peak
+from limelight.planning.scaling import expected
+from limelight.planning.shape import BatchShape
+from limelight.planning.size import parameters
+from limelight.planning.step import HELD, Timing, described, shape_of
+from limelight.training.config import AverageSettings, CheckpointSettings, Recipe
+from limelight.training.outlook_text import Seen
+
+ALTERNATIVES: Final = 3  # shown beside what was chosen
+
+
+@dataclass(frozen=True)
+class Question:
+    """`name`: a preset that was asked for; `recipe`: one that was given, which decides model, batch and steps by itself."""
+
+    seen: Seen
+    device: Device
+    count: int
+    precision: Precision
+    seconds: float | None = None
+    name: str | None = None
+    recipe: Recipe | None = None
+    model: Mapping[str, Any] = field(default_factory=dict)  # keys of the section `model` that were given
+    steps: int | None = None
+    timing: Timing | None = None  # measured, where it was
+    cores: int = 1  # that prepare the text
+    is_prepared: bool = False
+
+
+@dataclass(frozen=True)
+class Outlook:
+    question: Question
+    chosen: Option
+    others: tuple[Option, ...]
+    advised: str  # the size that would be chosen, also where another was asked for
+    peak: Peak  # of a batch of the longest sentences
+    preparing: float  # seconds
+    scoring: float  # seconds after training: choosing among the weights, the test set, the report
+    disk: Mapping[str, float]  # bytes by what they hold
+    parameters: Mapping[str, int]
+
+    @property
+    def seconds(self) -> float:
+        return self.preparing + self.chosen.seconds + self.scoring
+
+    @property
+    def fits(self) -> bool:
+        return self.peak.total <= HELD * self.question.device.memory
+
+    @property
+    def rate(self) -> float:
+        """Target pieces a second, of all devices."""
+        return self.chosen.pieces / self.chosen.step.worst
+
+    @property
+    def cost(self) -> float | None:
+        """Of the devices while they train; a text can be prepared elsewhere."""
+        return self.chosen.cost
+
+    @property
+    def shape(self) -> BatchShape:
+        """Of one pass of one device, at mean lengths."""
+        return shape_of(
+            self.question.seen.text, self.chosen.pieces / self.chosen.parallel.data_size / self.chosen.accumulate
+        )
+
+    def values(self) -> dict[str, Any]:
+        """For programs."""
+        q = self.question
+        return {
+            "model": {**_of_option(self.chosen)["model"], "parameters": dict(self.parameters)},
+            "text": {**vars(q.seen), "asked_seconds": q.seconds},
+            "device": {**vars(q.device), "count": q.count},
+            "precision": q.precision,
+            "plan": _of_option(self.chosen),
+            "memory": {"parts": dict(self.peak.parts), "total": self.peak.total, "device": q.device.memory, "fits": self.fits},
+            "speed": {"pieces_per_second": self.rate, "measured": q.timing is not None},
+            "seconds": {"prepare": self.preparing, "train": self.chosen.seconds, "score": self.scoring, "total": self.seconds},
+            "disk": dict(self.disk),
+            "cost": self.cost,
+            "advised": self.advised,
+            "others": [_of_option(option) for option in self.others],
+        }  # fmt: skip
+
+
+def outlook(question: Question) -> Outlook:
+    q = question
+    work = _preparing(q)
+    preparing = 0.0 if q.is_prepared else work.seconds
+    weighed = _sizes(q)
+    found = options(
+        q.seen.text, q.device, q.count, q.seconds, q.precision,
+        vocab_size=q.seen.vocab_sizes[1], timing=q.timing, spent=preparing, more=weighed,
+    )  # fmt: skip
+    if q.recipe is None:  # what cannot be had with the keys that were given is no option
+        found = [each for each in found if each.name in dict(weighed) and _has(each.config, q.model)]
+    chosen = _chosen(q, found)
+    others = tuple(each for each in found if each.name != chosen.name)[:ALTERNATIVES]
+    where: Where = "cpu" if q.device.kind == "cpu" else "accelerator"
+    most = peak(chosen.config, chosen.parallel, q.precision, _longest(q, chosen), where, recompute=chosen.recompute)
+    if q.recipe is not None:
+        chosen = replace(chosen, memory=most.total, fits=most.total <= HELD * q.device.memory)
+    scoring = reserve(min(q.seconds or chosen.seconds, chosen.seconds))
+    return Outlook(
+        question=q,
+        chosen=chosen,
+        others=others,
+        advised=found[0].name,
+        peak=most,
+        preparing=preparing,
+        scoring=scoring,
+        disk=_disk(q, chosen.config, work),
+        parameters=parameters(chosen.config),
+    )
+
+
+def _has(config: ModelConfig, keys: Mapping[str, Any]) -> bool:
+    return all(getattr(config, key) == value for key, value in keys.items())
+
+
+def curves(question: Question) -> Curve:
+    """What more devices, and more time, would buy: of a chosen size, for pictures."""
+    q = question
+    # What was measured is this machine alone; of several nothing was.
+    return curve(
+        q.seen.text, q.device, q.precision, count=q.count, vocab_size=q.seen.vocab_sizes[1],
+        most=1 if q.device.kind == "cpu" else 1_024, timing=q.timing,
+    )  # fmt: skip
+
+
+def _sizes(q: Question) -> list[tuple[str, ModelConfig]]:
+    """Every size as this text and the keys that were given want it; those that cannot be are left out, unless they were asked for."""
+    own: dict[str, Any] = {"vocab_size": q.seen.vocab_sizes[1]}
+    if not q.seen.joint:
+        own |= {"tie": "decoder", "source_vocab_size": q.seen.vocab_sizes[0]}
+    if q.recipe is not None:
+        return [(_recipes_name(q.recipe), q.recipe.model)]
+    made = []
+    for name, config in sizes(q.seen.vocab_sizes[1]):
+        try:
+            made.append((name, ModelConfig(**{**config.model_dump(), **own, **q.model})))
+        except ConfigError:
+            if name == q.name or len(q.model) == 0:
+                raise
+    if q.name is not None and q.name not in dict(made):  # such as toy, which is never advised
+        made.append((q.name, ModelConfig.preset(q.name, **{**own, **q.model})))
+    return made
+
+
+def _recipes_name(recipe: Recipe) -> str:
+    """The preset that a recipe's model is, if it is one."""
+    for name, shape in PRESETS.items():
+        if all(getattr(recipe.model, key) == value for key, value in shape.items() if "dropout" not in key):
+            return name
+    return "recipe"
+
+
+def _chosen(q: Question, found: list[Option]) -> Option:
+    if q.recipe is not None:
+        name = _recipes_name(q.recipe)
+        return _as_written(q, next(each for each in found if each.name == name), q.recipe)
+    option = found[0] if q.name is None else next(each for each in found if each.name == q.name)
+    if q.name is not None:
+        option = replace(
+            option, why=("size: asked for", *(each for each in option.why if not each.startswith("size:")))
+        )
+    return option if q.steps is None else _taking(q, option, q.steps)
+
+
+def _as_written(q: Question, option: Option, recipe: Recipe) -> Option:
+    """Batch and steps of the recipe in place of chosen ones."""
+    share = q.seen.target / (q.seen.source + q.seen.target)
+    each = recipe.batch.budget * share
+    pieces = min(each, q.seen.target) * recipe.accumulate
+    shape = shape_of(q.seen.text, pieces / recipe.accumulate / option.parallel.data_size)
+    once = (q.timing or described(q.device, q.precision))(
+        recipe.model, option.parallel, shape, recipe.machine.recompute
+    )
+    passes = recipe.accumulate * (2 if recipe.r_drop else 1)
+    step = StepTime(passes * once.computing, once.hidden, passes * once.exposed)
+    option = replace(
+        option, config=recipe.model, recompute=recipe.machine.recompute, pieces=pieces, accumulate=recipe.accumulate, step=step,
+        learning_rate=recipe.optimizer.learning_rate, why=("size: as the recipe says", "batch: as the recipe says"),
+    )  # fmt: skip
+    return replace(_taking(q, option, q.steps or recipe.schedule.steps), config=recipe.model)
+
+
+def _taking(q: Question, option: Option, steps: int) -> Option:
+    """So many steps, however long they take."""
+    seen = steps * option.pieces
+    seconds = steps * option.step.worst / (1 - VALIDATION_SHARE)
+    epochs = seen / q.seen.target
+    return replace(
+        option,
+        steps=steps,
+        epochs=epochs,
+        seconds=seconds,
+        cost=None if q.device.price is None else q.device.price * q.count * seconds / 3_600,
+        expected=expected(option.config, seen, q.seen.target),
+        config=option.config.changed(dropout=dropout_for(epochs)),
+    )
+
+
+def _longest(q: Question, option: Option) -> BatchShape:
+    """Of a batch of the longest sentences: as many cells, fewer rows, and more for each to look at."""
+    source, target = (min(length, option.config.max_length) for length in q.seen.longest)
+    means = q.seen.means
+    cells = option.pieces / option.parallel.data_size / option.accumulate * sum(means) / means[1]
+    return BatchShape.padded(max(1, round(cells / (source + target))), source, target)
+
+
+def _preparing(q: Question) -> CorpusWork:
+    return corpus_work(q.seen.read, q.cores, bytes_of_pair=q.seen.bytes_of_pair)
+
+
+def _disk(q: Question, config: ModelConfig, work: CorpusWork) -> dict[str, float]:
+    recipe = q.recipe
+    kept = (recipe.checkpoints if recipe else CheckpointSettings()).keep
+    best = (recipe.average if recipe else AverageSettings()).best
+    weights = 4.0 * sum(parameters(config).values())
+    return {
+        "checkpoints": (kept + 1) * checkpoint_bytes(config),  # one more while it is written
+        "best weights": best * weights,
+        "translator": weights,
+        "prepared text": work.written,
+    }
+
+
+def _of_option(option: Option) -> dict[str, Any]:
+    values = {**vars(option), "model": {"name": option.name, "config": option.config.model_dump(mode="json")}}
+    values |= {
+        "parallel": vars(option.parallel),
+        "step": {**vars(option.step), "seconds": option.step.worst},
+        "expected": vars(option.expected),
+    }
+    return {key: value for key, value in values.items() if key not in ("config", "name")}

@@ -1,0 +1,92 @@
+"""The lines of a plan: figures as people read them, warnings that cannot be overlooked, wrapped on a terminal and not in a pipe."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from limelight.cli.plan_shown import Beside, Line, duration, lines, percent, short, size, wrapped
+from limelight.planning.devices import device
+from limelight.planning.serving_load import replicas
+from limelight.training.outlook import Outlook, Question, outlook
+from limelight.training.outlook_simulated import Compared, Simulation
+from limelight.training.outlook_text import typical
+
+
+def planned(**more: Any) -> Outlook:
+    values: dict[str, Any] = {
+        "seen": typical(1e6),
+        "device": device("L4"),
+        "count": 1,
+        "precision": "masters",
+        "seconds": 3_600.0,
+    }
+    return outlook(Question(**{**values, **more}))
+
+
+def line(found: Outlook, name: str, **beside: Any) -> Line:
+    return next(each for each in lines(found, Beside(**beside)) if each.name == name)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (size(1.94e9), "1.9 GB"),
+        (size(80e9), "80 GB"),
+        (size(12), "12 B"),
+        (short(7_600_000), "7.6 M"),
+        (short(12), "12"),
+        (duration(0.4), "0.4 s"),
+        (duration(42), "42 s"),
+        (duration(16_680), "4 h 38 min"),
+        (duration(7_200), "2 h"),
+        (duration(3_599), "1 h"),
+        (duration(30 * 86_400), "30.0 days"),
+        (percent(0.0001), "< 0.1 %"),
+        (percent(0.0), "nothing"),
+    ],
+)
+def test_figures_are_short(made: str, said: str) -> None:
+    assert made == said
+
+
+def test_what_does_not_fit_is_said_in_capitals() -> None:
+    small = replace(device("L4"), memory=2e9)
+    assert "DOES NOT FIT" in line(planned(device=small, name="big"), "Memory").why
+    assert "DOES NOT FIT" not in line(planned(name="small"), "Memory").why
+
+
+def test_a_run_that_takes_longer_than_the_budget_says_so() -> None:
+    assert "LONGER" in line(planned(name="big", steps=10_000_000), "Time").why
+    assert "LONGER" not in line(planned(), "Time").why
+
+
+def test_a_full_disk_is_told() -> None:
+    assert "ONLY 5.0 MB" in line(planned(), "Disk", free_disk=5e6).why
+    assert "are free here" in line(planned(), "Disk", free_disk=5e15).why
+
+
+def test_one_device_is_shared_with_nobody() -> None:
+    assert not [each for each in lines(planned(), Beside()) if each.name == "Devices"]
+    assert "8 x L4, ddp" in line(planned(count=8), "Devices").value
+
+
+def test_a_simulation_that_differs_is_not_called_equal() -> None:
+    rows = (Compared("bytes of weights", 10, 10), Compared("bytes in all-gather", 10, 11))
+    said = line(planned(), "Played", simulation=Simulation(8, rows))
+    assert "DIFFERS" in said.value
+    assert "bytes in all-gather: 11, not 10" in said.value
+
+
+def test_a_latency_that_no_server_reaches_is_said() -> None:
+    found = planned()
+    load = replicas(found.chosen.config, 5, latency=0.001)
+    assert "NOT possible" in line(found, "Serving", serving=load, requests=5, latency=0.001).value
+
+
+def test_lines_are_wrapped_on_a_terminal_and_whole_in_a_pipe() -> None:
+    made = [Line("Model", "word " * 40, "reason " * 10)]
+    assert len(wrapped(made, None)) == 1
+    narrow = wrapped(made, 80)
+    assert max(map(len, narrow)) <= 80
+    assert all(each.startswith(" " * 9) for each in narrow[1:])
