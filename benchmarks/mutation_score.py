@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -49,12 +50,17 @@ class Result:
 
 def drawn(count: int, seed: int) -> list[Mutation]:
     """Of all places, in an order that depends on the seed alone: a longer list begins with the shorter."""
-    files = sorted({path for pattern in PLACES for path in PACKAGE.glob(pattern)})
-    found = [
-        each for path in files for each in mutations(path.relative_to(PACKAGE).as_posix(), path.read_bytes().decode())
-    ]
+    found = list(places())
     Random(seed).shuffle(found)
     return found[:count]
+
+
+@cache
+def places() -> tuple[Mutation, ...]:
+    files = sorted({path for pattern in PLACES for path in PACKAGE.glob(pattern)})
+    return tuple(
+        each for path in files for each in mutations(path.relative_to(PACKAGE).as_posix(), path.read_bytes().decode())
+    )
 
 
 def suites_of(file: str) -> list[str]:

@@ -27,6 +27,8 @@ from contents import ROOT, problems_of, torch_problems, version_problems
 
 INDEX, PYPI = "https://pypi.org/simple", "files.pythonhosted.org"
 Report = dict[str, Any]  # of pip, on one package
+MEASURED, SUMS = "measured.json", "SHA256SUMS"
+MADE = ("limelight-*.whl", "limelight-*.tar.gz", "limelight-*.cdx.json", MEASURED, SUMS)
 LOCK, MEASURE = ROOT / "release" / "lock.txt", ROOT / "release" / "measure.py"
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
 HEADER = """\
@@ -55,7 +57,7 @@ def main() -> None:
             python = clean_environment(Path(folder) / "venv", packages[0])
             try_it(python, Path(folder))
             measured = run([python, "-I", MEASURE], quietly=True)
-            (asked.output / "measured.json").write_bytes(measured)
+            (asked.output / MEASURED).write_bytes(measured)
             say(measured.decode())
             write_sbom(python, asked.output / f"{packages[0].name.split('-py3')[0]}.cdx.json")
     write_sums(asked.output)
@@ -124,7 +126,9 @@ def _origin(package: Report) -> tuple[str, str]:
 
 def build(output: Path) -> list[Path]:
     """Wheel and sdist, in this order. The wheel is built from the sdist, so that whoever has the second can make the first."""
-    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True, exist_ok=True)
+    for old in ours(output):
+        old.unlink()
     run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", output])
     [sdist] = output.glob("*.tar.gz")
     with tempfile.TemporaryDirectory() as folder:
@@ -171,10 +175,15 @@ def write_sbom(python: Path, place: Path) -> None:
     refuse([f"the SBOM lacks {name}" for name in ("torch", "ctranslate2", "limelight") if name not in listed])
 
 
+def ours(output: Path) -> list[Path]:
+    """What this script wrote, now or before; the folder may hold other things."""
+    return sorted(path for pattern in MADE for path in output.glob(pattern))
+
+
 def write_sums(output: Path) -> None:
-    files = sorted(path for path in output.iterdir() if path.name != "SHA256SUMS")
+    files = [path for path in ours(output) if path.name != SUMS]
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
-    (output / "SHA256SUMS").write_bytes("".join(lines).encode())
+    (output / SUMS).write_bytes("".join(lines).encode())
 
 
 if __name__ == "__main__":

@@ -110,6 +110,31 @@ def test_the_commands_of_a_tutorial_run(
     follow(page, session_in(short_folder, True), shorter, lambda line: not LEARNT.search(line))
 
 
+RIGHT = {
+    'limelight translate en-de "Today an old teacher sees the white dog."': "Heute sieht ein alter Lehrer den weißen Hund.\n...",
+    'limelight translate ours "The old woman seeks the new house."': "Die alte Frau sucht das neue Bauwerk.\n...",
+}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_what_the_tutorials_train_translates_right(tmp_path: Path, session_in: Callable[[Path, bool], Session]) -> None:
+    """Needs two free cores: what is learnt in the minutes of a budget depends on the steps that fit into them."""
+    session, asked = session_in(tmp_path, False), dict.fromkeys(RIGHT, "")
+    for page in PAGES[:2]:
+        for todo in things_to_do((TUTORIALS / f"{page}.md").read_text("utf-8")):
+            if isinstance(todo, File):
+                (tmp_path / todo.name).write_text(todo.text, "utf-8")
+            elif (
+                re.match(r"python make|limelight train \S+ \S+ -o en-de|limelight train memory", todo.line)
+                or todo.line in asked
+            ):
+                code, printed = session.run(todo.line)
+                assert code == 0, printed
+                asked[todo.line] = printed
+    assert all(fits(right, asked[line]) for line, right in RIGHT.items()), asked
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", PAGES)
