@@ -65,8 +65,8 @@ class Storm:
         self.stage, self.kind, self.chance = stage, kind, Random(seed)
         self.run = stage.new(f"storm-{kind}")
         self.root = self.run / CHECKPOINTS
-        saving = {"every_seconds": EVERY, "keep": KEEP, "background": background}
-        words = stage.words(self.run, kind, checkpoints=saving)
+        self.saving = {"every_seconds": EVERY, "keep": KEEP, "background": background}
+        words = stage.words(self.run, kind, checkpoints=self.saving)
         self.lives: Forked | Launched = (Forked if forked else Launched)(words, {"LIMELIGHT_FAULT": FAULTS})
         self.begun: set[int] = set()  # steps of checkpoints
         self.parts: dict[str, int] = {}  # folders that are being written now, and their steps
@@ -138,7 +138,7 @@ class Storm:
 
     def finish(self) -> list[int | None]:
         """With no more faults."""
-        codes = self.stage.train(self.run, self.kind)
+        codes = self.stage.train(self.run, self.kind, checkpoints=self.saving)
         assert set(codes) == {0}, f"{codes}: {self.run.with_suffix('.said').read_bytes()[-2000:].decode()}"
         return codes
 

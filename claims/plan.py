@@ -36,8 +36,9 @@ from limelight.planning.parallel import Parallel
 from limelight.planning.shape import BatchShape
 from limelight.planning.size import parameters
 from limelight.training.calibrate import measure
+from limelight.training.outlook_sample import sampled
 from limelight.training.outlook_simulated import simulated
-from limelight.training.outlook_text import prepared, sampled
+from limelight.training.outlook_text import prepared
 
 SHORT = (0, 3)  # of the 12 configurations: both in float32, so that one calibration is enough
 TEXTS = {"multi30k": ("multi30k", "train"), "tatoeba": ("tatoeba/de-en", "train")}

@@ -25,8 +25,9 @@ from limelight.planning.parallel import Parallel
 from limelight.planning.shape import BatchShape
 from limelight.training.config import Recipe
 from limelight.training.outlook import Question, curves, outlook
+from limelight.training.outlook_sample import sampled
 from limelight.training.outlook_simulated import simulated
-from limelight.training.outlook_text import Seen, prepared, sampled, typical
+from limelight.training.outlook_text import Seen, prepared, typical
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +75,16 @@ def test_a_text_that_fits_into_the_sample_is_told_exactly_but_for_what_is_held_o
     sample = seen_by_sample(asked.changed(held_out=held_out), tmp_path / "work", 1000)
     assert (sample.pairs, sample.source, sample.target) == pytest.approx((whole.pairs, whole.source, whole.target))
     assert sample.longest == whole.longest
+
+
+def test_a_text_whose_every_second_sentence_is_short_is_told_as_well(tmp_path: Path) -> None:
+    """As Multi30k is: one in so many would take only the long ones, or only the short ones."""
+    made = sentences(600)
+    long = [(f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in zip(made[:200], made[200:400], strict=True)]
+    paths = write_pairs([pair for both in zip(long, made[400:], strict=True) for pair in both], tmp_path / "text")
+    asked = settings(tmp_path).changed(corpora=[CorpusSettings(name="train", paths=[str(path) for path in paths])])
+    whole, sample = seen_prepared(asked, tmp_path / "whole"), seen_by_sample(asked, tmp_path / "work", 200)
+    assert sample.target == pytest.approx(whole.target, rel=0.08)
 
 
 def test_copies_are_counted_in_the_whole_text_since_a_sample_has_few_of_them(tmp_path: Path) -> None:

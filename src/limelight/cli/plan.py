@@ -130,6 +130,7 @@ def _question(asked: "Wanted", workers: int | None, screen: Screen) -> "tuple[Qu
 
 def _seen(asked: "Wanted", workers: int | None, screen: Screen) -> "Seen":
     from limelight.training import outlook_text
+    from limelight.training.outlook_sample import sampled
 
     wished = asked.options.pairs
     if asked.prepared is not None:
@@ -146,7 +147,7 @@ def _seen(asked: "Wanted", workers: int | None, screen: Screen) -> "Seen":
             tempfile.TemporaryDirectory(prefix="limelight-") as work,
             closing(started(EngineName.local, workers)) as engine,
         ):
-            seen = outlook_text.sampled(asked.data, engine, Path(work), watch)
+            seen = sampled(asked.data, engine, Path(work), watch)
     return seen if wished is None else seen.of(wished)
 
 
