@@ -48,7 +48,7 @@ def test_stopped_four_times_it_is_the_run_that_was_never_stopped(corpus: Path, s
     check_equal(run, straight)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_stopped_anywhere_it_is_the_run_that_was_never_stopped(corpus: Path, tmp_path: Path, seed: int) -> None:
     changes = {"seed": seed, "batch": {"seed": seed}}

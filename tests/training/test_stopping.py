@@ -155,7 +155,7 @@ def test_the_time_before_training_counts_at_every_start() -> None:
     assert second.spent.total == 9.0 and 3.0 <= second.elapsed - state["elapsed"] < 4.0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_signals_at_random_moments_change_nothing(corpus: Path, tmp_path: Path) -> None:
     chance = Random(1)
     changes = {"checkpoints": {"every_seconds": 0.2}, "schedule": {"steps": 250}, "validation": {"every": 60}}
