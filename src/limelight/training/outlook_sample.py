@@ -32,7 +32,9 @@ from limelight.text.tokenizer import suggest_size
 from limelight.training.outlook_text import Seen, seen_in
 
 MOST: Final = 20_000  # pairs that are prepared
-READ: Final = 2_000_000  # pairs that are read of each file to count and to draw from; what is beyond them is told by bytes
+READ: Final = (
+    2_000_000  # pairs that are read of each file to count and to draw from; what is beyond them is told by bytes
+)
 
 
 def sampled(settings: PrepareSettings, engine: Engine, work: Path, watch: Watch, most: int = MOST) -> Seen:
