@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from contents import ROOT, problems_of, torch_problems, version_problems
+from contents import ROOT, problems_of, torch_problems, version_of, version_problems
 
 INDEX, PYPI = "https://pypi.org/simple", "files.pythonhosted.org"
 Report = dict[str, Any]  # of pip, on one package
@@ -59,7 +59,8 @@ def main() -> None:
             measured = run([python, "-I", MEASURE], quietly=True)
             (asked.output / MEASURED).write_bytes(measured)
             say(measured.decode())
-            write_sbom(python, asked.output / f"{packages[0].name.split('-py3')[0]}.cdx.json")
+            version = version_of(packages[0])
+            write_sbom(python, asked.output / f"limelight-{version}.cdx.json", version)
     write_sums(asked.output)
     say(f"{asked.output} is ready; release/README.md says what is left to do by hand")
 
@@ -165,13 +166,16 @@ def try_it(python: Path, folder: Path) -> None:
     refuse([f"three seven one was translated as {said!r}"] if said != "drei sieben eins" else [])
 
 
-def write_sbom(python: Path, place: Path) -> None:
+def write_sbom(python: Path, place: Path, version: str) -> None:
     """CycloneDX: what the clean environment holds, with licenses, and our own package as what it is about."""
     run([
         sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", ROOT / "pyproject.toml", "--mc-type", "application",
         "--output-reproducible", "--of", "JSON", "-o", place, python,
     ])  # fmt: skip
-    listed = {each["name"].lower() for each in json.loads(place.read_bytes())["components"]}
+    made = json.loads(place.read_bytes())
+    made["metadata"]["component"]["version"] = version  # it stands in the code, where the tool does not look
+    place.write_bytes(json.dumps(made, indent=1, ensure_ascii=False).encode() + b"\n")
+    listed = {each["name"].lower() for each in (*made["components"], made["metadata"]["component"])}
     refuse([f"the SBOM lacks {name}" for name in ("torch", "ctranslate2", "limelight") if name not in listed])
 
 
