@@ -86,7 +86,7 @@ def test_a_page_stands_alone_and_says_the_same(tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     said = planned("--preset", "base", "--budget", "8xH100 2h", "--html", page).out
     content = page.read_bytes().decode()
-    assert said.endswith(f"wrote {page}\n")
+    assert said.endswith(f"wrote {page}.\n")
     for part in ("A plan: base", "What was weighed", "Assumptions", "DOES NOT" if "DOES NOT" in said else "Memory"):
         assert part in content
     assert "<script" not in content

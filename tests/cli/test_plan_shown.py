@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from limelight.cli.plan_shown import Beside, Line, duration, lines, percent, short, size, wrapped
-from limelight.planning.devices import device
+from limelight.cli.plan import written
+from limelight.cli.plan_figures import duration, money, percent, rounded, short, size
+from limelight.cli.plan_shown import THIS_MACHINE, Beside, Line, lines, wrapped
+from limelight.planning.devices import device, this_machine
 from limelight.planning.serving_load import replicas
 from limelight.training.outlook import Outlook, Question, outlook
 from limelight.training.outlook_simulated import Compared, Simulation
@@ -44,6 +46,14 @@ def line(found: Outlook, name: str, **beside: Any) -> Line:
         (duration(30 * 86_400), "30.0 days"),
         (percent(0.0001), "< 0.1 %"),
         (percent(0.0), "nothing"),
+        (rounded(6_454_581), "6,450,000"),
+        (rounded(42), "42"),
+        (money(7_487.99), "7,490 USD"),
+        (money(0.07), "0.07 USD"),
+        (written(86_400), "1d"),
+        (written(7_200), "2h"),
+        (written(5_400), "90m"),
+        (written(90), "90s"),
     ],
 )
 def test_figures_are_short(made: str, said: str) -> None:
@@ -59,6 +69,12 @@ def test_what_does_not_fit_is_said_in_capitals() -> None:
 def test_a_run_that_takes_longer_than_the_budget_says_so() -> None:
     assert "LONGER" in line(planned(name="big", steps=10_000_000), "Time").why
     assert "LONGER" not in line(planned(), "Time").why
+
+
+def test_this_machine_is_called_so_where_it_is_described() -> None:
+    assert this_machine(8e9, 2).name == THIS_MACHINE
+    assert "--calibrate" in line(planned(device=this_machine(8e9, 2)), "Speed").why
+    assert "--calibrate" not in line(planned(device=device("CPU-AVX512")), "Speed").why
 
 
 def test_a_full_disk_is_told() -> None:

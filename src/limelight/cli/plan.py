@@ -86,7 +86,7 @@ def plan(
         )
         return
     columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
-    ending = f"wrote {html}" if html is not None else "Nothing was written."
+    ending = f"wrote {html}." if html is not None else "Nothing was written."
     sys.stdout.write(
         "".join(
             f"{line}\n" for line in [*wrapped(made, columns), f"{ending}{f' Start with: {start}' if start else ''}"]
@@ -190,7 +190,7 @@ def start_with(asked: "Wanted", found: "Outlook") -> list[str]:
     if found.chosen.recompute and asked.recipe is None:
         words.append("machine.recompute=true")
     if asked.seconds is not None:
-        words += ["--budget", f"{asked.seconds / 60:g}m" if asked.seconds < 7_200 else f"{asked.seconds / 3_600:g}h"]
+        words += ["--budget", written(asked.seconds)]
     if asked.options.precision is not None:
         words += ["--precision", asked.options.precision]
     count, per_host = found.question.count, found.question.device.per_host
@@ -198,3 +198,11 @@ def start_with(asked: "Wanted", found: "Outlook") -> list[str]:
         hosts = -(-count // per_host)
         return ["torchrun", f"--nnodes={hosts}", f"--nproc-per-node={per_host}", "...", "-m", *words]
     return [*words, "--nproc", str(count)] if count > 1 else words
+
+
+def written(seconds: float) -> str:
+    """written(5400) -> "90m", as `--budget` reads it."""
+    for unit, letter in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds % unit == 0:
+            return f"{seconds / unit:g}{letter}"
+    return f"{seconds:g}s"

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limelight.cli import plan_pictures
-from limelight.cli.plan_shown import Line, duration, percent, short, size
+from limelight.cli.plan_figures import duration, money, percent, short, size
+from limelight.cli.plan_shown import Line
 from limelight.corpus.markup import Figure
 from limelight.errors import ConfigError
 from limelight.files import write_whole
@@ -37,7 +38,7 @@ def html(outlook: "Outlook", lines: Sequence[Line], start: str) -> str:
         ("parameters", short(sum(o.parameters.values()))),
         ("memory" + (" each" if o.question.count > 1 else ""), size(o.peak.total)),
         ("time", duration(o.seconds)),
-        ("cost", "not known" if o.cost is None else f"{o.cost:,.2f} USD"),
+        ("cost", "not known" if o.cost is None else money(o.cost)),
         ("expected loss", f"{o.chosen.expected.loss:.2f}"),
     ]
     head = Section("", [_said(lines), *([Listing(start)] if start else [])])
@@ -57,7 +58,7 @@ def _said(lines: Sequence[Line]) -> Table:
 
 def _sizes(o: "Outlook") -> Table:
     rows = [_size(each, each is o.chosen) for each in (o.chosen, *o.others)]
-    head = ("size", "parameters", "memory", "steps", "epochs", "time", "USD", "expected loss", "")
+    head = ("size", "parameters", "memory", "steps", "epochs", "time", "cost", "expected loss", "")
     return Table("What was weighed, the chosen one first", head, rows)
 
 
@@ -65,7 +66,7 @@ def _size(option: "Option", chosen: bool) -> list[Cell]:
     why = "; ".join(each.partition(": ")[2] for each in option.why if each.startswith(("size", "passes")))
     figures = (
         short(count_of(option.config)), size(option.memory), f"{option.steps:,}", f"{option.epochs:.3g}", duration(option.seconds),
-        "-" if option.cost is None else f"{option.cost:,.2f}", f"{option.expected.loss:.2f}",
+        "-" if option.cost is None else money(option.cost), f"{option.expected.loss:.2f}",
     )  # fmt: skip
     why = why if option.fits else "; ".join(["does not fit", *([why] if why else [])])
     return [Strong(option.name) if chosen else option.name, *(Figure(each) for each in figures), why]
@@ -75,13 +76,13 @@ def _devices(curve: "Curve") -> Table:
     rows = [
         [
             Figure(f"{point.count:,}"), point.option.name, point.option.parallel.described, Figure(duration(point.option.seconds)),
-            Figure("-" if point.option.cost is None else f"{point.option.cost:,.2f}"),
+            Figure("-" if point.option.cost is None else money(point.option.cost)),
             "does not fit" if not point.option.fits else "" if point.helps else "hardly faster than half as many",
         ]
         for point in curve.devices
     ]  # fmt: skip
     return Table(
-        "Without a limit of time, on more and more devices", ("devices", "size", "shared as", "time", "USD", ""), rows
+        "Without a limit of time, on more and more devices", ("devices", "size", "shared as", "time", "cost", ""), rows
     )
 
 

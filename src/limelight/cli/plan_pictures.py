@@ -6,7 +6,7 @@ Like those of a report they take colour and font from the page, in light and in 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from limelight.cli.plan_shown import duration, size
+from limelight.cli.plan_figures import duration, money, size
 from limelight.corpus import pictures
 from limelight.corpus.pictures import BLUE, INK, LOOK, ORANGE, WIDTH
 
@@ -118,7 +118,7 @@ def _frontier(o: "Outlook", curve: "Curve") -> tuple[str, str]:
     xs = [float(point.option.cost or 0) if paid else point.option.seconds for point in points]
     ys = [point.option.expected.loss for point in points]
     unit = "USD" if paid else "time"
-    said = [f"{x:,.2f} USD" if paid else duration(x) for x in xs]
+    said = [money(x) if paid else duration(x) for x in xs]
     alt = f"Expected loss against {unit}: " + "; ".join(f"{x}: {y:.2f}" for x, y in zip(said, ys, strict=True)) + "."
 
     def draw(axes: "Axes") -> None:

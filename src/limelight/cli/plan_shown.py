@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from limelight.cli.plan_figures import duration, money, percent, rounded, seconds, short, size
+
 if TYPE_CHECKING:
     from limelight.planning.corpus_work import CorpusWork
     from limelight.planning.serving_load import ServingLoad
     from limelight.training.outlook import Outlook
     from limelight.training.outlook_simulated import Simulation
 
+THIS_MACHINE = "this machine"  # as `planning.devices` calls it
 INDENT = 9
 PARTS_NAMED = 3
 
@@ -107,8 +110,8 @@ def memory(o: "Outlook") -> Line:
     device = o.question.device
     largest = sorted(o.peak.parts.items(), key=lambda part: -part[1])[:PARTS_NAMED]
     named = ", ".join(f"{name} {size(value)}" for name, value in largest)
-    each = " each" if o.question.count > 1 else ""
-    value = f"{size(o.peak.total)} of {size(device.memory)}{each}: {named}"
+    whose = "each " if o.question.count > 1 else ""
+    value = f"{size(o.peak.total)} of the {size(device.memory)} of {whose}{device.name}: {named}"
     where = (
         "a batch of the longest sentences, " + " + ".join(str(length) for length in o.question.seen.longest) + " pieces"
     )
@@ -118,11 +121,11 @@ def memory(o: "Outlook") -> Line:
 
 
 def speed(o: "Outlook", beside: Beside) -> Line:
-    value = f"{o.rate:,.0f} target pieces/s, {seconds(o.chosen.step.worst)} a step"
+    value = f"{rounded(o.rate)} target pieces/s, {seconds(o.chosen.step.worst)} a step"
     if beside.measured:
         return Line("Speed", value, beside.measured)
     device = o.question.device
-    if device.kind == "cpu":
+    if device.name == THIS_MACHINE:
         return Line("Speed", value, f"{device.source}; --calibrate measures it in half a minute")
     lost = 1 - o.chosen.step.efficiency[0]
     sent = f"; {percent(lost, 0)} of it sending" if lost >= 0.005 else ""
@@ -168,7 +171,7 @@ def cost(o: "Outlook") -> Line:
     if o.cost is None:
         return Line("Cost", "not known", f"{device.name} has no price; --device H100 says what rented ones would cost")
     rate = f"{count:,} x {device.name} at {device.price:g} USD an hour while they train"
-    return Line("Cost", f"{o.cost:,.2f} USD", f"{rate}; a list price, so put yours into a file for --devices")
+    return Line("Cost", money(o.cost), f"{rate}; a list price, so put yours into a file for --devices")
 
 
 def expect(o: "Outlook") -> Line:
@@ -176,8 +179,9 @@ def expect(o: "Outlook") -> Line:
     value = f"validation loss {found.loss:.2f}, {found.low:.2f} to {found.high:.2f} nats a target piece"
     if found.bleu is not None:
         value += f", BLEU {found.bleu[0]:.0f} to {found.bleu[1]:.0f}"
-    why = "; ".join(found.notes) if found.notes else "within what was measured"
-    return Line("Expect", value, why)
+    if found.in_range or len(found.notes) < 3:
+        return Line("Expect", value, "; ".join(found.notes) or "within what was measured")
+    return Line("Expect", value, f"{found.notes[0]}; {len(found.notes) - 1} more reasons for doubt: --json")
 
 
 def instead(o: "Outlook") -> Line | None:
@@ -189,7 +193,7 @@ def instead(o: "Outlook") -> Line | None:
     apart = other.expected.loss - o.chosen.expected.loss
     value = f"{other.name}: loss {other.expected.loss:.2f} ({apart:+.2f}) in {duration(other.seconds)}"
     if other.cost is not None:
-        value += f", {other.cost:,.2f} USD"
+        value += f", {money(other.cost)}"
     limits = "; ".join(each.partition(": ")[2] for each in other.why if each.startswith("size:"))
     if other.name == o.advised:
         return Line("Instead", value, f"what would be chosen: {limits}")
@@ -255,41 +259,3 @@ def wrapped(made: Sequence[Line], columns: int | None) -> list[str]:
         max(40, columns), subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False
     )
     return [part for line in made for part in fill.wrap(str(line))]
-
-
-def short(number: float) -> str:
-    """short(7_600_000) -> "7.6 M"."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= unit:
-            return f"{number / unit:.1f} {letter}"
-    return f"{number:.0f}"
-
-
-def size(number: float) -> str:
-    """size(1.9e9) -> "1.9 GB"."""
-    for unit, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= unit:
-            return f"{number / unit:.1f} {letter}B" if number < 10 * unit else f"{number / unit:,.0f} {letter}B"
-    return f"{number:.0f} B"
-
-
-def seconds(number: float) -> str:
-    return f"{1000 * number:.3g} ms" if number < 1 else f"{number:.3g} s"
-
-
-def duration(number: float) -> str:
-    """duration(16_680) -> "4 h 38 min"."""
-    if number < 100:
-        return f"{number:.3g} s" if number >= 1 else f"{number:.1g} s"
-    minutes = round(number / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h" + (f" {minutes} min" if minutes else "")
-    return f"{number / 86_400:,.1f} days"
-
-
-def percent(share: float, digits: int = 1) -> str:
-    """percent(0.011) -> "1.1 %"; never rounds something to nothing."""
-    return "nothing" if share <= 0 else "< 0.1 %" if share < 0.0005 else f"{100 * share:.{digits}f} %"

@@ -5,6 +5,7 @@
 Nothing is trained and nothing is written here. What needs torch, the speed of this machine and the simulation of many, comes in as a value.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -122,7 +123,8 @@ def outlook(question: Question) -> Outlook:
     most = peak(chosen.config, chosen.parallel, q.precision, _longest(q, chosen), where, recompute=chosen.recompute)
     if q.recipe is not None:
         chosen = replace(chosen, memory=most.total, fits=most.total <= HELD * q.device.memory)
-    scoring = reserve(min(q.seconds or chosen.seconds, chosen.seconds))
+    # A run keeps back a part of its budget; one that ends earlier does not need all of it, but some seconds whatever it is.
+    scoring = min(reserve(q.seconds or math.inf), 20 + 0.02 * chosen.seconds)
     return Outlook(
         question=q,
         chosen=chosen,
