@@ -151,6 +151,13 @@ def test_keys_of_the_model_are_in_every_size_that_is_weighed() -> None:
     assert {each.config.decoder_layers for each in (found.chosen, *found.others)} == {2}
 
 
+def test_every_size_is_weighed_once() -> None:
+    for question in (asked_of(), asked_of(model={"norm": "rms"}), asked_of(recipe=recipe())):
+        found = outlook(question)
+        names = [each.name for each in (found.chosen, *found.others)]
+        assert len(names) == len(set(names)), names
+
+
 def recipe(**more: Any) -> Recipe:
     data = PrepareSettings(languages=("en", "de"), corpora=[CorpusSettings(name="a", paths=["a.en", "a.de"])])
     values: dict[str, Any] = {

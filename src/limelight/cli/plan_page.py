@@ -1,5 +1,6 @@
 """A plan as one HTML page: the ten lines, pictures, the sizes that were weighed, and all assumptions. No script, nothing from elsewhere."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 from limelight.cli import plan_pictures
 from limelight.cli.plan_figures import duration, money, percent, short, size
 from limelight.cli.plan_shown import Line
-from limelight.corpus.markup import Figure
+from limelight.corpus.markup import THIN_SPACE, Figure
 from limelight.errors import ConfigError
 from limelight.files import write_whole
 from limelight.planning.options import count_of
@@ -53,7 +54,14 @@ def html(outlook: "Outlook", lines: Sequence[Line], start: str) -> str:
 
 
 def _said(lines: Sequence[Line]) -> Table:
-    return Table("The plan, and why", ("", "", "why"), [[line.name, line.value, line.why] for line in lines])
+    return Table(
+        "The plan, and why", ("", "", "why"), [[line.name, _joined(line.value), _joined(line.why)] for line in lines]
+    )
+
+
+def _joined(text: str) -> str:
+    """A figure and its unit stay on one line."""
+    return re.sub(r"(?<=\d) (?=%|(?:[kMGTP]?B|[kMG]|min|ms|s|h|USD)\b)", THIN_SPACE, text)
 
 
 def _sizes(o: "Outlook") -> Table:

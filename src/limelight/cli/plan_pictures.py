@@ -25,20 +25,14 @@ else:
     INSTALLED = True
 
 # Times that people think in, for an axis of time.
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
 TIMES = (
-    1,
-    10,
-    60,
-    600,
-    3_600,
-    6 * 3_600,
-    86_400,
-    7 * 86_400,
-    30 * 86_400,
-    365 * 86_400,
-    3_650 * 86_400,
-    36_500 * 86_400,
+    *(1, 2, 5, 10, 20, 30),
+    *(number * MINUTE for number in (1, 2, 5, 10, 20, 30)),
+    *(number * HOUR for number in (1, 2, 6, 12)),
+    *(number * DAY for number in (1, 2, 7, 30, 90, 365, 3_650, 36_500)),
 )
+MOST_TICKS = 6
 
 
 def drawn(outlook: "Outlook", curve: "Curve") -> list[tuple[str, str]]:
@@ -149,14 +143,14 @@ def _frontier(o: "Outlook", curve: "Curve") -> tuple[str, str]:
 
 def _time_axis(axis: Any, values: Sequence[float]) -> None:
     """Ticks at times that people think in."""
-    inside = [at for at in TIMES if min(values) / 3 <= at <= max(values) * 3]
-    axis.set_major_locator(FixedLocator(inside))
+    inside = [at for at in TIMES if min(values) / 1.5 <= at <= max(values) * 1.5]
+    axis.set_major_locator(FixedLocator(inside[:: -(-len(inside) // MOST_TICKS)]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: _round_time(value)))
 
 
 def _round_time(seconds: float) -> str:
-    for unit, name in ((365 * 86_400, "y"), (86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
+    for unit, name in ((365 * DAY, "y"), (DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
         if seconds >= unit:
             return f"{seconds / unit:,.0f} {name}"
     return f"{seconds:g} s"
@@ -165,6 +159,6 @@ def _round_time(seconds: float) -> str:
 def _chart(draw: Callable[["Axes"], None], salt: str, alt: str) -> str:
     with matplotlib.style.context(["default", LOOK]):
         picture = Figure(figsize=(WIDTH, 3.0))
-        axes = picture.add_axes((0.15, 0.18, 0.81, 0.77))
+        axes = picture.add_axes((0.16, 0.18, 0.77, 0.77))
         draw(axes)
         return pictures.svg(picture, salt, alt)

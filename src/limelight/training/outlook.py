@@ -115,8 +115,7 @@ def outlook(question: Question) -> Outlook:
         q.seen.text, q.device, q.count, q.seconds, q.precision,
         vocab_size=q.seen.vocab_sizes[1], timing=q.timing, spent=preparing, more=weighed,
     )  # fmt: skip
-    if q.recipe is None:  # what cannot be had with the keys that were given is no option
-        found = [each for each in found if each.name in dict(weighed) and _has(each.config, q.model)]
+    found = _as_asked(q, found, dict(weighed))
     chosen = _chosen(q, found)
     others = tuple(each for each in found if each.name != chosen.name)[:ALTERNATIVES]
     where: Where = "cpu" if q.device.kind == "cpu" else "accelerator"
@@ -136,10 +135,6 @@ def outlook(question: Question) -> Outlook:
         disk=_disk(q, chosen.config, work),
         parameters=parameters(chosen.config),
     )
-
-
-def _has(config: ModelConfig, keys: Mapping[str, Any]) -> bool:
-    return all(getattr(config, key) == value for key, value in keys.items())
 
 
 def curves(question: Question) -> Curve:
@@ -169,6 +164,18 @@ def _sizes(q: Question) -> list[tuple[str, ModelConfig]]:
     if q.name is not None and q.name not in dict(made):  # such as toy, which is never advised
         made.append((q.name, ModelConfig.preset(q.name, **{**own, **q.model})))
     return made
+
+
+def _as_asked(q: Question, found: list[Option], own: Mapping[str, ModelConfig]) -> list[Option]:
+    """Of each size the one with the keys that were given; what cannot be had with them is no option."""
+
+    def is_ours(option: Option) -> bool:
+        if option.name not in own:
+            return q.recipe is not None
+        return option.config.changed(dropout=0.0) == own[option.name].changed(dropout=0.0)  # dropout goes by the passes
+
+    once = {option.name: option for option in reversed(found) if is_ours(option)}  # a preset that nothing changes is there twice
+    return list(reversed(once.values()))
 
 
 def _recipes_name(recipe: Recipe) -> str:
