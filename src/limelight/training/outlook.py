@@ -174,7 +174,9 @@ def _as_asked(q: Question, found: list[Option], own: Mapping[str, ModelConfig]) 
             return q.recipe is not None
         return option.config.changed(dropout=0.0) == own[option.name].changed(dropout=0.0)  # dropout goes by the passes
 
-    once = {option.name: option for option in reversed(found) if is_ours(option)}  # a preset that nothing changes is there twice
+    once = {
+        option.name: option for option in reversed(found) if is_ours(option)
+    }  # a preset that nothing changes is there twice
     return list(reversed(once.values()))
 
 
