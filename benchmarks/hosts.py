@@ -140,6 +140,8 @@ def hosts(count: int) -> Iterator[Lan]:
             for name in [*names, bridge]:
                 _remove(name)
             for process in lan.started:
+                with suppress(ProcessLookupError):  # one that was on its way into its host when that was emptied
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
 

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -82,7 +83,9 @@ def survive(mutation: Mutation, python: str, longest: float) -> Result:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "limelight")
-        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "page"))
+        shutil.copytree(
+            PACKAGE, copy, ignore=shutil.ignore_patterns("page")
+        )  # what is compiled too: it is as new as its source
         source = copy / mutation.file
         source.write_bytes(applied(source.read_bytes().decode(), mutation).encode())
         outcome, by = _judged(mutation, Path(folder), python, longest)
@@ -130,10 +133,17 @@ def is_imported_from(folder: Path, python: str) -> bool:
 
 
 def summary(results: Sequence[Mapping[str, object]]) -> list[str]:
-    noticed = sum(result["outcome"] != "survived" for result in results)
     lines = [f"survived: {result['mutant']}" for result in results if result["outcome"] == "survived"]
-    share = 100 * noticed / len(results) if results else 0.0
-    return [*lines, f"raw score {share:.1f} %: {noticed} of {len(results)} mutants noticed (floor {FLOOR:.0f} %)"]
+    noticed = len(results) - len(lines)
+    return [
+        *lines,
+        f"raw score {score(results):.1f} %: {noticed} of {len(results)} mutants noticed (floor {FLOOR:.0f} %)",
+    ]
+
+
+def score(results: Sequence[Mapping[str, object]]) -> float:
+    """Per cent."""
+    return 100 * sum(result["outcome"] != "survived" for result in results) / max(1, len(results))
 
 
 def main() -> None:
@@ -142,6 +152,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2017)
     parser.add_argument("-o", "--output", type=Path, default=Path("mutants.jsonl"))
     parser.add_argument("--longest", type=float, default=LONGEST)
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time; one for each core that is free")
     parser.add_argument("--only", default="", help="files that begin so, such as decoding/")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -153,16 +164,16 @@ def main() -> None:
     )
     judged = {result["mutant"]: result for result in done}
     wanted = [each for each in drawn(10**9, asked.seed) if each.file.startswith(asked.only)][: asked.count]
-    for number, mutation in enumerate(wanted, 1):
-        if mutation.name in judged:
-            continue
-        result = asdict(survive(mutation, sys.executable, asked.longest))
-        judged[mutation.name] = result
-        with asked.output.open("ab") as file:
-            file.write(json.dumps(result).encode() + b"\n")
-        print(f"{number}/{len(wanted)} {result['outcome']:8} {result['seconds']:6.1f} s  {mutation.name}", flush=True)
-    lines = summary([judged[mutation.name] for mutation in wanted])
-    print(*lines, sep="\n")
+    left = [mutation for mutation in wanted if mutation.name not in judged]
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        for result in map(asdict, pool.map(lambda each: survive(each, sys.executable, asked.longest), left)):
+            judged[result["mutant"]] = result
+            with asked.output.open("ab") as file:
+                file.write(json.dumps(result).encode() + b"\n")
+            print(f"{len(judged)} {result['outcome']:8} {result['seconds']:6.1f} s  {result['mutant']}", flush=True)
+    results = [judged[mutation.name] for mutation in wanted]
+    print(*summary(results), sep="\n")
+    sys.exit(score(results) < FLOOR)
 
 
 if __name__ == "__main__":

@@ -183,3 +183,11 @@ def test_importing_does_nothing() -> None:
     )
     assert importlib.util.find_spec("limelight") is not None
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """pytest would import the first for both, and collect nothing of the second."""
+    names = [
+        path.name for path in Path(__file__).parent.rglob("*.py") if path.name not in ("conftest.py", "__init__.py")
+    ]
+    assert sorted({name for name in names if names.count(name) > 1}) == []

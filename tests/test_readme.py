@@ -1,5 +1,6 @@
 """What the README shows must run, and what it names must be there."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -54,3 +55,29 @@ def test_files_named_in_the_architecture_exist(title: str, room: str) -> None:
     named = {name for cell in table for name in re.findall(r"`(\w+\.py)`", cell)}
     there = {path.name for path in (ROOT / "src" / "limelight" / room).glob("*.py")} - {"__init__.py"}
     assert named == there
+
+
+def test_the_ten_questions_are_answered_by_names_that_exist() -> None:
+    section = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("## Ten questions")[1].split("\n## ")[0]
+    rows = [row for row in section.split("\n") if row.startswith("| ") and "`" in row]
+    assert len(rows) == 10
+    for row in rows:
+        file = ""
+        for name in re.findall(r"`([^`]+)`", row.split(" | ")[1]):
+            if name.endswith(".py"):
+                file = name
+            else:
+                assert name in names_of(ROOT / "src" / "limelight" / file), f"{file} has no {name}"
+
+
+def names_of(path: Path) -> set[str]:
+    """Functions, classes, methods and constants of a file, methods as Class.method."""
+    found = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+    return found

@@ -10,13 +10,14 @@ from html import escape
 import matplotlib as mpl
 
 import figures_attention
+import figures_benchmarks
 import figures_layers
 import figures_learning
 import figures_search
 from figures_style import INK, STYLE, Drawn
 
 WIDE = 7  # inches
-MODULES = (figures_attention, figures_layers, figures_learning, figures_search)
+MODULES = (figures_attention, figures_benchmarks, figures_layers, figures_learning, figures_search)
 
 
 def figure(name: str) -> str:

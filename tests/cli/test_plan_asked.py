@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from limelight.cli.plan_asked import Options, Wanted, wanted
+from limelight.cli.plan_asked import Options, Wanted, how_many, wanted
 from limelight.corpus.config import PrepareSettings
 from limelight.errors import LimelightError
 from limelight.model.config import ModelConfig
@@ -60,6 +60,19 @@ def test_two_files_are_a_text_for_this_machine() -> None:
 def test_devices_are_said_in_several_ways(options: dict[str, Any], found: tuple[Any, ...]) -> None:
     said = asked(*FILES, **options)
     assert (said.seconds, said.device, said.count) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("29000", 29_000), ("29,000", 29_000), ("500k", 500_000), ("2.5M", 2_500_000), ("1B", 10**9)]
+)
+def test_many_pairs_are_written_short(text: str, number: int) -> None:
+    assert how_many("--pairs", text) == number
+
+
+@pytest.mark.parametrize("text", ["many", "", "10X", "-5", "0", "0.0001k"])
+def test_what_is_no_number_of_pairs_is_refused(text: str) -> None:
+    with pytest.raises(LimelightError, match=r"--pairs .* is no number of pairs; write it as .* 10M"):
+        how_many("--pairs", text)
 
 
 def test_a_recipe_is_planned_with_what_is_changed_in_it() -> None:

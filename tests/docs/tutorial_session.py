@@ -9,8 +9,11 @@ In what should be printed, `...` in a line stands for anything in it, and a line
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +26,16 @@ ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", flags=re.M | re.S)
 DONE = "the command has ended with"
 SHELL = set("|<>&;`$%")
+SHORTER = [
+    ("corpus 20000 1", "corpus 600 1"),
+    ("--check-only", "--check-only --workers 0"),
+    ("test 300 2", "test 20 2"),
+    ("--budget 3m", "--preset toy --steps 4 --workers 0 validation.sentences=8 probes.sentences=0"),
+    (" --budget 1m", " --steps 2 --workers 0 validation.sentences=8 probes.sentences=0"),
+    (" --budget 2m", " --steps 2 --workers 0 validation.sentences=8 probes.sentences=0"),
+    ('"twenty-one"', '"three seven one"'),
+]
+DEMO = "limelight demo --no-open"  # too long for CI; tests/cli runs it
 
 
 @dataclass(frozen=True)
@@ -107,3 +120,45 @@ class Session:
         self.shell.stdin.close()
         self.shell.stdout.close()
         self.shell.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def follow(text: str, session: Session, change: Callable[[str], str], compared: Callable[[str], bool]) -> None:
+    """Do what the page says. All that goes otherwise is told at once; after a command that failed nothing more is tried."""
+    port, wrong = str(free_port()), []
+    for todo in things_to_do(text):
+        if isinstance(todo, File):
+            (session.folder / todo.name).write_text(change(todo.text), "utf-8")
+            continue
+        if todo.line.startswith("pip install"):
+            check_extras(todo.line)
+            continue
+        line = change(todo.line).replace("5000", port)
+        if line == "":
+            continue
+        code, printed = session.run(line)
+        if code:
+            wrong.append(f"$ {line}\nended with {code}:\n{printed}")
+            break
+        if compared(todo.line) and not fits(todo.prints, printed):
+            wrong.append(f"$ {line}\nshould print:\n{todo.prints}\nbut prints:\n{printed}")
+    assert not wrong, "\n\n".join(wrong)
+
+
+def check_extras(line: str) -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = re.search(r"\[([^]]+)\]", line)
+    assert not named or set(named[1].split(",")) <= set(known), line
+
+
+def shorter(line: str) -> str:
+    if line == DEMO:
+        return ""
+    for old, new in SHORTER:
+        line = line.replace(old, new)
+    return line

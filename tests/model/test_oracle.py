@@ -18,7 +18,7 @@ import oracle
 from limelight.model import attention
 from limelight.model.attention import Visible, attend_fused, attend_in_stages
 from limelight.model.config import ModelConfig
-from limelight.model.decoder import LOOK_AHEAD
+from limelight.model.decoder import NO_LOOK_AHEAD
 from limelight.model.grid import Grid
 from limelight.model.multi_head import CrossAttention, Memory, MultiHeadAttention
 from limelight.model.positions import Positions, RotaryPositions, rotate, sinusoids
@@ -146,7 +146,7 @@ def self_attention_error(c: Case) -> float:
 
 def causal_attention_error(c: Case) -> float:
     T, p, module = c.y.shape[1], c.p["decoder"][0]["attention"], c.model.decoder.blocks[0].attention
-    ours = module(c.y, LOOK_AHEAD, Grid.padded(c.target), c.model.decoder.rotary(T))
+    ours = module(c.y, NO_LOOK_AHEAD, Grid.padded(c.target), c.model.decoder.rotary(T))
     turn = oracle.turn(c.variant)
     return error(ours, lambda y: oracle.multi_head(y, y, oracle.causal(T), p, turn), c.y.numpy())
 
@@ -179,7 +179,7 @@ def encoder_layer_error(c: Case) -> float:
 def decoder_layer_error(c: Case) -> float:
     T, p, block = c.y.shape[1], c.p["decoder"][0], c.model.decoder.blocks[0]
     memory, grid = block.cross_attention.project(Memory(c.x, Grid.padded(c.source))), Grid.padded(c.target)
-    ours = block(c.y, LOOK_AHEAD, grid, memory, Visible.pieces(c.source, 0), c.model.decoder.rotary(T))
+    ours = block(c.y, NO_LOOK_AHEAD, grid, memory, Visible.pieces(c.source, 0), c.model.decoder.rotary(T))
     layer, so_far = oracle.decoder_layer, oracle.causal(T)
     rows = (c.y.numpy(), c.x.numpy(), c.keys)
     return error(ours, lambda y, x, keys: layer(y, x, so_far, oracle.every_query(keys, T), p, c.variant), *rows)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.completion import presets
 from limelight.cli.prepare import EngineName, started
 from limelight.cli.screen import Screen, grouped
 from limelight.cli.train import PrecisionName
@@ -30,7 +31,7 @@ limelight plan corpus.en corpus.de --budget "8xH100 24h" --html plan.html
 
 limelight plan en-de/recipe.toml --calibrate
 
-limelight plan --preset 3b --pairs 100000000 --device 64xH100 --simulate
+limelight plan --preset 3b --pairs 100M --device 64xH100 --simulate
 """
 CORES_ELSEWHERE = 8  # that prepare a text on a machine with accelerators: an assumption
 
@@ -41,15 +42,15 @@ def plan(
         typer.Argument(help="Corpora as for train; or a recipe.toml, a prepared corpus, a run; and section.key=value of the recipe."),
     ] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="30m, 2h, '8xH100 24h': time, and devices if not here.")] = None,
-    preset: Annotated[str | None, typer.Option("--preset", help="Size of the model: toy, tiny, small, base ...; chosen.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", autocompletion=presets, help="Size: toy, tiny, small ...; chosen.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="A device by name: H100, 8xA100-80, L4 ...; this machine.")] = None,
     count: Annotated[int | None, typer.Option("--count", min=1, help="How many devices.")] = None,
     devices: Annotated[Path | None, typer.Option("--devices", help="Your devices and prices, as TOML over those that are known.")] = None,
     precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Measure this machine: real steps, half a minute.")] = False,
     simulate: Annotated[bool, typer.Option("--simulate", help="Play one of many devices with the real model.")] = False,
-    pairs: Annotated[int | None, typer.Option("--pairs", min=1, help="As if the text had so many; without text, of usual length.")] = None,
-    corpus_pairs: Annotated[int | None, typer.Option("--corpus-pairs", min=1, help="Also: what preparing so many pairs takes.")] = None,
+    pairs: Annotated[str | None, typer.Option("--pairs", help="As if the text had so many, 10M; without text, of usual length.")] = None,
+    corpus_pairs: Annotated[str | None, typer.Option("--corpus-pairs", help="Also: what preparing so many pairs takes, 1B.")] = None,
     requests: Annotated[float | None, typer.Option("--requests", min=0.001, help="Also: servers for so many texts a second.")] = None,
     latency: Annotated[float | None, typer.Option("--latency", min=1, help="With --requests: milliseconds for 95 % of them.")] = None,
     source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
@@ -61,13 +62,13 @@ def plan(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:  # fmt: skip
     """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind."""
-    from limelight.cli.plan_asked import Options, quoted, wanted
+    from limelight.cli.plan_asked import Options, how_many, quoted, wanted
     from limelight.cli.plan_shown import lines, wrapped
 
     options = Options(
         budget=budget, preset=preset, device=device, devices=devices, count=count, precision=precision.value if precision else None,
-        pairs=pairs, corpus_pairs=corpus_pairs, requests=requests, latency=latency, source=source, target=target,
-        vocab_size=vocab_size, calibrate=calibrate,
+        pairs=how_many("--pairs", pairs), corpus_pairs=how_many("--corpus-pairs", corpus_pairs), requests=requests, latency=latency,
+        source=source, target=target, vocab_size=vocab_size, calibrate=calibrate,
     )  # fmt: skip
     asked = wanted(inputs or [], options)
     with Screen(plain=False, quiet=quiet or as_json) as screen:

@@ -23,6 +23,8 @@ from limelight.training.config import Recipe
 from limelight.training.layout import PREPARED, RECIPE
 
 SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
+MANY = re.compile(r"(\d+(?:\.\d+)?)([kmb]?)", re.IGNORECASE)
+FACTORS = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 EXAMPLE = "limelight plan corpus.en corpus.de --budget 2h"
 
 
@@ -44,6 +46,17 @@ class Options:
     target: str | None = None
     vocab_size: int | None = None
     calibrate: bool = False
+
+
+def how_many(option: str, text: str | None) -> int | None:
+    """how_many("--pairs", "2.5M") -> 2_500_000; also 29000, 29,000, 500k, 1B."""
+    if text is None:
+        return None
+    match = MANY.fullmatch(re.sub(r"[,_\s]", "", text))
+    number = round(float(match[1]) * FACTORS[match[2].lower()]) if match else 0
+    if number < 1:
+        raise ConfigError(f"{option} {text} is no number of pairs; write it as 29000, 500k, 10M or 1B")
+    return number
 
 
 @dataclass(frozen=True)

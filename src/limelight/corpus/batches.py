@@ -29,7 +29,7 @@ from limelight.corpus.shards import Integers, Pairs, Pieces
 from limelight.text.sampling import Sampler
 from limelight.text.tokenizer import END, PAD
 
-# Pairs sorted together, for each piece of the budget: a window of so many batches' worth has the same padding at any budget. On
+# Pairs sorted together, for each cell of the budget: a window of so many batches' worth has the same padding at any budget. On
 # Europarl (31 pieces a side) that is 1.3 % with 32, planned in 0.1 s for a budget of 4,096, and 4.7 % with 4. A sampler segments
 # the whole window before its first batch, and takes seconds for that until it has seen most words.
 WINDOW: Final = 32

@@ -1,8 +1,9 @@
 """Beam search (section 6.1): the W most probable beginnings of each sentence go on side by side.
 
 With `patience`, the beam of today's toolkits: a hypothesis that ends makes room for the next best, and the search ends when
-W * patience have ended (Kasai et al. 2022). Without, the classical one (Sutskever et al. 2014): what ends keeps its place among the W, and
-the rest go on with the places left; a full beam is exhaustive. A beam of one is greedy search in both.
+W * patience have ended (Kasai et al. 2022), or when nothing that goes on can still win (`Finished.settled`). Without, the classical one
+(Sutskever et al. 2014): what ends keeps its place among the W, and the rest go on with the places left; a full beam is exhaustive. Groups
+and constraints are always searched so. A beam of one is greedy search in both.
 
 How the next W are chosen is a `Choice`: the best (here), the best of groups that avoid each other (`groups`), or so that required
 phrases come about (`constraints`).

@@ -64,8 +64,8 @@ class Visible:
             mask = self.keys[:, None, None, :] if self.keys.dim() == 2 else self.keys[:, None]
         if not self.causal or queries == 1:
             return mask
-        look_ahead = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
-        return look_ahead if mask is None else mask & look_ahead
+        up_to_itself = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+        return up_to_itself if mask is None else mask & up_to_itself
 
 
 def unchanged(stage: str, value: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def attend_in_stages(
 
 
 def attend_fused(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:
-    """The same equation in one kernel that never writes the (T, S) matrix down, so memory does not grow with its area."""
+    """The same equation in one kernel, which divides by sqrt(d_k) itself and never writes the (T, S) matrix down."""
     queries, keys, num_heads = q_BHTK.shape[2], k_BGSK.shape[2], q_BHTK.shape[1]
     alone = visible.causal and visible.keys is None and queries == keys
     mask = None if alone else visible.mask(queries, keys, q_BHTK.device)

@@ -12,7 +12,7 @@ from limelight.model.multi_head import Memory
 from limelight.model.positions import RotaryPositions
 
 # A piece sees itself and what came before. Padding stands after all pieces, so this hides it too.
-LOOK_AHEAD = Visible(causal=True)
+NO_LOOK_AHEAD = Visible(causal=True)
 
 
 class Decoder(nn.Module):
@@ -29,9 +29,9 @@ class Decoder(nn.Module):
         rotation, looked_at = self.rotary(grid.width), Memory(memory, source_grid)
         for block in self.blocks:
             if self.recompute and self.training:
-                x = checkpoint(block, x, LOOK_AHEAD, grid, looked_at, source_visible, rotation, use_reentrant=False)
+                x = checkpoint(block, x, NO_LOOK_AHEAD, grid, looked_at, source_visible, rotation, use_reentrant=False)
             else:
-                x = block(x, LOOK_AHEAD, grid, looked_at, source_visible, rotation)
+                x = block(x, NO_LOOK_AHEAD, grid, looked_at, source_visible, rotation)
         return self.finish(x)
 
     def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid, width: int = 1) -> DecoderState:

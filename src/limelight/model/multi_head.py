@@ -4,7 +4,8 @@
     decoder self-attention      SelfAttention with a causal mask: a piece sees itself and what came before
     encoder-decoder attention   CrossAttention, the target looks at the source
 
-Each attention is a spotlight with a dimmer: `gate` scales every head before W^O, and whoever is in `looks` sees its stages.
+Each attention is a spotlight with a dimmer: `gate` scales every head before W^O, and whoever is in `looks` sees its stages
+and may change them.
 """
 
 from collections.abc import Callable

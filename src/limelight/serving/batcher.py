@@ -95,7 +95,7 @@ class Batcher:
             job.done.set_result([])
             return job
         if not admitted:
-            self._admit(pieces, request.flow)
+            self._refuse_or_let_in(pieces, request.flow)
         self.jobs[request] = job
         self.queue.put(request, payloads, pieces, job.arrived)
         self._pump()
@@ -119,7 +119,7 @@ class Batcher:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def refuse_when_full(self, flow: Hashable) -> None:
-        """What nobody has time for is not even read."""
+        """What nobody has time for is not even cut into sentences."""
         begins = self.wait_for(0, flow)
         if len(self.jobs) >= self.settings.requests:
             raise Busy("too many requests wait already", "try again a little later", retry_after=begins)
@@ -127,7 +127,7 @@ class Batcher:
             late = begins - self.settings.wait_seconds
             raise Busy(f"the queue is {begins:.1f} s long", "try again a little later", retry_after=late)
 
-    def _admit(self, pieces: Sequence[int], flow: Hashable) -> None:
+    def _refuse_or_let_in(self, pieces: Sequence[int], flow: Hashable) -> None:
         """By the server's own bounds: whoever gives a request less time is told when that is over."""
         timeout, total = self.settings.timeout_seconds, sum(pieces)
         alone = total / self.speed

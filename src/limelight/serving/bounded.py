@@ -33,7 +33,7 @@ class Bounded:
         if refusal := _refusal(scope["headers"], limit):
             await _refuse(refusal, scope, receive, send)
             return
-        counted = Counted(limit, receive, send)
+        counted = CountedBody(limit, receive, send)
         try:
             await self.app(scope, counted.receive, counted.send)
         except TooLarge as error:
@@ -43,7 +43,7 @@ class Bounded:
             await _refuse(counted.refusal, scope, receive, send)
 
 
-class Counted:
+class CountedBody:
     """What comes is counted. If it is too much, our answer is the one that is sent, whatever the app makes of it."""
 
     def __init__(self, limit: int, receive: Receive, send: Send) -> None:

@@ -4,7 +4,7 @@
     plan.recipe                     complete; plan.chosen says each choice in words, with its reason
 
 The rules stand in `limelight.planning.choosing`, which plans go by too, and in `limelight.training.rules`; a value that a person gave wins
-over every rule.
+over every rule. Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
 """
 
 import math
@@ -128,8 +128,8 @@ class Planner:
             return measured.pieces_per_second / slower * self._training_seconds()
 
         counts = {name: sum(parameters(config).values()) for name, config in configs.items()}
-        has_time = self.budget_seconds is None or self.steps is not None
-        size = choosing.preset_for(self.text.target, counts, None if has_time else seen)
+        unlimited = self.budget_seconds is None or self.steps is not None
+        size = choosing.preset_for(self.text.target, counts, None if unlimited else seen)
         config = configs[size.name]
         self._say("model", f"{size.name}: {_described(config)}", size.why)
         return config, measured if config == measured_on else self._measure(config)

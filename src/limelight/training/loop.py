@@ -3,7 +3,7 @@
     while steps are left:
         validate, if it is time: translate, keep the best weights
         save, if it is time or if someone asked the run to stop
-        take a step: batches -> gradient -> judged -> clipped -> optimizer -> averaged -> told
+        take a step: batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged -> told
 
 All that the next step depends on is in `tensors` and `state`: a run that stops anywhere and goes on in a new process takes the same
 steps, bit for bit. Watchers get frozen reports and never the trainer.

@@ -1,4 +1,4 @@
-"""The learning rate over the steps, as a part of its peak: a function of the step, with nothing to save.
+"""The learning rate over the steps, as a part of its peak: a function of the step and of the settings.
 
 rate(200, ScheduleSettings(warmup=400))  ->  0.5
 
@@ -8,7 +8,8 @@ All three rise in a straight line, n / warmup at step n, and are exactly 1 at it
     cosine         floor + (1 - floor) (1 + cos(pi t)) / 2      Loshchilov and Hutter 2017; t goes from 0 to 1 after the warm-up
     stable_decay   1, then 1 - (1 - floor) t                    Hu et al. 2024; t goes from 0 to 1 in the last `decay` of the steps
 
-The last two are exactly `floor` at the last step and stay there.
+The last two are exactly `floor` at the last step and stay there. What a run takes by itself is the third with decay=1: up, and straight
+down; with a budget `loop` moves its last step after each validation (`pace`), and so the settings are part of a checkpoint.
 """
 
 import math

@@ -1,7 +1,7 @@
 """One model in many processes, by torch's own means: DistributedDataParallel, `fully_shard` and tensor parallelism.
 
     objective = Objective(model)                       the loss as a module: what the wrappers wrap
-    spread(objective, parallel, world, precision)      cuts the weights in place, and says how to call and to synchronize
+    spread(objective, parallel, device, precision)     cuts the weights in place, and says how to call and to synchronize
 
 Gradients are added up over the processes, not averaged: the loss is divided by the target pieces of all of them beforehand, so that a
 process with longer sentences counts for more, and the number of processes changes nothing.
@@ -61,6 +61,7 @@ def spread(objective: Objective, parallel: Parallel, device: torch.device, preci
         return alone(objective)
     if parallel.kind == "ddp" and precision != "masters":
         return _replicated(objective, device)
+    # With masters, replicas too go through `fully_shard`, over one shard each: it keeps float32 weights behind those in bfloat16.
     # Neighbours share a product, neighbours of those share weights: ranks count up inside a machine, where wires are fast.
     sizes = (parallel.replicas, parallel.shards, parallel.tensor)
     mesh = init_device_mesh(device.type, sizes, mesh_dim_names=("replicas", "shards", "tensor"))

@@ -1,4 +1,4 @@
-"""One step of training: batches -> gradient -> judged -> clipped -> optimizer -> averaged.
+"""One step of training: batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged.
 
 Every process of a run takes it with its share of the text. They exchange what they found before any weight is changed, and so change the
 same weights in the same way, or none.

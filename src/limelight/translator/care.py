@@ -1,13 +1,12 @@
 """What must survive a translation: taken out of a sentence before it is searched, looked for afterwards, put back.
 
     care = Keeper(...).take("Open _File <b>%s</b>", terms)      care.text  "Open File ⟦0⟧⟦1⟧⟦2⟧"
-    care.faults("Datei ⟦0⟧⟦2⟧ öffnen")                          [Notice("unprotected", "1 of 3 ... is missing")]
+    care.faults("Datei ⟦0⟧⟦2⟧ öffnen")                          [Notice("unprotected", "of 3 marks: 1 missing")]
     care.shown("Datei ⟦0⟧⟦1⟧⟦2⟧ öffnen")                        "_Datei <b>%s</b> öffnen"
 
 A model that never learnt the reserved pieces is given the text as it is; then only looking is left, and demanding the words themselves.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,12 +19,12 @@ from limelight.text.capitals import shouted as in_capitals
 from limelight.text.glossary import Term, met
 from limelight.text.numbers import differ, localized
 from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults
+from limelight.text.spans import MARK
 from limelight.text.tokenizer import Tokenizer, placeholder
 from limelight.translator.alignment import given_words
 
 Which = Literal["long", "all"]  # numbers that are taken out: those that a model cannot know, or every one
 UNPROTECTED, NUMBERS, TERMS = "unprotected", "numbers", "terms"
-_MARK = re.compile("⟦[0-9]{1,3}⟧")
 _VERBATIM = Protected("", (), (), (), None)
 
 
@@ -52,7 +51,7 @@ class Care:
     @property
     def written(self) -> list[int]:
         """Numbers of the marks that stand in the text as it is translated."""
-        return [int(mark[1:-1]) for mark in _MARK.findall(self.text)]
+        return [int(number) for number in MARK.findall(self.text)]
 
     @property
     def nested(self) -> list[tuple[int, int]]:
@@ -76,7 +75,7 @@ class Care:
         return restored(marked, self.protected) if self.marks else marked
 
     def shown_piece(self, piece: str) -> str:
-        if not self.marks or _MARK.fullmatch(piece) is None:
+        if not self.marks or MARK.fullmatch(piece) is None:
             return piece
         spans = dict(zip(map(placeholder, self.marks), self.protected.spans, strict=True))
         return spans[piece].text if piece in spans else piece
@@ -164,7 +163,7 @@ class Keeper:
 def _unmasked(text: str, protected: Protected) -> str:
     """As it was given, verbatim."""
     spans = {placeholder(n): span.text for n, span in zip(protected.numbers, protected.spans, strict=True)}
-    return _MARK.sub(lambda match: spans.get(match[0], match[0]), text)
+    return MARK.sub(lambda match: spans.get(match[0], match[0]), text)
 
 
 def _ends_in(text: str, shown: Callable[[str], str]) -> list[int]:
