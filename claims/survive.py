@@ -1,21 +1,18 @@
 """What the docs state about runs that survive: one curve for any number of processes, not a bit lost when they are told to stop or killed,
 damaged checkpoints never used, bad steps left out by all alike.
 
-make claim-survive              under a minute on 2 quiet cores: a case of each, with the controls that must fail
+make claim-survive              a minute on 2 quiet cores: a case of each, with the controls that must fail
 make claim-survive FULL=1       all of it, about an hour and a half: the trials of `python benchmarks/soak.py`, logs in soak/
 
 Network namespaces and small disks need root; without it their trials are SHORT.
 """
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests/training")]
@@ -30,17 +27,16 @@ from survive_ranks import ONE, Ranks, Stage, differing
 from survive_resume import chance, control
 
 STEPS, K = 16, 6
-KILLED = {"LIMELIGHT_FAULT": f"step.forward:kill@{K + 1}#1/0"}  # rank 1, in its first life
+KILLED = {"LIMELIGHT_FAULT": f"step.forward:kill@{K + 1}#1"}  # rank 1
 
 
 def main(claims: Claims, full: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="claim-survive-") as work:
         stage = Stage(Path(work), STEPS)
-        alone = launched(stage)  # its cold start takes longest, so the others run beside it
         straight = stopped(claims, stage)
         width(claims, stage, losses(straight))
         bad_step(claims, stage)
-        place = killed(claims, straight, *alone)
+        place = killed(claims, stage, straight)
         damaged(claims, stage, place)
     if full:
         everything(claims)
@@ -125,32 +121,21 @@ def bad_step(claims: Claims, stage: Stage) -> None:
     claims.at_least("... and the run ends well", codes == [0, 0], 1)
 
 
-def launched(stage: Stage) -> tuple[Path, "subprocess.Popen[bytes]", float]:
-    """`limelight train --nproc 2`, with a process that kills itself once."""
+def killed(claims: Claims, stage: Stage, straight: Path) -> Path:
+    """AT-02: a process is killed, the other notices; then the same command again. FULL has the launcher, which does that by itself."""
     place = stage.new("killed")
-    words = stage.words(place, "fsdp", checkpoints={"every_seconds": 0.001})
-    with place.with_suffix(".said").open("wb") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "limelight", *words, "--nproc", "2"],
-            env=os.environ | KILLED,
-            stdout=said,
-            stderr=said,
-        )
-    return place, process, time.monotonic()
-
-
-def killed(claims: Claims, straight: Path, place: Path, process: Any, began: float) -> Path:
-    """AT-02: the launcher starts them again by itself."""
-    try:
-        code = process.wait(120)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)  # its processes end with it
-        code = process.wait()
-    said = place.with_suffix(".said").read_bytes().decode(errors="replace")
-    claims.at_least("kill -9 of one of 2 processes: the run ends well by itself", code == 0, 1)
-    claims.at_least("... and says which", "rank 1 was ended by SIGKILL" in said, 1)
-    claims.at_most("... steps and tensors that differ in a bit", len(differing(place, straight)) if code == 0 else 1, 0)
-    claims.note("... seconds, with two cold starts", time.monotonic() - began)
+    often = {"checkpoints": {"every_seconds": 0.001}}
+    with Ranks(stage.words(place, "fsdp", **often), 2, KILLED) as ranks:
+        codes = ranks.codes()
+    said = ranks.said.read_bytes().decode(errors="replace")
+    claims.at_least(
+        "kill -9 of one of 2 processes: the other ends too", codes[0] not in (0, None) and codes[1] == -9, 1
+    )
+    claims.at_least("... and says which was lost", "rank 1" in said, 1)
+    codes = stage.train(place, "fsdp", **often)
+    claims.at_most(
+        "... the same command again: differing in a bit", len(differing(place, straight)) if codes == [0, 0] else 1, 0
+    )
     return place
 
 

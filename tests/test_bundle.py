@@ -745,7 +745,7 @@ def test_files_are_verified_at_200_megabytes_a_second(folder: Path) -> None:
     assert 200 / (time.perf_counter() - start) >= 200
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_stored_bundle_can_be_made_again(tmp_path: Path) -> None:
     make_numbers(tmp_path / "again")
     exact = read(tmp_path / "again").settings.scores[0]

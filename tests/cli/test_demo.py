@@ -109,7 +109,7 @@ def test_what_was_measured_is_said_with_what_went_wrong() -> None:
     assert "in 36 of 72 the light crosses (50.0 %), mostly that of cross.1.2" in lines[2]
 
 
-@pytest.mark.learns
+@pytest.mark.long  # `make claim-desk` measures it too
 @pytest.mark.timeout(900)
 def test_the_demo_learns_numbers_that_it_never_saw_and_its_light_crosses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -28,7 +28,7 @@ def test_a_translation_does_not_depend_on_its_batch(engine: Engine, beam: int):
     assert found.furthest <= 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("beam", [1, 4])
 def test_no_translation_depends_on_its_batch_in_any_order(engine: Engine, beam: int):
     """A part of `make claim-translate FULL=1`, which has 500 sentences."""

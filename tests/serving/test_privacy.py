@@ -86,7 +86,7 @@ def test_the_search_finds_a_word_that_is_there() -> None:
     assert leaks(["canary1", "CANARY2", "canary3"], [log.getvalue().decode()]) == ["canary1", "CANARY2"]
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(42, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [4, pytest.param(42, marks=pytest.mark.long)])
 def test_nothing_that_clients_send_is_found_in_logs_metrics_traces_or_files(
     models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:

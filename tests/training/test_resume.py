@@ -86,6 +86,7 @@ TOGETHER = {
     "accumulate": 2,
     "batch": {**KINDS["pieces by chance"]["batch"], **KINDS["changed text"]["batch"]},
 }
+ALONE = ("autocast", "R-Drop", "muon, no average")  # what is not among these
 
 
 def test_masters_with_two_batches_to_a_step_pieces_by_chance_and_changed_text_go_on_exactly(
@@ -95,7 +96,9 @@ def test_masters_with_two_batches_to_a_step_pieces_by_chance_and_changed_text_go
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [name if name in ALONE else pytest.param(name, marks=pytest.mark.long) for name in KINDS]
+)
 def test_every_way_to_train_goes_on_exactly(corpus: Path, tmp_path: Path, kind: str) -> None:
     check_goes_on(corpus, tmp_path, KINDS[kind])
 

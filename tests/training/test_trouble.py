@@ -205,8 +205,8 @@ def test_a_state_that_cannot_be_used_is_refused_with_every_problem_and_changes_n
     assert watchdog.state() == before
 
 
-@pytest.mark.learns
-@pytest.mark.parametrize(("task", "dropout"), [pytest.param("reverse", 0.0, marks=pytest.mark.long), ("sort", 0.1)])
+@pytest.mark.long
+@pytest.mark.parametrize(("task", "dropout"), [("reverse", 0.0), ("sort", 0.1)])
 def test_a_clean_run_of_a_real_model_is_left_alone(task: str, dropout: float) -> None:
     example, settings = digits(), OptimizerSettings(learning_rate=3e-3)
     schedule, random, watchdog = ScheduleSettings(steps=2000, warmup=50), Random(0), Watchdog(DEFAULT)

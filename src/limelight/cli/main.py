@@ -1,6 +1,8 @@
 """`limelight VERB ...`: the verbs, and what every error becomes on the way out."""
 
+import atexit
 import errno
+import gc
 import os
 import sys
 from importlib.metadata import version as installed_version
@@ -64,6 +66,7 @@ def main() -> None:
     # Read when torch is loaded: a thread that waits for others gives its core away after a moment. On cores that are shared with other
     # programs, spinning on makes training ten times as slow (docs/experiments.md).
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    atexit.register(gc.freeze)  # else all that torch ever made is searched for circles before Python ends: two seconds
     if sys.argv[1:2] == ["train"]:
         end_with_supervisor()
         preempted_while_loading()

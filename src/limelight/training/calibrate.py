@@ -158,24 +158,29 @@ PROBES: Final = (
     Probe((1, 1), 128, 8, 500, 3, 301),  # fused, in float32; else looks
     Probe((1, 1), 128, 8, 500, 2, 550),  # fused
 )
-FEWEST_TURNS: Final = 3
+TURNS: Final = 3  # of all probes
 SECONDS_OF_A_PROBE: Final = 1.2  # short steps are taken more often: they are disturbed more easily
 
 
 def measure(precision: Precision, seconds: float = SECONDS_OF_A_PROBE, probes: Sequence[Probe] = PROBES) -> Calibration:
-    """Real steps of small models, one model after another, at least `seconds` each; no corpus is needed. 15 s on a core in float32, 30 s in
+    """Real steps of small models, in turns, at least `seconds` of each; no corpus is needed. 15 s on a core in float32, 30 s in
     a bfloat16 that it has no instructions for. The models are thrown away."""
     keep_freed_memory()  # as a run does
-    measured, apart = [], []
-    for probe in probes:
-        run = _Steps(probe, precision)
-        run.take()  # kernels are made, memory is taken
-        times: list[float] = []
-        while len(times) < FEWEST_TURNS or sum(times) < seconds:
-            times.append(run.take())
-        # The fastest: what other programs do to a machine can only slow it.
-        measured.append((work(probe.config, probe.shape, precision), min(times)))
-        apart.append(median(times) / min(times) - 1)
+    runs = [_Steps(probe, precision) for probe in probes]
+    times: list[list[float]] = [[] for _ in probes]
+    for turn in range(
+        1 + TURNS
+    ):  # one after the other in each: a machine that gets slower on the way does so for all of them
+        for run, taken in zip(runs, times, strict=True):
+            ends = sum(taken) + seconds / TURNS
+            while len(taken) < turn or (turn and sum(taken) < ends):
+                taken.append(run.take())
+            if turn == 0:
+                run.take()  # kernels are made, memory is taken
+    # The fastest: what other programs do to a machine can only slow it.
+    fastest = [min(taken) for taken in times]
+    measured = [(work(probe.config, probe.shape, precision), best) for probe, best in zip(probes, fastest, strict=True)]
+    apart = [median(taken) / best - 1 for taken, best in zip(times, fastest, strict=True)]
     return Calibration(fitted(measured), precision, torch.get_num_threads(), median(apart))
 
 
