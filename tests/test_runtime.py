@@ -22,6 +22,22 @@ def test_what_was_asked_for_is_given() -> None:
     assert runtime.choose_dtype(torch.device("cpu"), "float64").value is torch.float64
 
 
+@pytest.mark.parametrize(("units", "chosen"), [([], torch.float32), (["AMX"], torch.bfloat16)])
+def test_bfloat16_is_chosen_only_where_a_cpu_multiplies_it(
+    units: list[str], chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "bfloat16_units", lambda: units)
+    assert runtime.choose_dtype(torch.device("cpu")).value is chosen
+
+
+@pytest.mark.skipif(
+    not Path("/proc/cpuinfo").exists(), reason="the flags of the CPU are read from /proc, which Linux has"
+)
+def test_units_are_those_that_the_system_knows_of() -> None:
+    flags = Path("/proc/cpuinfo").read_text("utf-8")
+    assert bool(runtime.bfloat16_units()) == any(name in flags for name in ("amx_bf16", "avx512_bf16", " bf16"))
+
+
 @pytest.mark.skipif(torch.accelerator.is_available(), reason="this machine has an accelerator")
 def test_a_device_that_is_not_there_is_refused_with_a_way_out() -> None:
     with pytest.raises(RuntimeChoiceError, match="try cpu"):

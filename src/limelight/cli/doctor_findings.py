@@ -96,9 +96,6 @@ def _devices(facts: dict[str, Any]) -> Iterator[Finding]:
             else "compare the driver with the build of torch"
         )
         yield Finding(f"there is a GPU ({driver}), but torch {why}", fix, False)
-    if torch and not torch["accelerators"] and torch["numbers"].startswith("bfloat16") and not torch["bfloat16_units"]:
-        fix = "try --precision float32 too, and keep what is faster"
-        yield Finding("this CPU has no units for bfloat16, and computes it by way of float32", fix, False)
 
 
 def _room(facts: dict[str, Any]) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ def torch_facts() -> dict[str, Any]:
     """What torch says about itself and about what it can compute on."""
     import torch
 
-    from limelight.runtime import choose_device, choose_dtype, choose_threads
+    from limelight.runtime import bfloat16_units, choose_device, choose_dtype, choose_threads
 
     chosen = choose_device()
     numbers = choose_dtype(chosen.value)
@@ -39,18 +39,12 @@ def torch_facts() -> dict[str, Any]:
         "version": torch.__version__,
         "build": build,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "bfloat16_units": bfloat16_units(torch),
+        "bfloat16_units": bfloat16_units(),
         "device": f"{chosen.value} ({chosen.why})",
         "numbers": f"{str(numbers.value).removeprefix('torch.')} ({numbers.why})",
         "threads": choose_threads().value,
         "accelerators": list(accelerators(torch)),
     }
-
-
-def bfloat16_units(torch: Any) -> list[str]:
-    """What this CPU has to multiply bfloat16 with; without any, it is done by way of float32. These names of torch are its own affair."""
-    asked = {"AMX": "_is_amx_tile_supported", "AVX512-BF16": "_is_avx512_bf16_supported"}
-    return [name for name, question in asked.items() if getattr(torch.cpu, question, bool)()]
 
 
 def accelerators(torch: Any) -> Iterator[dict[str, Any]]:

@@ -27,8 +27,8 @@ else:
 # Times that people think in, for an axis of time.
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 TIMES = (
-    *(1, 2, 5, 10, 20, 30),
-    *(number * MINUTE for number in (1, 2, 5, 10, 20, 30)),
+    *(1, 2, 5, 10, 30),
+    *(number * MINUTE for number in (1, 2, 5, 10, 30)),  # 20 would stand too near to 30
     *(number * HOUR for number in (1, 2, 6, 12)),
     *(number * DAY for number in (1, 2, 7, 30, 90, 365, 3_650, 36_500)),
 )
