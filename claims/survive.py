@@ -18,12 +18,14 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests/training")]
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from test_width import TWO, apart, told
+
 from claim import Claims, run
 from limelight.training import checkpoint, checkpoint_folder
-from limelight.training.layout import CHECKPOINTS, METRICS, read_status
+from limelight.training.layout import CHECKPOINTS, METRICS, PREPARED, read_status
 from limelight.training.watch import StepReport, read_events
 from soak import TRIALS, tried
-from survive_ranks import ONE, Ranks, Stage, differing
+from survive_ranks import Ranks, Stage, differing
 from survive_resume import chance, control
 
 STEPS, K = 16, 6
@@ -34,7 +36,7 @@ def main(claims: Claims, full: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="claim-survive-") as work:
         stage = Stage(Path(work), STEPS)
         straight = stopped(claims, stage)
-        width(claims, stage, losses(straight))
+        width(claims, stage)
         bad_step(claims, stage)
         place = killed(claims, stage, straight)
         damaged(claims, stage, place)
@@ -42,27 +44,14 @@ def main(claims: Claims, full: bool) -> None:
         everything(claims)
 
 
-def width(claims: Claims, stage: Stage, other: list[float]) -> None:
-    """AT-12 d: without dropout, whose noise depends on the number of processes. `other`: the curve of a run with it, for control."""
-    curves: dict[str, list[float]] = {}
-    for kind in (ONE, "ddp", "fsdp", "tensor"):
-        place = stage.new(f"width-{kind}")
-        codes = stage.train(place, kind, model={"dropout": 0.0}, schedule={"steps": 8, "warmup": 3})
-        curves[kind] = losses(place) if set(codes) == {0} else []
-        if kind != ONE:
-            claims.at_most(
-                f"2 processes, {kind}: loss of 8 steps, from that of 1 process", apart(curves[kind], curves[ONE]), 1e-6
-            )
-    claims.at_least("... of a run with dropout (control)", apart(other[:8], curves[ONE]), 1e-4)
-
-
-def apart(curve: list[float], other: list[float]) -> float:
-    """Relative."""
-    return max(abs(a / b - 1) for a, b in zip(curve, other, strict=True)) if len(curve) == len(other) else 1.0
-
-
-def losses(place: Path) -> list[float]:
-    return [event.loss for event in read_events(place / METRICS) if isinstance(event, StepReport)]
+def width(claims: Claims, stage: Stage) -> None:
+    """AT-12 d, without dropout, whose noise depends on the number of processes. The control divides by the pieces of each process alone."""
+    prepared, ways = stage.corpus / PREPARED, {way: dict(TWO[way]) for way in ("ddp", "fsdp", "tensor")}
+    alone = told(prepared, 1, {"one": {}})["one"]
+    found = told(prepared, 2, {**ways, "wrong": {**TWO["ddp"], "wrong": True}})
+    for way in ways:
+        claims.at_most(f"2 processes, {way}: loss of 8 steps, from that of 1 process", apart(alone, found[way]), 1e-6)
+    claims.at_least("... each divides by its own pieces (control)", apart(alone, found["wrong"]), 1e-5)
 
 
 def stopped(claims: Claims, stage: Stage) -> Path:
