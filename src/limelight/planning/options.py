@@ -189,7 +189,7 @@ def _chosen(plan: _Plan, found: Mapping[str, Option]) -> Option:
 def _better(best: Option, next_best: Option, plan: _Plan) -> tuple[str, ...]:
     """The rule is careful and takes presets only: where the fitted law sees more than its own spread in another size, that is said."""
     gained = best.expected.loss - next_best.expected.loss
-    if gained < 2 * FITTED.spread or not next_best.fits or plan.is_too_large(next_best.config):
+    if gained < FITTED.spread or not next_best.fits or plan.is_too_large(next_best.config):
         return ()
     return (
         f"size: {next_best.name} may end {gained:.2f} nats lower by the fitted law, which the rule does not rely on; worth a run",
