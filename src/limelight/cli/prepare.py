@@ -87,8 +87,8 @@ def prepare(
     sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
 
 
-def started(name: EngineName, workers: int | None) -> "Engine":
-    """`workers` asked for, or a process for each core."""
+def started(name: EngineName, workers: int | None, early: bool = True) -> "Engine":
+    """`workers` asked for, or a process for each core. `early`: they load what they need at once, since there will be work for them."""
     if name == EngineName.ray:
         try:
             from limelight.corpus.engine_ray import RayEngine
@@ -102,5 +102,6 @@ def started(name: EngineName, workers: int | None) -> "Engine":
     from limelight.corpus.finish import BucketFinish
 
     engine = LocalEngine(available_cores() if workers is None else workers)
-    engine.start(Cleaner, BucketFinish)
+    if early:
+        engine.start(Cleaner, BucketFinish)
     return engine

@@ -93,10 +93,13 @@ def _train(asked: "Asked", folder: Path, workers: int | None, plain: bool, quiet
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train_screen import TrainScreen
     from limelight.training.launched import is_main
+    from limelight.training.layout import PREPARED
     from limelight.training.run import train as run
 
     with (
-        closing(started(EngineName.local, workers if is_main() else 0)) as engine,
+        closing(
+            started(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())
+        ) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]])
