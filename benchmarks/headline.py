@@ -5,7 +5,7 @@
     python benchmarks/headline.py quality      BLEU and chrF of Multi30k en-de after half an hour (LIMELIGHT_DATA)
     python benchmarks/headline.py first-hour   a new environment to a served translator by the commands of the README (LIMELIGHT_DATA)
 
-Results go to benchmarks/results/NAME.json, which docs/benchmarks.md draws. What counts is ratios, taken in turns in one run; seconds
+Results go to benchmarks/results/NAME.json, from which docs/site draws bars. What counts is ratios, taken in turns in one run; seconds
 are those of the machine that the file names.
 """
 
