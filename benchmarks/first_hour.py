@@ -26,7 +26,7 @@ SENTENCE = "Wo ist der Bahnhof?"
 
 
 def lived(data: Path, seconds: float | None) -> dict[str, Any]:
-    """Each command with its seconds and its last lines; the page as `first-hour.png` beside this folder's results."""
+    """Each command with its seconds and its last lines; the page as `first-hour.png` in the folder for temporary files."""
     said: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="first-hour-") as folder:
         home = Path(folder)

@@ -168,15 +168,13 @@ def measure(precision: Precision, seconds: float = SECONDS_OF_A_PROBE, probes: S
     keep_freed_memory()  # as a run does
     runs = [_Steps(probe, precision) for probe in probes]
     times: list[list[float]] = [[] for _ in probes]
-    for turn in range(
-        1 + TURNS
-    ):  # one after the other in each: a machine that gets slower on the way does so for all of them
+    for run in runs:
+        run.take()  # kernels are made, memory is taken
+    for turn in range(1, TURNS + 1):  # a machine that gets slower on the way does so for all of them
         for run, taken in zip(runs, times, strict=True):
             ends = sum(taken) + seconds / TURNS
-            while len(taken) < turn or (turn and sum(taken) < ends):
+            while len(taken) < turn or sum(taken) < ends:
                 taken.append(run.take())
-            if turn == 0:
-                run.take()  # kernels are made, memory is taken
     # The fastest: what other programs do to a machine can only slow it.
     fastest = [min(taken) for taken in times]
     measured = [(work(probe.config, probe.shape, precision), best) for probe, best in zip(probes, fastest, strict=True)]
