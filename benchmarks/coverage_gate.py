@@ -94,7 +94,7 @@ def measured(tests: Sequence[str], folder: Path) -> dict[str, Any]:
     settings.write_bytes(SETTINGS.format(source=ROOT / PACKAGE, data=data).encode())
     environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings), "OMP_NUM_THREADS": "1"}
     cover = [sys.executable, "-m", "coverage"]
-    marked = [] if tests else ["-m", MARKERS]
+    marked = [] if tests else ["-m", MARKERS, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     ran = subprocess.run(
         [*cover, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *marked, *tests], cwd=ROOT, env=environment
     )

@@ -38,9 +38,10 @@ SEARCHED = (
 def training(seconds: float | None) -> dict[str, Any]:
     import train
 
-    threads = os.cpu_count() or 1
-    found = train.measure(threads, rounds=5, steps=8)
-    return {"unit": "target pieces/s", "model": "small", "numbers": "bfloat16", "threads": threads, "rounds": found}
+    threads, precision = os.cpu_count() or 1, train.model.usual_precision()
+    found = train.measure(threads, rounds=5, steps=8, precision=precision)
+    numbers = "float32" if precision == "float32" else "bfloat16"
+    return {"unit": "target pieces/s", "model": "small", "numbers": numbers, "threads": threads, "rounds": found}
 
 
 def decoding(seconds: float | None) -> dict[str, Any]:

@@ -25,29 +25,40 @@ from limelight import runtime
 from limelight.model import attention
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.training.masters import MasterWeights
+from limelight.training.config import Precision
+from limelight.training.numbers import Numbers, choose_precision
 
 LENGTHS = (512, 2048, 8192)
 
 
-class LimelightStep:
-    """One training step as a run does it: packed batch, bfloat16 weights with float32 masters, clipping, fused AdamW."""
+def usual_precision() -> Precision:
+    """What `limelight train` chooses on this machine's cores."""
+    return choose_precision(torch.device("cpu"), None).value
 
-    def __init__(self, config: ModelConfig) -> None:
+
+def usual_numbers() -> torch.dtype:
+    return torch.float32 if usual_precision() == "float32" else torch.bfloat16
+
+
+class LimelightStep:
+    """One training step as a run does it: packed batch, the numbers that a run chooses here, clipping, fused AdamW."""
+
+    def __init__(self, config: ModelConfig, precision: Precision | None = None) -> None:
         runtime.keep_freed_memory()
         torch.manual_seed(0)
         self.model = Transformer(config).train()
-        self.masters = MasterWeights(self.model)
-        self.optimizer = torch.optim.AdamW(self.masters.parameters(), lr=3e-4, fused=True)
+        self.numbers = Numbers(self.model, precision or usual_precision())
+        self.weights = list(self.numbers.named.values())
+        self.optimizer = torch.optim.AdamW(self.weights, lr=3e-4, fused=True)
 
     def __call__(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> None:
         batch = Batch.packed(source, target_in, target_out, self.model.config.pad_token)
         self.model.loss(batch, smoothing=0.1).mean.backward()
-        self.masters.take_gradients()
-        nn.utils.clip_grad_norm_(self.masters.parameters(), 1.0)
+        self.numbers.take_gradients()
+        nn.utils.clip_grad_norm_(self.weights, 1.0)
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.masters.publish()
+        self.numbers.drop_gradients()
+        self.numbers.publish()
 
 
 class AutocastStep:
@@ -86,7 +97,7 @@ def contestants(size: str, every: bool) -> dict[str, Callable[[], yardstick.Step
 
 
 def measure(size: str, rounds: int, per_round: int, every: bool = True) -> dict[str, list[float]]:
-    return yardstick.speeds(contestants(size, every), size, rounds, per_round)
+    return yardstick.speeds(contestants(size, every), size, rounds, per_round, usual_numbers())
 
 
 def ratio(found: dict[str, list[float]], name: str, other: str) -> list[float]:

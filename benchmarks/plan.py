@@ -4,7 +4,8 @@ python benchmarks/plan.py             VmHWM against `planning.peak`, seconds of 
 python benchmarks/plan.py memory      without the times, on a machine that has other work
 
 `--only 0,3,7` takes some of them. Prints a table and the worst. Seconds are those that the step computed, by the kernel's account, the
-fastest of four as in a calibration: what other programs do to a machine can only slow it.
+fastest of four as in a calibration: what other programs do to a machine can only slow it. Its own speed changes too, by a third within
+minutes where others share the processor, so two cases at a time are timed right after a calibration of their numbers.
 
 The prices of a step come from other models (`PROBES`), but how many numbers RMSNorm, gates and rotation move was set with the last of
 these cases in view. The heap's constants of planning.peak were fitted to 14 peaks; cases 0, 3, 5, 8, 10 and 11 are among them.
@@ -141,17 +142,25 @@ class Found:
 
 
 def in_turns(cases: Sequence[Case], core: int | None, rounds: int) -> Iterator[tuple[Case, Found]]:
-    """A few processes at a time, each with steps to warm up and then one step in each round."""
-    for some in (cases[i : i + TOGETHER] for i in range(0, len(cases), TOGETHER)):
-        with ExitStack() as stack:
-            running = [stack.enter_context(started(case, core)) for case in some]
-            for process in running:
-                for _ in range(WARM_UP):
-                    take(process)
-            turns = [[take(process) for process in running] for _ in range(rounds)]
-        for case, said in zip(some, zip(*turns, strict=True), strict=True):
-            last, seconds, wall = said[-1], [each["seconds"] for each in said], [each["wall"] for each in said]
-            yield case, Found(last["program"], last["held"], seconds, wall)
+    """A process for each, with steps to warm up and then one step in each round."""
+    with ExitStack() as stack:
+        running = [stack.enter_context(started(case, core)) for case in cases]
+        for process in running:
+            for _ in range(WARM_UP):
+                take(process)
+        turns = [[take(process) for process in running] for _ in range(rounds)]
+    for case, said in zip(cases, zip(*turns, strict=True), strict=True):
+        last, seconds, wall = said[-1], [each["seconds"] for each in said], [each["wall"] for each in said]
+        yield case, Found(last["program"], last["held"], seconds, wall)
+
+
+def timed(cases: Sequence[Case], core: int) -> Iterator[tuple[Case, Found, Calibration]]:
+    """A few at a time that compute in the same numbers, right after a calibration of these."""
+    for precision in dict.fromkeys(case.precision for case in cases):
+        alike = [case for case in cases if case.precision == precision]
+        for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
+            calibration = measure(precision)
+            yield from ((case, found, calibration) for case, found in in_turns(some, core, ROUNDS))
 
 
 def show(case: Case, found: Found, calibration: Calibration | None) -> tuple[float, float]:
@@ -187,29 +196,20 @@ def main() -> None:
     parser.add_argument("--only", help="numbers of cases, such as 0,3,7")
     asked = parser.parse_args()
     cases = [CASES[int(n)] for n in asked.only.split(",")] if asked.only else list(CASES)
-    timed = asked.what == "all"
-    core = max(os.sched_getaffinity(0)) if timed else None
-    if core is not None:
+    times = asked.what == "all"
+    columns = ["", "MB held", "planned", "off by", "most of it, and when"]
+    if times:
+        columns += ["s a step, fastest", "median, slowest", "on the wall", "planned", "off by", "most of it"]
+    say("| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
+    if times:
+        core = max(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {core})
         torch.set_num_threads(1)
-    calibrations: dict[str, Calibration] = {}
-    for precision in sorted({case.precision for case in cases}) if timed else []:
-        calibrations[precision] = found = measure(precision)
-        say(
-            f"{precision}: {found.flops_per_second / 1e9:.0f} GFLOP/s in products, probes missed by at most {found.rates.error:.0%}, "
-            f"usual steps {found.spread:.0%} slower than the fastest; seconds a unit: {found.rates.prices}"
-        )
-    columns = ["", "MB held", "planned", "off by", "most of it, and when"]
-    columns += (
-        ["s a step, fastest", "median, slowest", "on the wall", "planned", "off by", "most of it"] if timed else []
-    )
-    say("\n| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
-    off = [
-        show(case, found, calibrations.get(case.precision))
-        for case, found in in_turns(cases, core, ROUNDS if timed else 2)
-    ]
+        off = [show(case, found, calibration) for case, found, calibration in timed(cases, core)]
+    else:
+        off = [show(*each, None) for case in cases for each in in_turns([case], None, 2)]
     say(f"\nmemory: {concluded([each for each, _ in off])}")
-    if timed:
+    if times:
         say(f"time: {concluded([each for _, each in off])}")
 
 

@@ -1,10 +1,11 @@
-"""How fast training runs, all of it: our loop against our bare steps, Hugging Face's `Seq2SeqTrainer` and eole, in bfloat16.
+"""How fast training runs, all of it: our loop against our bare steps, Hugging Face's `Seq2SeqTrainer` and eole.
 
     python benchmarks/train.py --rounds 5 --steps 10
     LIMELIGHT_EOLE=eole-venv/bin/python python benchmarks/train.py --only bare eole
 
 Multi30k's lengths in batches of about 4,096 target pieces, `small`, interleaved: a turn of so many steps of each after the other. What
-counts is ratios, round by round: machines differ, and on a shared one the same code moves by half.
+counts is ratios, round by round: machines differ, and on a shared one the same code moves by half. All compute in the numbers that
+`limelight train` would choose here: bfloat16 where the processor multiplies it, else float32 (--precision: masters is bfloat16).
 """
 
 import argparse
@@ -28,6 +29,7 @@ import train_peers as peers
 import yardstick
 from limelight import runtime
 from limelight.model.config import ModelConfig
+from limelight.training.config import Precision
 from train_peers import Gate, Timed
 
 OURS, BARE, HUGGING_FACE, EOLE = "limelight", "bare", "huggingface", "eole"
@@ -72,23 +74,25 @@ def _serve(loop: Loop, threads: int, pipe: Connection) -> None:
     loop(Gate(pipe))
 
 
-def bare(gate: Gate) -> None:
+def bare(gate: Gate, precision: Precision) -> None:
     """The steps that `benchmarks/model.py` times, on tensors that are there already: what a loop could reach at best."""
-    step, batches = model.LimelightStep(ModelConfig.preset("small", yardstick.VOCAB)), yardstick.real_batches()
+    step = model.LimelightStep(ModelConfig.preset("small", yardstick.VOCAB), precision)
+    batches = yardstick.real_batches()
     while True:
         for batch in batches:
             step(*batch)
             gate(int((batch[2] != yardstick.PAD).sum()))
 
 
-def contestants(threads: int, only: Collection[str] = USUAL) -> dict[str, Callable[[], Trainer]]:
+def contestants(threads: int, precision: Precision, only: Collection[str]) -> dict[str, Callable[[], Trainer]]:
     """{name: what starts it}. Who cannot take part is left out, and the reason is printed."""
+    short = precision != "float32"  # the others compute in bfloat16 by autocast
     makers: dict[str, Callable[[], Trainer]] = {
-        OURS: partial(Contestant, ours, threads),
-        BARE: partial(Contestant, bare, threads),
-        HUGGING_FACE: partial(Contestant, peers.hugging_face, threads),
-        UNSMOOTHED: partial(Contestant, partial(peers.hugging_face, smoothing=0.0), threads),
-        EOLE: partial(peers.Eole, threads),
+        OURS: partial(Contestant, partial(ours, precision=precision), threads),
+        BARE: partial(Contestant, partial(bare, precision=precision), threads),
+        HUGGING_FACE: partial(Contestant, partial(peers.hugging_face, bf16=short), threads),
+        UNSMOOTHED: partial(Contestant, partial(peers.hugging_face, bf16=short, smoothing=0.0), threads),
+        EOLE: partial(peers.Eole, threads, bf16=short),
     }
     missing = {}
     if not importlib.util.find_spec("train_ours"):
@@ -104,15 +108,17 @@ def contestants(threads: int, only: Collection[str] = USUAL) -> dict[str, Callab
     return {name: makers[name] for name in names if name not in missing}
 
 
-def ours(gate: Gate) -> None:
-    importlib.import_module("train_ours").ours(gate)
+def ours(gate: Gate, precision: Precision) -> None:
+    importlib.import_module("train_ours").ours(gate, precision)
 
 
-def measure(threads: int, rounds: int, steps: int, only: Collection[str] = USUAL) -> dict[str, list[float]]:
+def measure(
+    threads: int, rounds: int, steps: int, only: Collection[str] = USUAL, precision: Precision | None = None
+) -> dict[str, list[float]]:
     """{name: [target pieces per second, one per round]}, a turn of each after the other. The first turn warms up and is not counted."""
     with ExitStack() as stack:
         started: dict[str, Trainer] = {}
-        for name, make in contestants(threads, only).items():
+        for name, make in contestants(threads, precision or model.usual_precision(), only).items():
             started[name] = make()
             stack.callback(started[name].stop)
         found: dict[str, list[float]] = {name: [] for name in started}
@@ -136,11 +142,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10, help="batches in a turn")
     parser.add_argument("--threads", type=int, help="for each; one for each core if not given")
     parser.add_argument("--only", nargs="+", choices=(*USUAL, UNSMOOTHED), default=USUAL)
+    parser.add_argument("--precision", choices=("masters", "float32"), default=model.usual_precision())
     args = parser.parse_args()
     threads = runtime.choose_threads(args.threads).value
-    found = measure(threads, args.rounds, args.steps, args.only)
+    found = measure(threads, args.rounds, args.steps, args.only, args.precision)
     print(
-        f"small, bfloat16, {threads} threads: target pieces per second; times each of the others; median of the rounds (range)"
+        f"small, {args.precision}, {threads} threads: target pieces per second; times each of the others; median of the rounds (range)"
     )
     for name, values in found.items():
         print(f"  {name:22s} {statistics.median(values):7.0f} ({min(values):.0f}-{max(values):.0f})", end="")

@@ -24,6 +24,7 @@ from limelight.training.config import (
     AverageSettings,
     CheckpointSettings,
     OptimizerSettings,
+    Precision,
     Recipe,
     ScheduleSettings,
     ValidationSettings,
@@ -55,7 +56,7 @@ def prepared_multi30k(folder: Path) -> tuple[Prepared, PrepareSettings]:
     return Prepared.open(folder), settings
 
 
-def ours(gate: Gate, size: str = "small") -> None:
+def ours(gate: Gate, precision: Precision, size: str = "small") -> None:
     runtime.keep_freed_memory()
     runtime.plant_seed(1)
     with tempfile.TemporaryDirectory(prefix="limelight-") as work, ExitStack() as stack:
@@ -71,7 +72,7 @@ def ours(gate: Gate, size: str = "small") -> None:
             validation=ValidationSettings(every=NEVER),
             checkpoints=CheckpointSettings(every_seconds=float(NEVER)),
         )
-        numbers = Numbers(Transformer(recipe.model).train(), "masters")
+        numbers = Numbers(Transformer(recipe.model).train(), precision)
         tokenizer = Tokenizer.load(prepared.folder / "pieces.model")
         validator = Validator(numbers.model, prepared, (tokenizer, tokenizer), recipe.validation)
 

@@ -1,6 +1,6 @@
 """Other toolkits that train the same Transformer on the same sentences: Hugging Face's `Seq2SeqTrainer` and eole.
 
-    hugging_face    in bfloat16 (autocast) with eager attention, which is its fastest on a CPU; its own loop, its own loader
+    hugging_face    with eager attention, which is its fastest on a CPU; its own loop, its own loader
     Eole            `eole train` as it is installed, timed from outside by its log; its own loop, its own batches
 
 Each runs its real loop in a process of its own and is held between turns, so that it idles while others run. What is timed is all of
@@ -74,15 +74,15 @@ def pairs_of_batches() -> list[Pairs]:
 
 
 def hugging_face(
-    gate: Callable[[int], None], size: str = "small", attention: str = "eager", smoothing: float = 0.1
+    gate: Callable[[int], None], bf16: bool, size: str = "small", attention: str = "eager", smoothing: float = 0.1
 ) -> None:
-    """Trains until the gate ends it. One item of the data set is one batch, since the trainer itself only counts sentences."""
+    """Trains until the gate ends it. An item of the data set is a batch, since the trainer only counts sentences. bf16: by autocast."""
     batches = pairs_of_batches()
     with tempfile.TemporaryDirectory() as folder:
         arguments = transformers.Seq2SeqTrainingArguments(
             output_dir=folder,
             use_cpu=True,
-            bf16=True,
+            bf16=bf16,
             per_device_train_batch_size=1,
             train_sampling_strategy="sequential",
             num_train_epochs=1000,
@@ -168,11 +168,11 @@ class Eole:
 
     STEP = re.compile(r"Step\s+\d+/.*; bsz:\s*\d+/\s*(\d+)/")  # its target pieces, one batch to a line
 
-    def __init__(self, threads: int, size: str = "small") -> None:
+    def __init__(self, threads: int, bf16: bool, size: str = "small") -> None:
         self.place = tempfile.TemporaryDirectory()
         folder = Path(self.place.name)
         write_corpus(folder)
-        (folder / "eole.json").write_bytes(json.dumps(eole_settings(size)).encode())
+        (folder / "eole.json").write_bytes(json.dumps(eole_settings(size, bf16)).encode())
         self.said: deque[str] = deque(maxlen=30)
         self.process = subprocess.Popen(
             [Path(os.environ[EOLE]).absolute(), "-m", "eole.bin.main", "train", "-c", "eole.json"],
@@ -231,7 +231,7 @@ def write_corpus(folder: Path) -> None:
     (folder / "vocab.txt").write_bytes("".join(f"p{number}\n" for number in range(4, VOCAB)).encode())
 
 
-def eole_settings(size: str) -> dict[str, dict[str, object]]:
+def eole_settings(size: str, bf16: bool) -> dict[str, dict[str, object]]:
     """Those of eole.yaml, with the size, dropout and optimizer of the others, and a line of log for each step."""
     settings = yaml.safe_load(Path(__file__).with_name("eole.yaml").read_bytes())
     shape = SIZES[size]
@@ -257,5 +257,6 @@ def eole_settings(size: str) -> dict[str, dict[str, object]]:
         "valid_steps": 1_000_000,
         "save_checkpoint_steps": 1_000_000,
         "average_decay": 0.0,
+        "compute_dtype": "bf16" if bf16 else "fp32",
     }
     return settings

@@ -167,8 +167,11 @@ def _serve(make: Callable[[], Step], warm_up: int, pipe: Connection) -> None:
         pipe.send(time.perf_counter() - start)
 
 
-def speeds(makers: dict[str, Callable[[], Step]], size: str, rounds: int, per_round: int) -> dict[str, list[float]]:
-    """{name: maker of a step} -> {name: [target pieces per second, one per round]}, and the bf16 limit, interleaved batch by batch."""
+def speeds(
+    makers: dict[str, Callable[[], Step]], size: str, rounds: int, per_round: int, numbers: torch.dtype = torch.bfloat16
+) -> dict[str, list[float]]:
+    """{name: maker of a step} -> {name: [target pieces per second, one per round]}, and the limit of the products alone in `numbers`,
+    interleaved batch by batch."""
     batches = real_batches()
     contestants = {}
     for name, make in makers.items():
@@ -182,7 +185,7 @@ def speeds(makers: dict[str, Callable[[], Step]], size: str, rounds: int, per_ro
             pieces[r] += float((target_out != PAD).sum())
             for name, contestant in contestants.items():
                 seconds[name][r] += contestant.seconds(number)
-            seconds["limit"][r] += gemm_seconds(size, source.numel(), target_in.numel(), torch.bfloat16)
+            seconds["limit"][r] += gemm_seconds(size, source.numel(), target_in.numel(), numbers)
     for contestant in contestants.values():
         contestant.stop()
     return {name: [p / s for p, s in zip(pieces, times, strict=True)] for name, times in seconds.items()}

@@ -86,12 +86,15 @@ def fast(claims: Claims, size: str, rounds: int, per_round: int) -> None:
     found = speed.measure(size, rounds, per_round, every=False)
     times, share = (speed.ratio(found, "Limelight", other) for other in ("nn.Transformer fp32", "limit"))
     claims.note(f"{size}: target pieces per second", statistics.median(found["Limelight"]))
+    short = (
+        speed.usual_precision() != "float32"
+    )  # most of the gain over the stock model comes from bfloat16, where there is hardware for it
     if size == "small":
-        claims.at_least("small: times torch.nn.Transformer fp32", statistics.median(times), 3.2)
-        claims.at_least("small: of the bf16 matrix-multiply limit", statistics.median(share), 0.35)
+        claims.at_least("small: times torch.nn.Transformer fp32", statistics.median(times), 3.2 if short else 1.2)
     else:
         claims.note("base: times torch.nn.Transformer fp32", statistics.median(times))
-        claims.at_least("base: of the bf16 matrix-multiply limit", statistics.median(share), 0.5)
+    limit = f"{size}: of the {'bf16' if short else 'fp32'} matrix-multiply limit"
+    claims.at_least(limit, statistics.median(share), 0.35 if size == "small" else 0.5)
     claims.note(f"{size}: spread of that share over rounds, lowest", min(share))
     claims.note(f"{size}: spread of that share over rounds, highest", max(share))
 

@@ -35,7 +35,6 @@ from limelight.planning.compute import flops
 from limelight.planning.parallel import Parallel
 from limelight.planning.shape import BatchShape
 from limelight.planning.size import parameters
-from limelight.training.calibrate import measure
 from limelight.training.outlook_sample import sampled
 from limelight.training.outlook_simulated import simulated
 from limelight.training.outlook_text import prepared
@@ -109,20 +108,17 @@ def steps(claims: Claims, full: bool) -> None:
     everywhere = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
-    calibrations = {precision: measure(precision) for precision in sorted({case.precision for case in cases})}
-    memory, seconds = [], []
-    for case, found in measured.in_turns(cases, core, measured.ROUNDS):
+    memory, seconds, spread = [], [], []
+    for case, found, calibration in measured.timed(cases, core):
         memory.append(abs(case.planned.total / found.held - 1))
         fastest = min(found.seconds)  # as the calibration counts its fastest steps
-        said = calibrations[case.precision].step_seconds(case.config, case.batch, case.recompute)
+        said = calibration.step_seconds(case.config, case.batch, case.recompute)
         seconds.append(abs(said / fastest - 1))
+        spread.append(calibration.spread)
     os.sched_setaffinity(0, everywhere)
     claims.at_most(f"peak memory of {len(cases)} configurations, worst off, %", 100 * max(memory), 10)
     claims.at_most("... seconds of a step after a calibration, worst off, %", 100 * max(seconds), 20)
-    claims.note(
-        "... usual steps of the calibration slower than its fastest, %",
-        100 * max(each.spread for each in calibrations.values()),
-    )
+    claims.note("... usual steps of the calibration slower than its fastest, %", 100 * max(spread))
 
 
 def texts(claims: Claims, full: bool) -> None:

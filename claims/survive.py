@@ -1,7 +1,7 @@
 """What the docs state about runs that survive: one curve for any number of processes, not a bit lost when they are told to stop or killed,
 damaged checkpoints never used, bad steps left out by all alike.
 
-make claim-survive              a minute on 2 quiet cores: a case of each, with the controls that must fail
+make claim-survive              75 s on 2 quiet cores: a case of each, with the controls that must fail
 make claim-survive FULL=1       all of it, about an hour and a half: the trials of `python benchmarks/soak.py`, logs in soak/
 
 Network namespaces and small disks need root; without it their trials are SHORT.

@@ -24,7 +24,7 @@ def test_no_line_is_shifted_in_any_stage() -> None:
     assert shifts(500, seed=5) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_line_is_shifted_in_a_thousand_corpora() -> None:
     assert shifts(1_000, seed=50) == 0
 

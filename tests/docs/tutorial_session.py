@@ -30,6 +30,7 @@ SHORTER = [
     ("corpus 20000 1", "corpus 600 1"),
     ("--check-only", "--check-only --workers 0"),
     ("test 300 2", "test 20 2"),
+    ("--budget 20m", "--preset toy --steps 4 --workers 0 validation.sentences=8 probes.sentences=0"),
     ("--budget 3m", "--preset toy --steps 4 --workers 0 validation.sentences=8 probes.sentences=0"),
     (" --budget 1m", " --steps 2 --workers 0 validation.sentences=8 probes.sentences=0"),
     (" --budget 2m", " --steps 2 --workers 0 validation.sentences=8 probes.sentences=0"),
