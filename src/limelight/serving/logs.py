@@ -9,6 +9,7 @@ code that it came through.
 
 import json
 import logging
+import re
 import sys
 import threading
 import traceback
@@ -24,6 +25,7 @@ Log = Callable[[Mapping[str, Value]], None]
 DEEPEST = 8  # places and causes of one error
 # Their messages are fixed sentences, with what varies as arguments; of anybody else's we know nothing.
 TRUSTED = ("limelight", "uvicorn")
+ARGUMENT = re.compile(r"%[-#0 +]*[\d.]*[a-z]")  # Finished server process [%d]
 
 
 def json_lines(stream: IO[bytes]) -> Log:
@@ -83,7 +85,9 @@ class Records(logging.Handler):
                 "time": now(),
                 "level": record.levelname.lower(),
                 "logger": record.name,
-                "event": str(record.msg).strip() if trusted else f"{Path(record.pathname).name}:{record.lineno}",
+                "event": ARGUMENT.sub("...", str(record.msg)).strip()
+                if trusted
+                else f"{Path(record.pathname).name}:{record.lineno}",
                 "error": kinds_of(error) if error else None,
                 "places": places_of(error) if error else None,
             }
