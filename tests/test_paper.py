@@ -6,7 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "paper.md"
 LINK = re.compile(
-    r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]\(\.\./src/limelight/(?P<room>model|decoding|training|corpus|text)/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
+    r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]"
+    r"\(\.\./src/limelight/(?P<room>\w+)/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
 )
 
 
