@@ -154,13 +154,13 @@ def in_turns(cases: Sequence[Case], core: int | None, rounds: int) -> Iterator[t
         yield case, Found(last["program"], last["held"], seconds, wall)
 
 
-def timed(cases: Sequence[Case], core: int) -> Iterator[tuple[Case, Found, Calibration]]:
+def timed(cases: Sequence[Case], core: int, rounds: int = ROUNDS) -> Iterator[tuple[Case, Found, Calibration]]:
     """A few at a time that compute in the same numbers, right after a calibration of these."""
     for precision in dict.fromkeys(case.precision for case in cases):
         alike = [case for case in cases if case.precision == precision]
         for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
             calibration = measure(precision)
-            yield from ((case, found, calibration) for case, found in in_turns(some, core, ROUNDS))
+            yield from ((case, found, calibration) for case, found in in_turns(some, core, rounds))
 
 
 def show(case: Case, found: Found, calibration: Calibration | None) -> tuple[float, float]:

@@ -109,7 +109,7 @@ def steps(claims: Claims, full: bool) -> None:
     os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
     memory, seconds, spread = [], [], []
-    for case, found, calibration in measured.timed(cases, core):
+    for case, found, calibration in measured.timed(cases, core, measured.ROUNDS if full else 2):
         memory.append(abs(case.planned.total / found.held - 1))
         fastest = min(found.seconds)  # as the calibration counts its fastest steps
         said = calibration.step_seconds(case.config, case.batch, case.recompute)

@@ -1,0 +1,85 @@
+"""The commands of the README run as they are written, to a server that answers (`short`: fewer pairs and a handful of steps)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tutorial_session import ROOT, Command, File, Session, follow, free_port, shorter, things_to_do
+
+README = (ROOT / "README.md").read_text("utf-8")
+SERVE = "limelight serve de-en"
+
+
+def commands() -> list[str]:
+    return [each.line for each in things_to_do(README) if isinstance(each, Command)]
+
+
+def change(line: str) -> str:
+    """A server does not end by itself: it has a test of its own, below."""
+    return "" if line == SERVE else shorter(line)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With two text files in it, which the README takes for granted."""
+    made = tmp_path_factory.mktemp("readme")
+    first = (ROOT / "docs" / "tutorials" / "first-translator.md").read_text("utf-8")
+    [script] = [todo.text for todo in things_to_do(first) if isinstance(todo, File) and todo.name == "make_pairs.py"]
+    (made / "make_pairs.py").write_text(script, "utf-8")
+    subprocess.run([sys.executable, "make_pairs.py", "tatoeba", "600", "1"], cwd=made, check=True)
+    return made
+
+
+def test_at_most_four_commands_lead_to_a_server() -> None:
+    assert commands().index(SERVE) < 4
+
+
+@pytest.mark.timeout(600)
+def test_they_run(folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
+    follow(README, session_in(folder, True), change, lambda line: False)  # what it prints depends on what was learnt
+    assert (folder / "de-en" / "report.html").is_file()
+
+
+@pytest.mark.timeout(300)
+def test_the_server_answers(folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
+    if not (folder / "de-en").exists():
+        test_they_run(folder, session_in)
+    port = free_port()
+    words = [sys.executable, "-m", *SERVE.split(), "--port", str(port)]
+    server = subprocess.Popen(
+        words, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        assert wait_for(f"http://127.0.0.1:{port}/readyz", server)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:
+            assert b"<html" in page.read()
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{port}/api/v1/translate",
+            json.dumps({"text": "Die Katze mag das Haus."}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert json.loads(answer.read())["source"] == "de"
+    finally:
+        server.send_signal(signal.SIGTERM)
+        printed, _ = server.communicate(timeout=60)
+    assert server.returncode == 0, printed.decode()
+
+
+def wait_for(address: str, server: subprocess.Popen[bytes]) -> bool:
+    late = time.monotonic() + 120
+    while server.poll() is None and time.monotonic() < late:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return True
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.2)
+    return False
