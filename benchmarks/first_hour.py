@@ -36,15 +36,15 @@ def lived(data: Path, seconds: float | None) -> dict[str, Any]:
         environment = empty(home)
         for line in commands():
             began = time.perf_counter()
+            asked = re.sub(r"--budget \S+", f"--budget {seconds:.0f}s", line) if seconds else line
             if line.startswith("pip install"):
                 printed = installed(home, environment)
             elif line.startswith("limelight serve"):
                 printed = served(line, home, environment)
             else:
-                asked = re.sub(r"--budget \S+", f"--budget {seconds:.0f}s", line) if seconds else line
                 printed = ran(["bash", "-c", asked], home, environment)
             said.append(
-                {"command": line, "seconds": round(time.perf_counter() - began, 1), "said": printed.split("\n")[-16:]}
+                {"command": asked, "seconds": round(time.perf_counter() - began, 1), "said": printed.split("\n")[-16:]}
             )
             sys.stderr.write(f"{json.dumps(said[-1], ensure_ascii=False)}\n")
     return {"commands": said, "seconds": round(sum(each["seconds"] for each in said), 1)}

@@ -28,6 +28,7 @@ RESULTS = Path(__file__).parent / "results"
 SEARCHED = (
     "Limelight fp32",
     "Hugging Face fp32",
+    "Hugging Face fp32, workers",
     "CTranslate2 fp32",
     "Limelight bf16",
     "Hugging Face bf16",
@@ -38,7 +39,7 @@ SEARCHED = (
 def training(seconds: float | None) -> dict[str, Any]:
     import train
 
-    threads, precision = os.cpu_count() or 1, train.model.usual_precision()
+    threads, precision = train.runtime.choose_threads().value, train.model.usual_precision()
     found = train.measure(threads, rounds=5, steps=8, precision=precision)
     numbers = "float32" if precision == "float32" else "bfloat16"
     return {"unit": "target pieces/s", "model": "small", "numbers": numbers, "threads": threads, "rounds": found}
@@ -47,7 +48,7 @@ def training(seconds: float | None) -> dict[str, Any]:
 def decoding(seconds: float | None) -> dict[str, Any]:
     import translate
 
-    threads = os.cpu_count() or 1
+    threads = translate.runtime.choose_threads().value
     translate.prove_same("small")
     makers = {name: make for name, make in translate.contestants("small", threads).items() if name in SEARCHED}
     started = translate.together(makers, threads)
@@ -69,8 +70,9 @@ def quality(seconds: float | None) -> dict[str, Any]:
             name: [str(data / f"{name}.{code}.gz") for code in ("en", "de")]
             for name in ("train", "val", "test_2016_flickr")
         }
-        valid = [word for text in texts["val"] for word in ("--valid", text)]
-        limelight("train", *texts["train"], *valid, "-o", str(run), "--budget", f"{minutes}m", "--seed", "1", "-q")
+        held_out = [word for text in texts["val"] for word in ("--valid", text)]
+        held_out += [word for text in texts["test_2016_flickr"] for word in ("--test", text)]
+        limelight("train", *texts["train"], *held_out, "-o", str(run), "--budget", f"{minutes}m", "--seed", "1", "-q")
         scores = json.loads(limelight("evaluate", str(run), *texts["test_2016_flickr"], "--json"))
         status = json.loads((run / "status.json").read_text("utf-8"))
     return {"text": "Multi30k en-de, test_2016_flickr", "minutes": minutes, "steps": status["step"], "scores": scores}
@@ -89,10 +91,10 @@ def limelight(*words: str) -> str:
 
 def facts() -> dict[str, Any]:
     """Where and with what it was measured."""
-    with Path("/proc/cpuinfo").open(encoding="utf-8") as known:
-        processor = next(
-            (line.partition(":")[2].strip() for line in known if line.startswith("model name")), platform.processor()
-        )
+    known = Path("/proc/cpuinfo")  # of Linux
+    lines = known.read_text("utf-8").split("\n") if known.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = named[0] if named else platform.processor()
     names = ("torch", "transformers", "ctranslate2")
     return {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
@@ -109,9 +111,12 @@ MEASURED: dict[str, Callable[[float | None], dict[str, Any]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=MEASURED)
-    parser.add_argument("--seconds", type=float, help="of training, where a run has a budget")
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
+    parser.add_argument("--seconds", type=float, help="of training, where a run has a budget: a trial, which needs -o")
+    parser.add_argument("-o", "--output", type=Path, help="a folder; else that of the results that the docs show")
     asked = parser.parse_args()
+    if asked.seconds and not asked.output:
+        parser.error("--seconds makes a trial: say with -o where it should go")
+    asked.output = asked.output or RESULTS
     asked.output.mkdir(parents=True, exist_ok=True)
     for name in asked.names:
         made = facts()
