@@ -17,7 +17,6 @@ from limelight.serving.jobs import Report
 from limelight.serving.models import Served
 from limelight.serving.refusals import BadRequest, NotFound
 from limelight.translator import Translator
-from limelight.translator.traced import torch_engine
 
 PREPARED = "prepared"  # in the folder of a run
 DIGITS = 6
@@ -55,7 +54,7 @@ def ranked(served: Served, asked: Question, longest: int, report: Report) -> dic
     pairs = _as_ids(translator, sources, targets, longest)
     skipped = len(sources) - len(pairs)
     given = len(translator.target_ids([""])[0])
-    engine = torch_engine(translator.engine, translator._spare)
+    engine = translator.torch_engine
     found = importance(engine.model, pairs, engine.specials, report, given)
     return {"sentences": len(pairs), "skipped": skipped, "heads": [_rounded(asdict(each)) for each in found]}
 

@@ -60,21 +60,20 @@ class Tracing:
     def _ready(self) -> Tracer:
         with self._lock:
             if self._tracer is None:
-                engine = torch_engine(self._engine, self._spare)
-                self._tracer = Tracer(engine, self._settings, self._reader.source, self._reader.target)
+                self._tracer = Tracer(self.engine, self._settings, self._reader.source, self._reader.target)
             return self._tracer
 
-
-def torch_engine(engine: Engine, spare: Spare) -> TorchEngine:
-    """This engine, or the one that is loaded for what it lacks."""
-    if isinstance(engine, TorchEngine):
-        return engine
-    other = spare.searcher()
-    if other is None or not isinstance(other.engine, TorchEngine):
-        raise ConfigError(
-            f"the engine {engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
-        )
-    return other.engine
+    @property
+    def engine(self) -> TorchEngine:
+        """The translator's, or the one that is loaded for what it lacks."""
+        if isinstance(self._engine, TorchEngine):
+            return self._engine
+        other = self._spare.searcher()
+        if other is None or not isinstance(other.engine, TorchEngine):
+            raise ConfigError(
+                f"the engine {self._engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
+            )
+        return other.engine
 
 
 def loose_changes(

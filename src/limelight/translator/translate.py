@@ -15,6 +15,7 @@ from limelight.bundle import BundleSettings, Learnt, read
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
 from limelight.engines.engine import Engine
+from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError
 from limelight.inspection.changes import Changes, Pin
 from limelight.inspection.live import LiveTrace
@@ -249,6 +250,11 @@ class Translator:
     @calibration.setter
     def calibration(self, calibration: Calibration | None) -> None:
         self._presenter.calibration = calibration
+
+    @property
+    def torch_engine(self) -> TorchEngine:
+        """What can be looked into: the engine, or the one for what it lacks."""
+        return self._tracing.engine
 
     @property
     def batch_pieces(self) -> int:
