@@ -30,7 +30,7 @@ parallel = true
 sigterm = true
 source = {source}
 data_file = {data}
-patch = subprocess
+patch = subprocess, _exit, fork
 [report]
 exclude_also =
     if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Would the tests notice? Small faults are put into the code one at a time, and the tests that cover the file are run.
 
 python benchmarks/mutation_score.py --count 300 -o mutants.jsonl     a line for each mutant; the same command goes on where it was stopped
+python benchmarks/mutation_score.py --near --jobs 2                  only tests that name the file: sooner, and the score is at least this
 python benchmarks/mutation_score.py --count 5 --seed 1               a look
 
 A mutant is one change of one place: a comparison, an operation, a constant, and/or/not, a returned value. They are drawn without
@@ -64,8 +65,9 @@ def places() -> tuple[Mutation, ...]:
     )
 
 
-def suites_of(file: str) -> list[str]:
-    """The test files that can notice: those that import the module by name, first, then the others of its room that import the room."""
+def suites_of(file: str, near_alone: bool = False) -> list[str]:
+    """The test files that can notice: those that import the module by name, first, then the others of its room that import the room.
+    `near_alone`: without the others, unless no test names the module."""
     module = "limelight." + file.removesuffix(".py").replace("/", ".")
     room, stem = file.split("/")[0], Path(file).stem
     near, far = [], []
@@ -75,10 +77,10 @@ def suites_of(file: str) -> list[str]:
             if room == "training" and "checkpoint" not in text:
                 continue
             (near if module in text or path.stem == f"test_{stem}" else far).append(path.relative_to(ROOT).as_posix())
-    return near + far
+    return near if near and near_alone else near + far
 
 
-def survive(mutation: Mutation, python: str, longest: float) -> Result:
+def survive(mutation: Mutation, python: str, longest: float, near_alone: bool) -> Result:
     """One mutant: a copy of the package with it, and the tests until the first failure, those that are nearest first."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -88,11 +90,11 @@ def survive(mutation: Mutation, python: str, longest: float) -> Result:
         )  # what is compiled too: it is as new as its source
         source = copy / mutation.file
         source.write_bytes(applied(source.read_bytes().decode(), mutation).encode())
-        outcome, by = _judged(mutation, Path(folder), python, longest)
+        outcome, by = _judged(suites_of(mutation.file, near_alone), Path(folder), python, longest)
     return Result(mutation.name, outcome, round(time.monotonic() - began, 1), by)
 
 
-def _judged(mutation: Mutation, folder: Path, python: str, longest: float) -> tuple[str, str]:
+def _judged(suites: Sequence[str], folder: Path, python: str, longest: float) -> tuple[str, str]:
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     command = [
         python,
@@ -108,13 +110,11 @@ def _judged(mutation: Mutation, folder: Path, python: str, longest: float) -> tu
         f"--timeout={longest:.0f}",
     ]
     try:
-        done = subprocess.run(
-            [*command, *suites_of(mutation.file)], cwd=ROOT, env=environment, capture_output=True, timeout=longest
-        )
+        done = subprocess.run([*command, *suites], cwd=ROOT, env=environment, capture_output=True, timeout=longest)
     except subprocess.TimeoutExpired:
         return "timeout", ""
     if done.returncode == 5:
-        sys.exit(f"no test was found for {mutation.file}")
+        sys.exit(f"no test was found in {suites}")
     failed = [line for line in done.stdout.decode(errors="replace").split("\n") if line.startswith(("FAILED", "ERROR"))]
     return (
         ("survived", "")
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path("mutants.jsonl"))
     parser.add_argument("--longest", type=float, default=LONGEST)
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time; one for each core that is free")
+    parser.add_argument("--near", action="store_true", help="only tests that name the mutated file")
     parser.add_argument("--only", default="", help="files that begin so, such as decoding/")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +167,9 @@ def main() -> None:
     wanted = [each for each in drawn(10**9, asked.seed) if each.file.startswith(asked.only)][: asked.count]
     left = [mutation for mutation in wanted if mutation.name not in judged]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        for result in map(asdict, pool.map(lambda each: survive(each, sys.executable, asked.longest), left)):
+        for result in map(
+            asdict, pool.map(lambda each: survive(each, sys.executable, asked.longest, asked.near), left)
+        ):
             judged[result["mutant"]] = result
             with asked.output.open("ab") as file:
                 file.write(json.dumps(result).encode() + b"\n")
