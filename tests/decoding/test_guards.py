@@ -117,6 +117,7 @@ def test_an_untranslated_copy_is_found(source: str, text: str) -> None:
         ("sudo apt install", "sudo apt install"),
         ("the cat sat on the mat", "die Katze saß auf der Matte"),
         ("東京都", "東京都"),
+        ("elektroenzephalographische untersuchungsergebnisse", "elektroenzephalographische untersuchungsergebnisse"),
         ("in Berlin and in Paris or in Rome", "in Berlin, in Paris und in Rom"),
     ],
 )  # fmt: skip
