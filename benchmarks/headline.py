@@ -39,9 +39,8 @@ SEARCHED = (
 def training(seconds: float | None) -> dict[str, Any]:
     import train
 
-    threads, precision = train.runtime.choose_threads().value, train.model.usual_precision()
-    found = train.measure(threads, rounds=5, steps=8, precision=precision)
-    numbers = "float32" if precision == "float32" else "bfloat16"
+    threads, numbers = train.runtime.choose_threads().value, str(train.model.usual_numbers()).removeprefix("torch.")
+    found = train.measure(threads, rounds=5, steps=8)
     return {"unit": "target pieces/s", "model": "small", "numbers": numbers, "threads": threads, "rounds": found}
 
 
