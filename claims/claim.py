@@ -17,6 +17,10 @@ class Claims:
     def at_most(self, name: str, value: float, bar: float) -> None:
         self._line(name, value, f"<= {bar:g}", value <= bar)
 
+    def ended_well(self, name: str, code: int) -> None:
+        """The exit code of a process; one below zero is the signal that ended it, and no less a failure."""
+        self.at_most(name, abs(code), 0)
+
     def note(self, name: str, value: float) -> None:
         """A figure without a bar."""
         self._line(name, value, "-", True)

@@ -86,9 +86,8 @@ def fast(claims: Claims, size: str, rounds: int, per_round: int) -> None:
     found = speed.measure(size, rounds, per_round, every=False)
     times, share = (speed.ratio(found, "Limelight", other) for other in ("nn.Transformer fp32", "limit"))
     claims.note(f"{size}: target pieces per second", statistics.median(found["Limelight"]))
-    short = (
-        speed.usual_precision() != "float32"
-    )  # most of the gain over the stock model comes from bfloat16, where there is hardware for it
+    # Most of the gain over the stock model comes from bfloat16, where there is hardware for it.
+    short = speed.usual_precision() != "float32"
     if size == "small":
         claims.at_least("small: times torch.nn.Transformer fp32", statistics.median(times), 3.2 if short else 1.2)
     else:

@@ -92,9 +92,8 @@ def throughput(claims: Claims, full: bool) -> None:
     """Interleaved, all of the loop; the bars leave room for a noisy machine below what the docs state."""
     names = speed.USUAL if full else (speed.OURS, speed.BARE)
     found = speed.measure(speed.runtime.choose_threads().value, 5 if full else 2, 10 if full else 3, names)
-    peers = (
-        1.3 if speed.model.usual_precision() == "float32" else 1.8
-    )  # float32 is slow in the same products for everybody
+    # float32 is slow in the same products for everybody
+    peers = 1.3 if speed.model.usual_precision() == "float32" else 1.8
     bars = {speed.BARE: 0.9 if full else 0.8, speed.HUGGING_FACE: peers, speed.EOLE: peers}
     for other in names:
         if other != speed.OURS:
