@@ -20,6 +20,7 @@ import reference_cli
 import reference_http
 import reference_python
 import reference_recipe
+from fill import emptied
 from links import problems
 from pages import DOCS, OTHERS, Site
 from sources import ROOT
@@ -54,7 +55,7 @@ def gather(source: Path) -> None:
     for path in sorted(DOCS.rglob("*.md")):
         if not path.is_relative_to(HERE):
             origin = PurePosixPath(path.relative_to(ROOT).as_posix())
-            site.write(str(origin.relative_to("docs")), path.read_text("utf-8"), origin)
+            site.write(str(origin.relative_to("docs")), emptied(path.read_text("utf-8")), origin)
     for origin, page in OTHERS.items():
         if page != "index.md":
             site.write(page, (ROOT / origin).read_text("utf-8"), PurePosixPath(origin))
@@ -62,7 +63,7 @@ def gather(source: Path) -> None:
         site.write(f"reference/{name}.md", page(), PurePosixPath(f"docs/reference/{name}.md"))
     site.write_sources()
     for path in sorted(DOCS.rglob("*")):
-        if path.suffix in PICTURES and not path.is_relative_to(HERE):
+        if path.suffix in PICTURES and path.parent.name != "figures" and not path.is_relative_to(HERE):
             _copy(path, source / path.relative_to(DOCS))
     for name in ASSETS:
         _copy(HERE / name, source / "assets" / name)

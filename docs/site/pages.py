@@ -1,6 +1,6 @@
 """From the pages in docs/ to those that the site is built of.
 
-Marks are filled in, each alone in its line and unseen elsewhere:
+Marks are filled in, each alone in its line (`fill.py` fills them for readers of the repository):
 
     <!-- code: limelight.model.attention.attend_in_stages -->       the definition, from the source
     <!-- figure: stages_of_attention -->                            drawn by a function of the same name, now

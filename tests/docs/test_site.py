@@ -75,6 +75,33 @@ def test_code_is_taken_from_the_source_by_name() -> None:
         part("sources").excerpt("limelight.model.attention.no_such_thing")
 
 
+def test_the_code_that_a_page_shows_on_a_forge_is_the_code_of_today() -> None:
+    """If this fails: python docs/site/fill.py"""
+    fill = part("fill")
+    pages = {page: page.read_bytes().decode() for page in sorted((ROOT / "docs").rglob("*.md"))}
+    assert [page.name for page, text in pages.items() if fill.filled(text, page) != text] == []
+    marks = sum(len(part("pages").MARK.findall(text)) for text in pages.values())
+    assert marks == sum(len(fill.FILLED.findall(text)) for text in pages.values()) > 40
+    attention = ROOT / "docs" / "transformer" / "attention.md"
+    old = pages[attention].replace("masked_fill(~mask", "masked_fill(mask")
+    assert old != pages[attention] == fill.filled(old, attention)
+
+
+@needs_docs
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_figures_that_a_page_shows_on_a_forge_are_those_of_today(tmp_path: Path) -> None:
+    """But for those of models that learn while they are drawn. If this fails: python docs/site/fill.py --draw"""
+    fill, figures = part("fill"), part("figures")
+    learning = vars(part("figures_learning"))
+    with part("figures_style").translator():
+        for path in sorted((ROOT / "docs").rglob("figures/*.svg")):
+            if path.stem not in learning:
+                assert fill.is_alike(path.read_bytes().decode(), figures.picture(path.stem)[0]), path.name
+    assert not fill.is_alike('<path d="M 1 2"/>', '<path d="M 1 12"/>')
+    assert not fill.is_alike("<text>one</text>", "<text>two</text>")
+
+
 @pytest.mark.parametrize(
     ("github", "python"),
     [
