@@ -79,6 +79,12 @@ def test_the_page_is_asked_for_each_time_and_costs_nothing_when_it_is_the_same(c
     assert other.status_code == 200
 
 
+def test_the_desk_has_an_address_that_a_person_would_try(client: httpx.Client) -> None:
+    answer = client.get("/desk", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (307, "./#/x")
+    assert client.get("/desk", follow_redirects=True).content == INDEX
+
+
 def test_files_with_a_hash_in_their_name_may_be_kept_for_ever(client: httpx.Client) -> None:
     script = client.get("/assets/index-AbC1.js")
     style = client.get("/assets/style-xY.css")

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { surenessOf } from "../src/desk/confidence_bars";
 import { colourOf, inkOn, luminance, rgbOf, type Palette } from "../src/desk/colours";
 import { gateOf, lightOf, read, toServer, withGate, written, type Gate } from "../src/desk/gates";
-import { layoutHeat, maxPool, numberOf, pixelsOf, rangeOf, rowRelative, shareOf } from "../src/desk/heat";
+import { largest, layoutHeat, maxPool, numberOf, pixelsOf, rangeOf, rowRelative, shareOf, weightRange } from "../src/desk/heat";
 import { deskAction } from "../src/desk/keys";
 import { sayCell } from "../src/desk/labels";
 import { changesOf, dim, membersOf, mute, patternOf, solo } from "../src/desk/lights";
@@ -224,6 +224,13 @@ describe("dimmers", () => {
 });
 
 describe("heat", () => {
+  test("a model that has hardly learned is not one dark rectangle: colours end where its light does, and at 1 for all others", () => {
+    const even = new Matrix(2, 4, Float32Array.of(0.25, 0.25, 0.24, 0.26, 0.25, 0.25, 0.25, 0.25));
+    expect(weightRange(largest([even]))).toEqual([0, Math.fround(0.26)]);
+    expect(weightRange(0.51)).toEqual([0, 1]);
+    expect(weightRange(largest([]))).toEqual([0, 1]);
+  });
+
   test("weights are shown from 0 to 1, other numbers between their ends, differences about 0", () => {
     expect(rangeOf(matrix([[0.1, 0.4]]), "cividis")).toEqual([0, 1]);
     expect(rangeOf(matrix([[-2, -Infinity, 6]]), "cividis")).toEqual([-2, 6]);
@@ -297,7 +304,7 @@ describe("heat", () => {
     const say = sayCell(trace, "cross", 1, 0);
     const [row, column] = [3, 2];
     const [from, to] = [trace.target.tokens[row]!.piece, trace.source.tokens[column]!.piece].map((piece) => piece.replace(/^▁/, ""));
-    expect(say({ row, column }, 0.71, false)).toBe(`${from} attends to ${to}, 0.710, head 0 of 4, layer 1 cross`);
+    expect(say({ row, column }, 0.71, false)).toBe(`${from} attends to ${to}, 0.710, cross layer 1, head 0`);
     expect(say({ row, column }, 0, true)).toContain("masked");
   });
 });

@@ -80,7 +80,7 @@ def _ctranslate2(folder: Path, asked: Asked) -> Said:
     texts = None if asked.probe is None else read_parallel([str(asked.probe)])[0]
     made = write(bundle, asked.quantize or "float32", texts, asked.output)
     where = asked.output or bundle.folder / "ctranslate2"
-    heads = ", ".join(f"layer {layer + 1} head {head + 1}" for layer, head in made.alignment)
+    heads = ", ".join(f"cross.{layer}.{head}" for layer, head in made.alignment)  # as the desk and --gate name them
     lines = [
         f"wrote {where}: {made.bytes / 1e6:.1f} MB, {made.quantize}, CTranslate2 {made.version}",
         f"compared with our own on {made.sentences} sentences ({made.probe}): {made.same:.1%} the same, chrF {made.chrf:.1f}, "

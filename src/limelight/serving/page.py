@@ -90,7 +90,11 @@ def router(service: Service) -> APIRouter:
             raise NotFound("the page has no such file", "reload the page")
         return _sent(request, found)
 
+    async def desk(request: Request) -> Response:
+        return Response(status_code=307, headers={"Location": "./#/x"})  # relative: right behind a proxy's prefix too
+
     add("/", index)
+    add("/desk", desk)
     add("/assets/{name}", asset)
     return pages
 

@@ -1,7 +1,7 @@
 /** The panels drawn anew as vectors, by the kernels that lay them out on the page. */
 
 import { rgbOf, type Palette } from "./colours";
-import { layoutHeat, maxPool, numberOf, rangeOf, shareOf, type Label, type Range } from "./heat";
+import { largest, layoutHeat, maxPool, numberOf, rangeOf, shareOf, weightRange, type Label, type Range } from "./heat";
 import { ACCENT, FAINT, INK, LINE, WARM, breadth, element, group, hatched, words, type Picture } from "./svg";
 import { KINDS, KIND_NAMES, Matrix, headName, layersOf, masked, weights, type Kind, type Trace } from "./trace";
 import { FONT, layoutTree } from "./tree";
@@ -81,11 +81,12 @@ export function drawLights(trace: Trace, palette: Palette, scale: Scale): Drawin
     for (let head = 0; head < trace.model.heads; head++)
       parts.push(words(46 + head * (cell + gap) + cell / 2, y + 10, `h${head}`, { "font-size": 11, fill: FAINT, "text-anchor": "middle" }));
     y += 16;
+    const small = Array.from({ length: layers }, (_, layer) => Array.from({ length: trace.model.heads }, (_, head) => maxPool(weights(trace, kind, layer, head), pool)));
+    const range = weightRange(largest(small.flat()));
     for (let layer = 0; layer < layers; layer++, y += cell + gap + 8) {
       parts.push(words(0, y + cell / 2 + 4, `L${layer}`, { "font-size": 11, fill: FAINT }));
       for (let head = 0; head < trace.model.heads; head++) {
-        const small = maxPool(weights(trace, kind, layer, head), pool);
-        const picture = thumbnail(small, maxPool(visible(trace, kind), pool), cell, palette, scale);
+        const picture = thumbnail(small[layer]![head]!, maxPool(visible(trace, kind), pool), cell, palette, scale, range);
         parts.push(group({ transform: `translate(${46 + head * (cell + gap)} ${y})` }, picture, dimmer(trace, kind, layer, head, cell)));
       }
     }
@@ -111,12 +112,12 @@ function visible(trace: Trace, kind: Kind): Matrix {
 }
 
 /** One path for each colour, for thousands of rectangles would make a file that no program likes to open. */
-function thumbnail(matrix: Matrix, seen: Matrix, cell: number, palette: Palette, scale: Scale): string {
+function thumbnail(matrix: Matrix, seen: Matrix, cell: number, palette: Palette, scale: Scale, range: Range): string {
   const [width, height] = [cell / matrix.columns, cell / matrix.rows];
   const paths = new Map<string, string>();
   for (let row = 0; row < matrix.rows; row++)
     for (let column = 0; column < matrix.columns; column++) {
-      const share = Math.round(shareOf(matrix.at(row, column), [0, 1], scale) * 32) / 32;
+      const share = Math.round(shareOf(matrix.at(row, column), range, scale) * 32) / 32;
       const fill = seen.at(row, column) ? hexOf(rgbOf(palette, share)) : "url(#masked)";
       const [x, y] = [short(column * width), short(row * height)];
       paths.set(fill, `${paths.get(fill) ?? ""}M${x} ${y}h${short(width)}v${short(height)}h-${short(width)}z`);

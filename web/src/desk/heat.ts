@@ -19,6 +19,20 @@ export type Range = readonly [low: number, high: number];
 
 const DECADES = 3; // what a logarithmic scale shows below its maximum
 
+const FAINT = 0.5; // when no weight is larger, colours up to 1 would show one dark rectangle
+
+/** weightRange(0.9) -> [0, 1]; weightRange(0.12) -> [0, 0.12]: what an untrained model looks at can be seen too, and the legend says so. */
+export function weightRange(most: number): Range {
+  return most > FAINT || most <= 0 ? [0, 1] : [0, most];
+}
+
+/** The largest of the weights of several matrices. */
+export function largest(matrices: Iterable<Matrix>): number {
+  let most = 0;
+  for (const { data } of matrices) for (const value of data) if (value > most && Number.isFinite(value)) most = value;
+  return most;
+}
+
 /** rangeOf(weights) -> [0, 1]; scores -> [min, max] of what is finite; diverging: as far below zero as above. */
 export function rangeOf(matrix: Matrix, palette: Palette): Range {
   let low = Infinity;

@@ -27,13 +27,13 @@ export function columnLabels(trace: Trace, kind: Kind): Label[] {
 export const ROW_TITLES: Readonly<Record<Kind, string>> = { enc: "a source piece", dec: "the piece to be written", cross: "the piece to be written" };
 export const COLUMN_TITLES: Readonly<Record<Kind, string>> = { enc: "where it looks", dec: "what is written already", cross: "where it looks in the source" };
 
-/** "saß attends to sat, 0.71, head 2 of 8, layer 5 cross" */
+/** "saß attends to sat, 0.71, cross layer 5, head 2" */
 export function sayCell(trace: Trace, kind: Kind, layer: number, head: number): (cell: Cell, value: number, hidden: boolean) => string {
   const [rows, columns] = [rowLabels(trace, kind), columnLabels(trace, kind)];
   return ({ row, column }, value, hidden) => {
     const [from, to] = [bare(rows[row]?.text ?? ""), bare(columns[column]?.text ?? "")];
     const what = hidden ? `${from} may not look at ${to}, masked` : `${from} attends to ${to}, ${numberOf(value)}`;
-    return `${what}, head ${head} of ${trace.model.heads}, layer ${layer} ${kind}`;
+    return `${what}, ${kind} layer ${layer}, head ${head}`;
   };
 }
 

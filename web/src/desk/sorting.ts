@@ -5,10 +5,10 @@ import type { Sort } from "./view";
 
 export const SORTS: readonly { sort: Sort; name: string; says: string }[] = [
   { sort: "layer", name: "layer", says: "as the model has them" },
-  { sort: "entropy", name: "entropy", says: "the sharpest first" },
-  { sort: "diagonal", name: "diagonal", says: "those first that follow the order of the words" },
-  { sort: "end_mass", name: "end mass", says: "those first that look at the end of the sentence" },
-  { sort: "importance", name: "importance", says: "those first that are missed most when muted" },
+  { sort: "entropy", name: "spread (entropy)", says: "the sharpest first" },
+  { sort: "diagonal", name: "word order (diagonal)", says: "those first that follow the order of the words" },
+  { sort: "end_mass", name: "looks at the end", says: "those first that look at the end of the sentence" },
+  { sort: "importance", name: "importance when muted", says: "those first that are missed most when muted" },
 ];
 
 /** Heads of a kind in that order; those of which nothing is known keep theirs, at the end. */

@@ -2,7 +2,7 @@
 
 import type { Palette } from "./colours";
 import { dimmed, lightOf } from "./gates";
-import { rangeOf, rowRelative, type Range } from "./heat";
+import { largest, rangeOf, rowRelative, weightRange, type Range } from "./heat";
 import { headId, layersOf, Matrix, masked, matrixOf, partsOf, weights, type Kind, type Tensor, type Trace } from "./trace";
 import type { Scale, View } from "./view";
 
@@ -68,5 +68,6 @@ export function shownOf(trace: Trace, view: View, spot: SpotHead, tensor: Tensor
   const light = view.stage === "dimmed" ? lightOf(view.gates, view.solo, spot.id) : 1;
   const values = light === 1 ? looked : throughDimmer(looked, light, view, hides);
   const matrix = view.relative ? rowRelative(values) : values;
-  return { values, matrix, palette: view.palette, scale: view.scale, range: [0, 1], masked: hides };
+  const range = view.relative ? ([0, 1] as const) : weightRange(largest([values]));
+  return { values, matrix, palette: view.palette, scale: view.scale, range, masked: hides };
 }
