@@ -52,6 +52,12 @@ class ScoreError(LimelightError):
     exit_code = 70
 
 
+class DeadlineError(LimelightError):
+    """The time that was given is over, and what was asked for is not done."""
+
+    exit_code = 75
+
+
 class RuntimeChoiceError(LimelightError):
     """A device or number format was asked for that this machine does not have."""
 

@@ -1,6 +1,9 @@
 """Phrases that must occur do occur, in every translation, whatever the model thinks of them; and its scores are told as they are."""
 
+import time
+
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from slow_search import check_sound, differences, exhaustive, ngrams
 from table_models import TableModel, find, random_rows, sentence
 
 from limelight.decoding.config import Sampling, SearchSettings
+from limelight.decoding.constraints import Phrases
 from limelight.decoding.steps import Outcome, Request, Specials
 from limelight.errors import ConfigError, DataError
 
@@ -231,3 +235,44 @@ def test_an_impossible_phrase_gives_no_translation_and_disturbs_no_other():
     assert second.invalid_scores
     check_constrained(model, requests[0], first, settings)
     check_constrained(model, requests[2], third, settings)
+
+
+def longest_beginning(phrase, text) -> int:
+    """The naive oracle: every beginning of the phrase is compared with the end of the text."""
+    return max(k for k in range(len(phrase) + 1) if list(text[len(text) - k :]) == list(phrase[:k]) and k <= len(text))
+
+
+@some
+@given(
+    phrases=st.lists(st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=9), max_size=4), min_size=1, max_size=3),
+    texts=st.lists(st.lists(st.integers(4, 8), min_size=12, max_size=12), min_size=3, max_size=3),
+)
+def test_the_automaton_of_a_phrase_knows_what_comparing_every_beginning_finds(phrases, texts):
+    requests = [Request([9], phrases=wanted) for wanted in phrases]
+    automata, ids_BMT = Phrases(requests, torch.device("cpu")), torch.tensor([texts] * len(phrases))
+    progress_BMF = torch.zeros(*ids_BMT.shape[:2], automata.ids_BFL.shape[1], dtype=torch.long)
+    for step in range(ids_BMT.shape[2]):
+        progress_BMF = automata.advance(progress_BMF, ids_BMT[:, :, step])
+        for b, wanted in enumerate(phrases):
+            for m, text in enumerate(texts):
+                expected = [longest_beginning(phrase, text[: step + 1]) for phrase in dict.fromkeys(map(tuple, wanted))]
+                assert progress_BMF[b, m, : len(expected)].tolist() == expected
+
+
+def seconds_of_a_step(pieces: int) -> float:
+    """The best of several: whatever else the machine does only makes it slower."""
+    phrase = [4 + (at * at) % 5 for at in range(pieces)]
+    automata = Phrases([Request([9], phrases=[phrase, phrase[::-1]])], torch.device("cpu"))
+    progress, ids = torch.full((1, 512, 2), pieces // 2), torch.arange(512).view(1, 512) % 9
+    took = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        for _ in range(10):
+            automata.advance(progress, ids)
+        took.append(time.perf_counter() - begin)
+    return min(took)
+
+
+def test_a_step_costs_the_same_however_long_a_phrase_is():
+    """Three doublings: work that grows with the phrase's length would be 8 times as much, with its square 64 times."""
+    assert seconds_of_a_step(512) < 3 * seconds_of_a_step(64)

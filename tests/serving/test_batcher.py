@@ -13,7 +13,7 @@ from limelight.serving.batcher import Batcher
 from limelight.serving.refusals import Busy, Failed, Late, TooLarge
 from limelight.serving.settings import QueueSettings
 from limelight.serving.watching import BatchReport, Nobody
-from limelight.serving.work import Unfinished, within
+from limelight.serving.work import Deadline, Unfinished, within
 
 
 @dataclass(eq=False)
@@ -59,7 +59,7 @@ def submitted(batcher: Batcher, kind: Sleeping, texts: list[str], pieces: int = 
 def test_results_come_in_the_order_of_the_request() -> None:
     async def work(batcher: Batcher) -> list[Any]:
         texts = [f"t{number}" for number in range(50)]
-        return await within(submitted(batcher, Sleeping(0.001), texts), 5)
+        return await within(submitted(batcher, Sleeping(0.001), texts), Deadline(5))
 
     assert run(work) == [f"T{number}" for number in range(50)]
 
@@ -68,7 +68,7 @@ def test_what_waits_while_a_batch_runs_shares_the_next_one() -> None:
     kind = Sleeping(0.05)
 
     async def work(batcher: Batcher) -> None:
-        await asyncio.gather(*[within(submitted(batcher, kind, [f"t{n}"]), 5) for n in range(9)])
+        await asyncio.gather(*[within(submitted(batcher, kind, [f"t{n}"]), Deadline(5)) for n in range(9)])
 
     run(work)
     assert [len(batch) for batch in kind.batches][:2] == [1, 8]  # an idle server does not wait for company
@@ -78,13 +78,13 @@ def test_a_busy_server_waits_for_company_but_not_for_long() -> None:
     kind = Sleeping(0.001)
 
     async def work(batcher: Batcher) -> float:
-        await within(submitted(batcher, kind, ["first"]), 5)
+        await within(submitted(batcher, kind, ["first"]), Deadline(5))
         begin = time.monotonic()
         jobs = [submitted(batcher, kind, ["second"])]
         await asyncio.sleep(0.02)
         jobs.append(submitted(batcher, kind, ["third"]))
         for job in jobs:
-            await within(job, 5)
+            await within(job, Deadline(5))
         return time.monotonic() - begin
 
     assert run(work, window_ms=80.0) >= 0.075
@@ -95,9 +95,9 @@ def test_a_full_batch_waits_for_nobody() -> None:
     kind = Sleeping(0.001)
 
     async def work(batcher: Batcher) -> float:
-        await within(submitted(batcher, kind, ["first"]), 5)
+        await within(submitted(batcher, kind, ["first"]), Deadline(5))
         begin = time.monotonic()
-        await within(submitted(batcher, kind, ["x"] * 10), 5)
+        await within(submitted(batcher, kind, ["x"] * 10), Deadline(5))
         return time.monotonic() - begin
 
     assert run(work, window_ms=900.0) < 0.5
@@ -108,7 +108,7 @@ def test_no_more_batches_run_than_there_are_workers(workers: int) -> None:
     kind = Sleeping(0.01)
 
     async def work(batcher: Batcher) -> None:
-        await within(submitted(batcher, kind, ["x"] * 120), 5)
+        await within(submitted(batcher, kind, ["x"] * 120), Deadline(5))
 
     run(work, workers=workers)
     assert kind.most == workers
@@ -121,7 +121,7 @@ def test_what_left_the_queue_never_reaches_the_engine() -> None:
         stays = submitted(batcher, kind, ["stays"])
         leaves = submitted(batcher, kind, [f"leaves{n}" for n in range(20)])
         batcher.leave(leaves)
-        await within(stays, 5)
+        await within(stays, Deadline(5))
         await asyncio.sleep(0.1)
         assert not batcher.jobs and not batcher.queue.pieces
 
@@ -135,7 +135,7 @@ def test_a_request_whose_time_is_over_is_late_not_answered() -> None:
         submitted(batcher, kind, ["runs"])
         begin = time.monotonic()
         with pytest.raises(Late):
-            await within(submitted(batcher, kind, ["waits"]), 0.1)
+            await within(submitted(batcher, kind, ["waits"]), Deadline(0.1))
         return time.monotonic() - begin
 
     assert 0.09 < run(work) < 0.2
@@ -158,7 +158,7 @@ def test_a_queue_longer_than_allowed_is_refused_at_once_with_a_time_to_come_back
 
 def test_an_idle_server_takes_a_request_however_slow_it_believes_to_be() -> None:
     async def work(batcher: Batcher) -> list[Any]:
-        return await within(submitted(batcher, Sleeping(), ["x"], pieces=100), 5)
+        return await within(submitted(batcher, Sleeping(), ["x"], pieces=100), Deadline(5))
 
     assert run(work, speed=20.0, wait_seconds=0.001) == ["X"]
 
@@ -180,8 +180,8 @@ def test_one_text_that_fails_fails_nobody_else() -> None:
         kind = Sleeping(0.02)
         first = submitted(batcher, kind, ["first"])
         jobs = [submitted(batcher, kind, [text]) for text in ("good", "poison", "fine")]
-        await within(first, 5)
-        return await asyncio.gather(*[within(job, 5) for job in jobs], return_exceptions=True)
+        await within(first, Deadline(5))
+        return await asyncio.gather(*[within(job, Deadline(5)) for job in jobs], return_exceptions=True)
 
     good, poisoned, fine = run(work)
     assert (good, fine) == (["GOOD"], ["FINE"])
@@ -195,12 +195,12 @@ def test_after_a_failure_no_more_run_at_once_than_before_and_who_left_not_at_all
     async def work(batcher: Batcher) -> None:
         first = submitted(batcher, kind, ["first"])
         jobs = [submitted(batcher, kind, [text]) for text in ("poison", *(f"t{n}" for n in range(8)))]
-        await within(first, 5)
+        await within(first, Deadline(5))
         while len(kind.batches) < 3:
             await asyncio.sleep(0.001)
         for job in jobs[3:]:
             batcher.leave(job)
-        await asyncio.gather(*[within(job, 5) for job in jobs[:3]], return_exceptions=True)
+        await asyncio.gather(*[within(job, Deadline(5)) for job in jobs[:3]], return_exceptions=True)
         await asyncio.sleep(0.1)
 
     run(work)
@@ -223,7 +223,7 @@ def test_a_minute_of_standstill_does_not_spoil_the_estimate() -> None:
 def test_the_speed_is_learnt_from_full_batches() -> None:
     async def work(batcher: Batcher) -> float:
         for _ in range(20):
-            await within(submitted(batcher, Sleeping(0.05), ["x"] * 10), 5)
+            await within(submitted(batcher, Sleeping(0.05), ["x"] * 10), Deadline(5))
         return batcher.speed
 
     assert 700 < run(work, speed=5_000.0, wait_seconds=60.0) < 3000  # 100 pieces in 50 ms
@@ -245,7 +245,7 @@ def test_watchers_hear_of_batches_and_waits() -> None:
 
     async def work() -> None:
         batcher = Batcher(1, 1000.0, QueueSettings(), ears)
-        await within(submitted(batcher, Sleeping(), ["x"] * 5), 5)
+        await within(submitted(batcher, Sleeping(), ["x"] * 5), Deadline(5))
         batcher.close()
 
     asyncio.run(work())
@@ -282,10 +282,10 @@ def test_what_is_unfinished_is_done_beside_those_who_need_not_wait_for_it() -> N
     async def work(batcher: Batcher) -> tuple[list[Any], float, float]:
         began = time.monotonic()
         slow = submitted(batcher, kind, ["one", "two?"])
-        quick = await within(submitted(batcher, kind, ["three"]), 5)
+        quick = await within(submitted(batcher, kind, ["three"]), Deadline(5))
         after = time.monotonic() - began
         assert not slow.done.done()
-        return quick + await within(slow, 5), after, time.monotonic() - began
+        return quick + await within(slow, Deadline(5)), after, time.monotonic() - began
 
     made, quick, slow = two_queues(work)
     assert made == ["THREE", "ONE", "TWO?"]
@@ -296,7 +296,7 @@ def test_what_is_unfinished_shares_batches_too() -> None:
     kind = Beginning()
 
     async def work(batcher: Batcher) -> None:
-        await asyncio.gather(*[within(submitted(batcher, kind, [f"{n}?"]), 5) for n in range(6)])
+        await asyncio.gather(*[within(submitted(batcher, kind, [f"{n}?"]), Deadline(5)) for n in range(6)])
 
     two_queues(work)
     assert [len(batch) for batch in kind.rest.batches] == [1, 5]
@@ -311,7 +311,7 @@ def test_whoever_leaves_takes_what_is_unfinished_along() -> None:
         assert batcher.slower is not None and len(batcher.slower.queue) == 1
         batcher.leave(second)
         assert len(batcher.slower.queue) == 0
-        await within(first, 5)
+        await within(first, Deadline(5))
         assert not batcher.jobs and not batcher.slower.jobs
 
     two_queues(work)
@@ -324,8 +324,8 @@ def test_what_fails_the_second_time_fails_its_request_alone() -> None:
     async def work(batcher: Batcher) -> None:
         bad, good = submitted(batcher, kind, ["fine", "poison?", "x?"]), submitted(batcher, kind, ["well?"])
         with pytest.raises(Failed):
-            await within(bad, 5)
-        assert await within(good, 5) == ["WELL?"]
+            await within(bad, Deadline(5))
+        assert await within(good, Deadline(5)) == ["WELL?"]
         assert batcher.slower is not None and not batcher.slower.jobs and not batcher.jobs
 
     two_queues(work)

@@ -3,7 +3,6 @@
 import asyncio
 import random
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,11 +15,11 @@ from limelight.bundle import BundleSettings, read
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.serving import answers
-from limelight.serving.markup import until
 from limelight.serving.models import Models
 from limelight.serving.pieces import characters, shown
 from limelight.serving.refusals import Late
 from limelight.serving.service import Options
+from limelight.serving.work import Deadline
 from limelight.text.normalize import STEPS, normalize
 
 TEXTS = ["one two three", "seven", "four. five six.\nnine"]
@@ -169,9 +168,9 @@ def test_tags_of_html_stay(server: Running) -> None:
 
 
 def test_all_rounds_of_a_page_have_one_deadline(server: Running, models: Models) -> None:
-    late = until(time.monotonic() - 1, server.service, Options(models.all[0], timeout=20))
-    with pytest.raises(Late, match="in time"):
-        asyncio.run(late(["one"]))
+    options = Options(models.all[0], deadline=Deadline(1e-6))
+    with pytest.raises(Late, match=r"after 1e-06 s, the time that the request had"):
+        asyncio.run(server.service.translate(["one"], options))
 
 
 @pytest.mark.parametrize(

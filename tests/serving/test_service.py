@@ -15,6 +15,7 @@ from limelight.serving.service import Options, Sentence, Service, Whole
 from limelight.serving.settings import ServeSettings
 from limelight.serving.under_way import GRACE
 from limelight.serving.watching import Nobody
+from limelight.serving.work import Deadline
 from limelight.text.glossary import Glossary
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -107,7 +108,7 @@ def test_a_text_that_is_cancelled_leaves_nothing_behind(models: Models) -> None:
 def test_a_text_has_the_time_it_asked_for_and_no_more(models: Models) -> None:
     async def work(service: Service, options: Options) -> None:
         with pytest.raises(Late):
-            await service.translate(["one two"], Options(options.served, timeout=1e-6))
+            await service.translate(["one two"], Options(options.served, deadline=Deadline(1e-6)))
         assert not service.batcher.jobs
 
     run(models, work)

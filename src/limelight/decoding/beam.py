@@ -150,7 +150,7 @@ def beam(
         if marks is not None:
             marks.move(grown)
         history_BWT = None if history_BWT is None else lengthened(history_BWT, grown)
-        waiting, stay = staying(finished.settled(task, sums_BW))
+        waiting, stay = staying(task.done_or_over(finished.settled(task, sums_BW)))
         if not waiting:
             break
         move(state, grown.parents)

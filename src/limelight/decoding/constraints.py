@@ -1,7 +1,9 @@
 """Phrases that must occur: beam search with dynamic beam allocation (Post and Vilar 2018), on tensors.
 
-How much of a phrase stands at the end of a text is read off its last pieces, so phrases may overlap, share beginnings or contain each
-other. The beam is shared among the banks of hypotheses that have come equally far with their phrases, so those that go for a
+Each phrase is an automaton whose state is how much of it stands at the end of a text (Knuth, Morris and Pratt 1977), so phrases may
+overlap, share beginnings or contain each other, and a step costs the same however long they are.
+
+The beam is shared among the banks of hypotheses that have come equally far with their phrases, so those that go for a
 phrase are not crowded out by those that put it off. And they cannot put it off for ever: when the room left is what the phrases
 need, only phrases may follow. So every phrase occurs, whatever the model thinks of it. Marks (`marks`) need room as well: a mark
 that is missing counts as a phrase of one piece.
@@ -18,11 +20,13 @@ from limelight.decoding.select import best
 from limelight.decoding.steps import Request
 from limelight.decoding.task import NOTHING, Task
 
-NO_PIECE = -2  # what stands before the beginning of a text; no phrase has it
-
 
 class Phrases:
-    """The phrases of B sentences, at most F of at most L pieces each, and how to read progress off the last L pieces of a text."""
+    """The phrases of B sentences, at most F of at most L pieces each, as automata. A state is the pieces of a phrase that end a text.
+
+    Few edges of such an automaton lead anywhere but to 0: at most two for each piece (Simon 1994). They are kept as sorted numbers, so
+    that one is found in the logarithm of how many there are.
+    """
 
     def __init__(self, requests: Sequence[Request], device: torch.device) -> None:
         distinct = [list(dict.fromkeys(tuple(phrase) for phrase in request.phrases)) for request in requests]
@@ -31,24 +35,25 @@ class Phrases:
         flat = [[*p, *[NOTHING] * (longest - len(p))] for phrases in rows for p in phrases]
         self.ids_BFL = torch.tensor(flat, device=device).view(len(requests), most, longest)
         self.length_BF = (self.ids_BFL != NOTHING).sum(dim=2)
-        self.begun_BFKL = self._beginnings()
+        self.number_BF = torch.arange(len(requests) * most, device=device).view(len(requests), most)
+        self.pieces = max((piece for phrases in distinct for p in phrases for piece in p), default=0) + 2
+        edges = [
+            (((number * (longest + 1)) + state) * self.pieces + piece, then)
+            for number, phrase in enumerate(phrase for phrases in rows for phrase in phrases)
+            for state, leads in enumerate(automaton(phrase))
+            for piece, then in leads.items()
+        ]
+        edges.append((torch.iinfo(torch.long).max, 0))  # behind all others, so that something is always found
+        self.edge_E, self.then_E = torch.tensor(sorted(edges), device=device).T.contiguous()
 
-    def _beginnings(self) -> Tensor:
-        """The first k pieces of each phrase, k = 1 ... L, as they must stand at the end of a text: right-aligned, NOTHING before."""
-        longest = self.ids_BFL.shape[2]
-        shifted = [torch.roll(self.ids_BFL, longest - k, dims=2) for k in range(1, longest + 1)]
-        aligned_BFKL = torch.stack(shifted, dim=2)
-        place_L, k_K1 = torch.arange(longest), torch.arange(1, longest + 1)[:, None]
-        inside_KL = (place_L >= longest - k_K1).to(aligned_BFKL.device)
-        return aligned_BFKL.masked_fill(~inside_KL, NOTHING)
-
-    def progress(self, tails_BML: Tensor) -> Tensor:
-        """Pieces of each phrase that end each of M texts, given by their last L pieces: (B, M, F)."""
-        begun_B1FKL = self.begun_BFKL[:, None]
-        same = (begun_B1FKL == tails_BML[:, :, None, None, :]) | (begun_B1FKL == NOTHING)
-        k_K = torch.arange(1, self.ids_BFL.shape[2] + 1, device=tails_BML.device)
-        fits_B1FK = k_K <= self.length_BF[:, None, :, None]
-        return (same.all(dim=-1) & fits_B1FK).long().mul(k_K).amax(dim=-1)
+    def advance(self, progress_BMF: Tensor, ids_BM: Tensor) -> Tensor:
+        """Pieces of each phrase that end each of M texts (B, M, F), after each text has taken one piece more."""
+        states = self.ids_BFL.shape[2] + 1
+        piece_BM1 = ids_BM.clamp(max=self.pieces - 1)[..., None]  # the last stands for all that no phrase has
+        asked_BMF = (self.number_BF[:, None] * states + progress_BMF) * self.pieces + piece_BM1
+        place_BMF = torch.searchsorted(self.edge_E, asked_BMF)
+        then_BMF: Tensor = self.then_E[place_BMF].masked_fill(self.edge_E[place_BMF] != asked_BMF, 0)
+        return then_BMF
 
     def next_pieces(self, progress_BMF: Tensor, met_BMF: Tensor) -> Tensor:
         """What takes each phrase one piece on (B, M, F); NOTHING where it has occurred."""
@@ -62,12 +67,12 @@ class Phrases:
         return broken_off - progress_BMF.masked_fill(met_BMF, 0).amax(dim=2), broken_off
 
     def select(self, sentences: Tensor) -> None:
-        for name in ("ids_BFL", "length_BF", "begun_BFKL"):
+        for name in ("ids_BFL", "length_BF", "number_BF"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
 
 
 class Constrained:
-    """Chooses so that all phrases occur. For each row it knows the last pieces and the phrases that have occurred."""
+    """Chooses so that all phrases occur. For each row it knows how far each phrase is, and which have occurred."""
 
     groups = 1
 
@@ -75,8 +80,7 @@ class Constrained:
         self, requests: Sequence[Request], width: int, end: int, device: torch.device, marks: Marks | None = None
     ) -> None:
         self.phrases, self.end, self.marks = Phrases(requests, device), end, marks
-        sentences, most, longest = self.phrases.ids_BFL.shape
-        self.tail_BWL = torch.full((sentences, width, longest), NO_PIECE, device=device)
+        sentences, most, _ = self.phrases.ids_BFL.shape
         self.met_BWF = (self.phrases.length_BF == 0)[:, None].expand(-1, width, -1)
         self.progress_BWF = torch.zeros((sentences, width, most), dtype=torch.long, device=device)
         self.forbidden_BWF = torch.zeros_like(self.met_BWF)
@@ -138,8 +142,7 @@ class Constrained:
         """The places of the beam among the banks: the best of each bank first, the fullest bank first, then the second best of each
         ..., (B, W) as positions in the flattened candidates. Banks with few candidates so leave their places to others."""
         total_BM = total_BWC.flatten(1)
-        tails_BML = torch.cat([self._rows_of(self.tail_BWL, ids_BWC)[..., 1:], ids_BWC.flatten(1)[..., None]], dim=2)
-        progress_BMF = self.phrases.progress(tails_BML)
+        progress_BMF = self.phrases.advance(self._rows_of(self.progress_BWF, ids_BWC), ids_BWC.flatten(1))
         met_BMF = self._rows_of(self.met_BWF, ids_BWC) | (progress_BMF == self.phrases.length_BF[:, None])
         needs_BM, _ = self.phrases.missing(progress_BMF, met_BMF)
         most = int(self.phrases.ids_BFL.shape[1] * self.phrases.ids_BFL.shape[2]) + 1
@@ -157,12 +160,10 @@ class Constrained:
         return known_BWX[:, :, None].expand(-1, -1, ids_BWC.shape[2], -1).flatten(1, 2)
 
     def follow(self, grown: Grown) -> None:
-        parents = grown.parents[..., None]
+        parents = grown.parents[..., None].expand(-1, -1, self.met_BWF.shape[2])
         took_BW = self._took_forbidden(grown)
-        tail = self.tail_BWL.gather(1, parents.expand(-1, -1, self.tail_BWL.shape[2]))
-        self.tail_BWL = torch.cat([tail[..., 1:], grown.tokens[..., None]], dim=2)
-        self.progress_BWF = self.phrases.progress(self.tail_BWL)
-        met = self.met_BWF.gather(1, parents.expand(-1, -1, self.met_BWF.shape[2]))
+        self.progress_BWF = self.phrases.advance(self.progress_BWF.gather(1, parents), grown.tokens)
+        met = self.met_BWF.gather(1, parents)
         self.met_BWF = met | (self.progress_BWF == self.phrases.length_BF[:, None])
         inside_BW = (self.progress_BWF > 0).logical_and(~self.met_BWF).any(dim=2) & (self.met_BWF == met).all(dim=2)
         self.bound_BW = (self.bound_BW.gather(1, grown.parents) | took_BW) & inside_BW
@@ -175,8 +176,22 @@ class Constrained:
 
     def select(self, sentences: Tensor) -> None:
         self.phrases.select(sentences)
-        for name in ("tail_BWL", "met_BWF", "progress_BWF", "forbidden_BWF", "bound_BW", "wanted_BWF"):
+        for name in ("met_BWF", "progress_BWF", "forbidden_BWF", "bound_BW", "wanted_BWF"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
+
+
+def automaton(phrase: Sequence[int]) -> list[dict[int, int]]:
+    """What leads on from each state: automaton([4, 4, 5]) -> [{4: 1}, {4: 2}, {4: 2, 5: 3}, {4: 1}]; all else leads to 0."""
+    states: list[dict[int, int]] = []
+    fallback = 0  # the state without the first piece of what has been read: where a piece that does not fit is tried
+    for at, piece in enumerate([*phrase, None]):
+        leads = dict(states[fallback]) if states else {}
+        if at:
+            fallback = 0 if piece is None else leads.get(piece, 0)
+        if piece is not None:
+            leads[piece] = at + 1
+        states.append(leads)
+    return states
 
 
 def rank_among_equals(x_BM: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ def walk(
         if marks is not None:
             marks.follow(token_BW)
         history_BWT = None if history_BWT is None else torch.cat([history_BWT, token_BW[..., None]], dim=-1)
-        waiting, stay = staying(walks.done(task.number))
+        waiting, stay = staying(task.done_or_over(walks.done(task.number)))
         if not waiting:
             break
         if stay is not None:

@@ -12,7 +12,7 @@ from limelight.decoding.groups import Diverse
 from limelight.decoding.marks import Marks
 from limelight.decoding.record import Record
 from limelight.decoding.sampling import sample
-from limelight.decoding.steps import Outcome, Request, Specials, Steppable
+from limelight.decoding.steps import LATE, Outcome, Request, Specials, Steppable
 from limelight.decoding.task import make_task
 from limelight.errors import ConfigError
 
@@ -30,9 +30,22 @@ def search(
     record: Record | None = None,
 ) -> list[Outcome]:
     """One batch, translated as one. `lengths` fixes the number of pieces of each translation, for tests and benchmarks. What the
-    search came by is noted in `record`."""
-    if not requests:
-        return []
+    search came by is noted in `record`. A sentence whose time is over leaves the batch, and its outcome is late."""
+    if all(request.is_over() for request in requests):
+        return [LATE] * len(requests)
+    found = _search(model, requests, settings, specials, device, lengths, record)
+    return [LATE if request.is_over() else outcome for request, outcome in zip(requests, found, strict=True)]
+
+
+def _search(
+    model: Steppable,
+    requests: Sequence[Request],
+    settings: SearchSettings,
+    specials: Specials,
+    device: torch.device | str,
+    lengths: Sequence[int] | None,
+    record: Record | None,
+) -> list[Outcome]:
     if record is not None:
         record.begin(settings, specials)
     constrained = any(request.phrases for request in requests)
@@ -73,7 +86,7 @@ def _apart(
     for part in (free, sorted(set(range(len(requests))) - set(free))):
         own = None if lengths is None else [lengths[i] for i in part]
         noted = None if record is None else Record(record.most_cut)
-        outcomes = search(model, [requests[i] for i in part], settings, specials, device, own, noted)
+        outcomes = _search(model, [requests[i] for i in part], settings, specials, device, own, noted)
         found.update(zip(part, outcomes, strict=True))
         if record is not None and noted is not None:
             record.adopt(noted, part)

@@ -3,13 +3,19 @@
 A model is two methods. So a search can be tested on a table of probabilities, and the same search runs one model or several.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from torch import Tensor
 
 Finish = Literal["eos", "length"]
+IsOver = Callable[[], bool]  # asked at every step, in the thread that searches; once it says yes, it says so for ever
+
+
+def never() -> bool:
+    """There is all the time in the world."""
+    return False
 
 
 class State(Protocol):
@@ -70,6 +76,7 @@ class Request:
     once: Sequence[int] = ()  # each of these pieces occurs exactly once (`marks`), also where the settings suppress it
     nested: Sequence[tuple[int, int]] = ()  # (opening, closing) among them: what is opened last is closed first
     allowed: Sequence[int] = ()  # pieces that may occur in this translation although the settings suppress them
+    is_over: IsOver = field(default=never, compare=False)  # nobody waits for it any more: it leaves the batch
 
 
 @dataclass(frozen=True)
@@ -101,11 +108,15 @@ class Hypothesis:
 class Outcome:
     """The hypotheses of one sentence, best first and distinct; samples as they were drawn.
 
-    None when the model's scores were no numbers, or left nothing possible under the rules of the search.
+    None when the model's scores were no numbers, or left nothing possible under the rules of the search; and where its time was over.
     """
 
     hypotheses: list[Hypothesis]
+    is_late: bool = False
 
     @property
     def invalid_scores(self) -> bool:
-        return not self.hypotheses
+        return not self.hypotheses and not self.is_late
+
+
+LATE = Outcome([], is_late=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.steps import Request, Specials
+from limelight.decoding.steps import IsOver, Request, Specials
 from limelight.errors import DataError
 
 NOTHING = -1  # where a row of ids is shorter than the longest
@@ -28,6 +28,7 @@ class Task:
     longest_least: int  # these two as numbers of the host, so that no step asks a device
     longest: int
     highest_id: int  # of all that is asked for
+    is_over: tuple[IsOver, ...]  # of every sentence of the request, by number
 
     def __len__(self) -> int:
         return len(self.number)
@@ -36,6 +37,11 @@ class Task:
         """Only these stay."""
         rows = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
         return replace(self, **{name: tensor.index_select(0, sentences) for name, tensor in rows.items()})
+
+    def done_or_over(self, done_B: Tensor) -> Tensor:
+        """Which sentences need no further step (B,): those that are done, and those that nobody waits for any more."""
+        over = [is_over() for is_over in self.is_over]
+        return done_B | torch.tensor(over, device=done_B.device)[self.number] if any(over) else done_B
 
 
 def make_task(
@@ -67,6 +73,7 @@ def make_task(
         highest_id=max(
             (i for r in requests for ids in (r.prefix, r.once, r.allowed, *r.phrases) for i in ids), default=0
         ),
+        is_over=tuple(request.is_over for request in requests),
     )
 
 

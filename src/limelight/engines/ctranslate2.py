@@ -4,11 +4,14 @@ It searches as `decoding.beam` does with patience. Three things it does otherwis
 before its softmax, which makes all others more probable: so nothing is forbidden until a translation has such a piece, which is then
 searched and scored again. It adds up no probabilities of a prefix: those translations are scored again. A batch has one limit: a
 translation beyond its own is searched again alone.
+
+A batch that runs cannot be stopped: its time is bounded by its size, and what is over is not searched again.
 """
 
 import logging
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ import numpy as np
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
-from limelight.decoding.steps import Hypothesis, Outcome, Request, Specials
+from limelight.decoding.steps import LATE, Hypothesis, Outcome, Request, Specials
 from limelight.decoding.task import room_for
 from limelight.engines.engine import Matrix
 from limelight.errors import ModelFileError
@@ -84,13 +87,16 @@ class CTranslate2Engine:
         never = self._never(settings)
         found = self._search(requests, settings, max(limits, default=0), frozenset())
         for at, limit in enumerate(limits):
+            if requests[at].is_over():
+                found[at] = LATE
+                continue
             begin = len(requests[at].prefix)  # which may have what is forbidden after it, such as a language
             own = never.difference(requests[at].allowed)
             if any(own.intersection(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, own)[0]
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
-        return [Outcome(outcome.hypotheses[: settings.nbest]) for outcome in found]
+        return [replace(outcome, hypotheses=outcome.hypotheses[: settings.nbest]) for outcome in found]
 
     def _search(
         self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]

@@ -24,7 +24,10 @@ class Engine(Protocol):
         """What of this the engine cannot do, in words; empty when it can do all."""
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
-        """One batch, in its order. The caller has sorted and cut it; no source is empty or longer than `longest_source`."""
+        """One batch, in its order. The caller has sorted and cut it; no source is empty or longer than `longest_source`.
+
+        An engine looks at a request's `is_over` as often as it can: at every step, or, where a batch cannot be stopped, before each.
+        """
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Log-probability of each target piece and of the end after them, one batch."""

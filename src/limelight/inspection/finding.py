@@ -1,7 +1,7 @@
 """The translation that a trace looks at: the best that a search finds, or one that was given."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -10,9 +10,9 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import Record
 from limelight.decoding.search import search
-from limelight.decoding.steps import Hypothesis, Request
+from limelight.decoding.steps import Hypothesis, IsOver, Outcome, Request, never
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ScoreError
+from limelight.errors import DeadlineError, ScoreError
 from limelight.inspection.beam_tree import beam_tree
 from limelight.inspection.changes import Changes
 from limelight.inspection.lit import Lit
@@ -34,6 +34,7 @@ class Asked:
     source_ids: Sequence[int]
     target_ids: Sequence[int] | None = None
     prefix_ids: Sequence[int] = ()
+    is_over: IsOver = field(default=never, compare=False)
 
 
 @dataclass(frozen=True)
@@ -67,24 +68,25 @@ class Finder:
     def found(self, lit: Lit, asked: Asked, settings: SearchSettings) -> Found:
         if asked.target_ids is not None:
             return self._given(lit, asked, asked.target_ids, settings)
-        record, request = Record(), Request(asked.source_ids, asked.prefix_ids, given=self.given)
+        record, request = Record(), self._request(asked, asked.prefix_ids)
         (outcome,) = search(lit, [request], settings, self.specials, self.engine.device, record=record)
-        if outcome.invalid_scores:
-            raise no_numbers()
+        _check(outcome)
         tree = beam_tree(record, 0, lambda number: self.target.vocabulary[number])
         return Found(outcome.hypotheses, outcome.hypotheses[0].steps, tree)
 
     def _given(self, lit: Lit, asked: Asked, target_ids: Sequence[int], settings: SearchSettings) -> Found:
         """What a search that has no choice scores, piece by piece; of the end after them, what the forced pass says."""
-        steps, request = len(target_ids) + 1, Request(asked.source_ids, target_ids, given=self.given)
+        steps, request = len(target_ids) + 1, self._request(asked, target_ids)
         (outcome,) = search(lit, [request], SearchSettings(beam=1), self.specials, self.engine.device, lengths=[steps])
-        if outcome.invalid_scores:
-            raise no_numbers()
+        _check(outcome)
         whole = Hypothesis(list(target_ids), 0.0, [], "eos")
         own = self.log_probs(lit, asked.source_ids, whole)
         score = sum(own[self.given :]) / length_penalty(steps, settings)
         log_probs = [*outcome.hypotheses[0].log_probs[: len(target_ids)], own[-1]]
         return Found([Hypothesis(whole.ids, score, log_probs, "eos")], len(target_ids))
+
+    def _request(self, asked: Asked, prefix: Sequence[int]) -> Request:
+        return Request(asked.source_ids, prefix, given=self.given, is_over=asked.is_over)
 
     def sides(self, hypothesis: Hypothesis) -> tuple[list[int], list[int]]:
         """What the decoder reads and what it should predict; without the end if it never came."""
@@ -114,6 +116,17 @@ class Finder:
             )
             for each in found.hypotheses
         ]
+
+
+def _check(outcome: Outcome) -> None:
+    if outcome.is_late:
+        raise too_late()
+    if outcome.invalid_scores:
+        raise no_numbers()
+
+
+def too_late() -> DeadlineError:
+    return DeadlineError("the trace was not made in time; give it more time, or a shorter sentence")
 
 
 def no_numbers() -> ScoreError:

@@ -15,13 +15,13 @@ import numpy as np
 
 from limelight.bundle import BundleSettings
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.steps import Hypothesis
+from limelight.decoding.steps import Hypothesis, IsOver, never
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError, LengthError
 from limelight.inspection.aligning import align, best_head
 from limelight.inspection.changes import Changes
 from limelight.inspection.facts import facts_of
-from limelight.inspection.finding import Asked, Finder, Found, no_numbers
+from limelight.inspection.finding import Asked, Finder, Found, no_numbers, too_late
 from limelight.inspection.head_stats import Coverage, coverage, head_stats
 from limelight.inspection.lit import Lit
 from limelight.inspection.live import LiveTrace
@@ -70,12 +70,13 @@ class Tracer:
         nbest: int = 4,
         stages: bool = False,
         longest: int = LONGEST,
+        is_over: IsOver = never,
     ) -> LiveTrace:
         """The ids as in `Asked`. `search` is the bundle's own unless given. `stages`: keep all of them, not only attention."""
-        asked = Asked(text, source_ids, target_ids, prefix_ids)
+        asked = Asked(text, source_ids, target_ids, prefix_ids, is_over)
         changes, settings = changes or Changes(), self.settings.search if search is None else search
         self._check(asked, settings, changes, topk, longest)
-        finder, clock, config = self.finder, _Clock(), self.engine.model.config
+        finder, clock, config = self.finder, _Clock(is_over), self.engine.model.config
         settings = finder.bounded(settings, changes, nbest, longest)
         lit = finder.lit(changes, source_ids, settings)
         found = clock.timed("search", lambda: finder.found(lit, asked, settings))
@@ -196,10 +197,13 @@ def _by_kind(shown: Stages, config: ModelConfig) -> dict[Kind, Array]:
 
 
 class _Clock:
-    def __init__(self) -> None:
+    def __init__(self, is_over: IsOver) -> None:
+        self.is_over = is_over
         self.milliseconds: dict[str, float] = {}
 
     def timed(self, what: str, work: Callable[[], Result]) -> Result:
+        if self.is_over():
+            raise too_late()
         began = time.perf_counter()
         result = work()
         self.milliseconds[what] = (time.perf_counter() - began) * 1000

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from limelight.errors import ConfigError, DataError
+from limelight.errors import ConfigError, DataError, DeadlineError
 from limelight.serving.queue import FairQueue, Item, Request
 from limelight.serving.refusals import BadRequest, Busy, Failed, Refusal, TooLarge
 from limelight.serving.settings import QueueSettings
@@ -210,7 +210,8 @@ class Batcher:
             late = self._last_end - ended
             self._lag = max(late, MEMORY * self._lag)
             fill = min(1.0, len(items) * max(item.pieces for item in items) / room)
-            self._measured(pieces, fill, seconds + late)  # the worker stood still until it was noticed
+            ended = any(item.request.gone for item in items) or any(isinstance(r, DeadlineError) for r in results)
+            self._measured(pieces, fill, seconds + late, ended)  # the worker stood still until it was noticed
             self.watching.batch(BatchReport(kind.model, len(items), pieces, fill, seconds))
             for item, result in zip(items, results, strict=True):
                 self._give(item, result)
@@ -220,7 +221,10 @@ class Batcher:
             self._fail(items[0].request, error)
         self._pump()
 
-    def _measured(self, pieces: int, fill: float, seconds: float) -> None:
+    def _measured(self, pieces: int, fill: float, seconds: float, ended: bool) -> None:
+        """`ended`: some of it was not done, since nobody waited any more. Then it would have taken longer, and tells only of slowness."""
+        if ended and pieces * self._seconds > self._pieces * seconds:
+            return
         # A batch that is not full says little, unless more waited meanwhile, or it was faster all the same.
         if fill < FULL and not self.queue.pieces and pieces * self._seconds < self._pieces * seconds:
             return
@@ -235,6 +239,9 @@ class Batcher:
             return
         if isinstance(result, Unfinished):
             self._go_on(job, item, result)
+            return
+        if isinstance(result, DeadlineError):
+            self._fail(item.request, result)
             return
         job.results[item.place] = result
         job.left -= 1
@@ -264,15 +271,14 @@ class Batcher:
         job = self.jobs.pop(request, None)
         if job is None:
             return
-        refusal = _refusal(error)
         if not job.done.done():
-            job.done.set_exception(refusal)
+            job.done.set_exception(_refusal(error))
         self.leave(job)
 
 
-def _refusal(error: BaseException) -> Refusal:
-    """What a translator objects to is the request's fault; all else is ours."""
-    if isinstance(error, Refusal):
+def _refusal(error: BaseException) -> BaseException:
+    """What a translator objects to is the request's fault; all else is ours. That time is over is told by whoever gave it."""
+    if isinstance(error, Refusal | DeadlineError):
         return error
     if isinstance(error, ConfigError | DataError):
         return BadRequest(str(error))

@@ -15,6 +15,7 @@ from fastapi import Path, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from limelight.decoding.steps import IsOver
 from limelight.inspection.trace import Trace
 from limelight.inspection.wire import as_json
 from limelight.inspection.wire_arrays import Encoding
@@ -147,7 +148,7 @@ class Desk:
         """Sentences that were traced while the model was trained, and at which steps."""
         caller_of(request)
         served = self._served(model)
-        found = await self.traces.run(lambda: probes(served.run), self._seconds)
+        found = await self.traces.run(lambda: probes(served.run), self.service.deadline())
         return JSONResponse({"model": served.id, "probes": found})
 
     async def probe(
@@ -166,15 +167,11 @@ class Desk:
             told["model"]["id"] = served.id
             return json_answer(_written({**told, "trace_id": f"probe.{n}.{step}"}), request)
 
-        return await self.traces.run(answer, self._seconds)
+        return await self.traces.run(answer, self.service.deadline())
 
     def close(self) -> None:
         self.traces.close()
         self.jobs.close()
-
-    @property
-    def _seconds(self) -> float:
-        return self.service.settings.queue.timeout_seconds
 
     def _served(self, model: str | None) -> Served:
         known = self.service.models
@@ -185,16 +182,19 @@ class Desk:
         self, request: Request, served: Served, asked: TraceRequest, answer: Callable[[Trace], Response]
     ) -> Response:
         """Paid for, made while the client is there, and written by `answer` in the same thread."""
-        make = traced(served, asked, self.settings.pieces)
+        deadline = self.service.deadline()
+        make = traced(served, asked, self.settings.pieces, deadline.is_over)
         caller_of(request).spend(asked.characters)
         note(request, characters=asked.characters, texts=1, model=served.id)
         begin = time.monotonic()
 
         def work() -> Traced:
             trace = make()
+            if deadline.is_over():
+                raise deadline.late("the trace")
             return Traced(answer(trace), len(trace.source.tokens))
 
-        done = await while_connected(request, self.traces.run(work, self._seconds))
+        done = await while_connected(request, self.traces.run(work, deadline))
         note(request, pieces=done.pieces)
         self.service.watching.stage("trace", time.monotonic() - begin)
         return done.response
@@ -207,7 +207,7 @@ class Desk:
         return json_answer(_written({"v": told.pop("v"), "trace_id": name, **told}), request)
 
 
-def traced(served: Served, asked: TraceRequest, longest: int) -> Callable[[], Trace]:
+def traced(served: Served, asked: TraceRequest, longest: int, is_over: IsOver) -> Callable[[], Trace]:
     """To be called in a thread. What is wrong with the wishes is said at once."""
     search, changes = asked.search(served.translator.settings.search), asked.changes
 
@@ -221,6 +221,7 @@ def traced(served: Served, asked: TraceRequest, longest: int) -> Callable[[], Tr
             nbest=asked.nbest,
             topk=asked.topk,
             longest=longest,
+            is_over=is_over,
         )
         return replace(made, model=replace(made.model, id=served.id))
 

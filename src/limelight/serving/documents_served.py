@@ -1,19 +1,19 @@
 """Documents: each has a thread that reads it and writes it again, and asks the service, in the event loop, for what stands in it."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from limelight.documents.document import Kind, Translated, translate_document
 from limelight.errors import LimelightError
-from limelight.serving.refusals import BadRequest, Busy, Late
+from limelight.serving.refusals import BadRequest, Busy
+from limelight.serving.work import Deadline
 from limelight.translator.translation import Translation
 
 AT_ONCE = 2  # threads
 WAITING = 6  # documents beside those
-Translate = Callable[[Sequence[str], float], Coroutine[Any, Any, list[Translation]]]
+Translate = Callable[[Sequence[str]], Coroutine[Any, Any, list[Translation]]]
 
 
 class Documents:
@@ -22,19 +22,20 @@ class Documents:
         self._pool = ThreadPoolExecutor(AT_ONCE, "document")
 
     async def translate(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, seconds: float, name: str
+        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, name: str
     ) -> Translated:
-        """`translate` gets texts and the seconds that are left. When nobody waits, or time is over, no further text is asked for."""
+        """When nobody waits, or time is over, no further text is asked for."""
         if self.open >= AT_ONCE + WAITING:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
-        asking = Asking(asyncio.get_running_loop(), translate, time.monotonic() + seconds)
+        asking = Asking(asyncio.get_running_loop(), translate, deadline)
         work = asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: translate_document(data, kind, languages, asking.texts, name=name)
         )
         self.open += 1
         work.add_done_callback(self._closed)  # a thread that still reads is no room for another document
         try:
-            return await _within(asyncio.shield(work), seconds)
+            with deadline:
+                return await _within(asyncio.shield(work), deadline)
         except LimelightError as error:
             raise BadRequest(f"the document cannot be translated: {error}") from None
         finally:
@@ -53,16 +54,15 @@ class Documents:
 class Asking:
     """From the thread of a document into the event loop. `end` may come at any moment, from the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, translate: Translate, deadline: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, translate: Translate, deadline: Deadline) -> None:
         self.loop, self.translate, self.deadline = loop, translate, deadline
         self.over = False
         self.asked: Future[list[Translation]] | None = None
 
     def texts(self, texts: Sequence[str]) -> list[Translation]:
-        left = self.deadline - time.monotonic()
-        if self.over or left <= 0:
-            raise Late("the document was not done in time", "send a smaller one")
-        self.asked = asyncio.run_coroutine_threadsafe(self.translate(texts, left), self.loop)
+        if self.over or self.deadline.is_over():
+            raise self.deadline.late("the document")
+        self.asked = asyncio.run_coroutine_threadsafe(self.translate(texts), self.loop)
         if self.over:  # it ended between the look and the question
             self.asked.cancel()
         return self.asked.result()
@@ -73,9 +73,9 @@ class Asking:
             self.asked.cancel()
 
 
-async def _within(work: Awaitable[Translated], seconds: float) -> Translated:
+async def _within(work: Awaitable[Translated], deadline: Deadline) -> Translated:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(deadline.left):
             return await work
     except TimeoutError:
-        raise Late("the document was not done in time", "send a smaller one") from None
+        raise deadline.late("the document") from None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from limelight.decoding.config import SearchSettings
+from limelight.errors import DeadlineError
 from limelight.serving.models import Served
 from limelight.serving.work import Unfinished
 from limelight.translator.careful import Asked
@@ -36,10 +37,13 @@ class Translating(OneModel):
     search: SearchSettings
     wanted: Wanted
 
-    def run(self, payloads: Sequence[Asked]) -> list[Translation | Unfinished | None]:
+    def run(self, payloads: Sequence[Asked]) -> list[Translation | Unfinished | DeadlineError | None]:
         made = self.served.translator.begin(payloads, self.search, self.wanted)
         further = SearchingAgain(self.served, self.search, self.wanted)
-        return [Unfinished(further, each) if isinstance(each, Postponed) else each for each in made]
+        return [
+            Unfinished(further, each) if isinstance(each, Postponed) else _in_time(asked, each)
+            for asked, each in zip(payloads, made, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,9 @@ class SearchingAgain(OneModel):
     def batch_pieces(self) -> int:
         return AGAIN_PIECES
 
-    def run(self, payloads: Sequence[Postponed]) -> list[Translation | None]:
-        return self.served.translator.end(payloads, self.search, self.wanted)
+    def run(self, payloads: Sequence[Postponed]) -> list[Translation | DeadlineError | None]:
+        made = self.served.translator.end(payloads, self.search, self.wanted)
+        return [_in_time(each.asked, translation) for each, translation in zip(payloads, made, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -63,3 +68,8 @@ class Scoring(OneModel):
 
     def run(self, payloads: Sequence[tuple[str, str]]) -> list[Scored]:
         return self.served.translator.score([source for source, _ in payloads], [target for _, target in payloads])
+
+
+def _in_time(asked: Asked, made: Translation | None) -> Translation | DeadlineError | None:
+    """None is left for a model whose scores are no numbers."""
+    return DeadlineError("its time was over before it was translated") if made is None and asked.is_over() else made

@@ -9,9 +9,8 @@ the first text that it does not know:
 
 import asyncio
 import re
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
@@ -27,9 +26,7 @@ from limelight.documents.xml_elements import Element, read, read_elements
 from limelight.documents.xml_sentences import texts_between, write
 from limelight.errors import LimelightError
 from limelight.serving.reading import SMALL
-from limelight.serving.refusals import BadRequest, Late
-from limelight.serving.service import Options, Service
-from limelight.translator.translation import Translation
+from limelight.serving.refusals import BadRequest
 
 _MARK = "\ufeff"  # says that a piece of a page is UTF-8, whatever a <meta> in it says; without it an answer in ASCII would get &#228; for ä
 _ROOT = "limelight-text"
@@ -63,18 +60,6 @@ async def translate_markup(
         if not unknown:
             return [text for text in done if text is not None]
         known.update(zip(unknown, await translate(unknown), strict=True))
-
-
-def until(deadline: float, service: Service, options: Options) -> Callable[[list[str]], Awaitable[list[Translation]]]:
-    """A service for `translate_markup`: all its rounds together have until `deadline`."""
-
-    async def translate(given: list[str]) -> list[Translation]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise Late("the answer was not there in time", "send less at once")
-        return await service.translate(given, replace(options, timeout=left))
-
-    return translate
 
 
 def _run(texts: Sequence[str], markup: Markup, known: dict[str, Result], done: list[str | None]) -> list[str]:

@@ -20,12 +20,12 @@ from limelight.serving import answers
 from limelight.serving.body import read_json
 from limelight.serving.guard import caller_of
 from limelight.serving.leaving import while_connected
-from limelight.serving.markup import Html, translate_markup, until
+from limelight.serving.markup import Html, translate_markup
 from limelight.serving.models import Served
 from limelight.serving.observed import note
 from limelight.serving.pieces import shown
 from limelight.serving.reading import SMALL
-from limelight.serving.refusals import BadRequest
+from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.schema import Asked, TranslateRequest, requests, understood
 from limelight.serving.service import Options, Service
 from limelight.serving.streaming import streamed
@@ -141,7 +141,8 @@ class Native:
         return JSONResponse(found, 200 if service.state == "ready" else 503)
 
     def _options(self, request: Request, asked: TranslateRequest, served: Served, characters: int) -> Options:
-        search, glossary = _search(asked, served.translator.settings.search), _glossary(asked)
+        search = _search(asked, served.translator.settings.search)
+        glossary = _glossary(asked, characters, self.service.settings.limits.glossary_work)
         if asked.format == "html":
             _check_html(asked)
         caller = caller_of(request)
@@ -155,7 +156,7 @@ class Native:
             protect=asked.protect,
             segment=asked.segment,
             glossary=glossary,
-            timeout=asked.timeout,
+            deadline=self.service.deadline(asked.timeout),
             caller=caller.name,
         )
 
@@ -167,12 +168,8 @@ class Native:
 
     async def _html(self, texts: Sequence[str], options: Options) -> Iterable[dict[str, Any]]:
         html = Html((options.served.source, options.served.target))
-        deadline = time.monotonic() + self._seconds(options)
-        made = await translate_markup(texts, html, until(deadline, self.service, options))
+        made = await translate_markup(texts, html, lambda given: self.service.translate(given, options))
         return (answers.html_result(text, page, html.remarks[text]) for text, page in zip(texts, made, strict=True))
-
-    def _seconds(self, options: Options) -> float:
-        return self.service.settings.queue.timeout_seconds if options.timeout is None else options.timeout
 
 
 def _results(request: Request, asked: TranslateRequest, made: Sequence[Translation]) -> Iterable[dict[str, Any]]:
@@ -198,9 +195,12 @@ def _search(asked: TranslateRequest, own: SearchSettings) -> SearchSettings | No
         raise BadRequest("; ".join(error.problems), "Change beam or nbest.") from None
 
 
-def _glossary(asked: TranslateRequest) -> Glossary | None:
+def _glossary(asked: TranslateRequest, characters: int, most: int) -> Glossary | None:
     if asked.glossary is None:
         return None
+    if len(asked.glossary) * characters > most:
+        said = f"glossary: {len(asked.glossary):,} terms for {characters:,} characters; terms times characters may be {most:,}"
+        raise TooLarge(said, "Send the texts in several requests, or only the terms that occur in them.")
     try:
         return Glossary.of(asked.glossary)
     except ConfigError as error:

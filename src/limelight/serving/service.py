@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import Kind as DocumentKind
 from limelight.documents.document import Translated
+from limelight.errors import DeadlineError
 from limelight.serving.batcher import Batcher
 from limelight.serving.documents_served import Documents
 from limelight.serving.kinds import Scoring, Translating
@@ -18,7 +19,7 @@ from limelight.serving.refusals import Failed, Late
 from limelight.serving.settings import ServeSettings
 from limelight.serving.under_way import UnderWay
 from limelight.serving.watching import Watching
-from limelight.serving.work import Job, within
+from limelight.serving.work import Deadline, Job, within
 from limelight.text.glossary import Glossary
 from limelight.translator.planned import Planned, Wanted
 from limelight.translator.translation import Scored, Translation
@@ -40,7 +41,7 @@ class Options:
     protect: bool = True
     segment: bool | None = True
     glossary: Glossary | None = None
-    timeout: float | None = None
+    deadline: Deadline | None = None  # else as long as the server gives
     caller: str = ""
 
     @property
@@ -92,7 +93,7 @@ class Service:
         phrases: Sequence[Sequence[str]] | None = None,
     ) -> list[Translation]:
         """One for each text. Cancelling takes what has not begun out of the queue."""
-        return await self._translate(texts, options, prefixes, phrases, self._timeout(options))
+        return await self._translate(texts, options, prefixes, phrases)
 
     async def _translate(
         self,
@@ -100,18 +101,18 @@ class Service:
         options: Options,
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
-        seconds: float,
         document: object | None = None,
     ) -> list[Translation]:
-        deadline = time.monotonic() + seconds
         if document is None:
             self.batcher.refuse_when_full(options.caller or None)
-        planned, lengths = await self._planned(texts, options, prefixes, phrases, seconds)
-        job = self._submitted(planned, lengths, options, document=document)
-        try:
-            made = await within(job, deadline - time.monotonic())
-        finally:
-            self.batcher.leave(job)
+        deadline = options.deadline or self.deadline()
+        with deadline:
+            planned, lengths = await self._planned(texts, options, prefixes, phrases, deadline)
+            job = self._submitted(planned, lengths, options, document=document)
+            try:
+                made = await within(job, deadline)
+            finally:
+                self.batcher.leave(job)
         if job.begun is not None:
             self.watching.stage("translate", time.monotonic() - job.begun)
         return await self._reading.run(sum(map(len, texts)), lambda: planned.joined(_numbers(made)), JOINING)
@@ -120,10 +121,10 @@ class Service:
         self, texts: Sequence[str], options: Options, *, prefixes: Sequence[str] | None = None
     ) -> AsyncIterator[Sentence | Whole]:
         """Each sentence when it is done, in any order, and each text when its last sentence is."""
-        seconds = self._timeout(options)
-        deadline = time.monotonic() + seconds
         self.batcher.refuse_when_full(options.caller or None)
-        planned, lengths = await self._planned(texts, options, prefixes, None, seconds)
+        deadline = options.deadline or self.deadline()
+        with deadline:
+            planned, lengths = await self._planned(texts, options, prefixes, None, deadline)
         told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         job = self._submitted(planned, lengths, options, told=lambda *each: told.put_nowait(each))
         made: list[Any] = [None] * len(planned.asked)
@@ -131,7 +132,7 @@ class Service:
         first = planned.begins()
         try:
             for _ in planned.asked:
-                place, result = await _next(told, job, deadline - time.monotonic())
+                place, result = await _next(told, job, deadline)
                 made[place] = _numbers([result])[0]
                 text = planned.owner[place]
                 parts = len(planned.cuts[text].parts)
@@ -141,18 +142,19 @@ class Service:
                     yield Whole(text, planned.joined_text(text, made[first[text] : first[text] + parts]))
         finally:
             self.batcher.leave(job)
+            deadline.end()
 
     async def score(self, sources: Sequence[str], targets: Sequence[str], options: Options) -> list[Scored]:
         """How probable given translations are."""
-        translator, seconds = options.served.translator, self._timeout(options)
+        translator, deadline = options.served.translator, options.deadline or self.deadline()
         characters = sum(map(len, (*sources, *targets)))
         lengths = await self._reading.run(
-            characters, lambda: [len(ids) for ids in translator.source_ids(sources)], seconds
+            characters, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left
         )
         pairs = list(zip(sources, targets, strict=True))
         job = self.batcher.submit(Scoring(options.served), pairs, lengths, options.caller or None)
         try:
-            return await within(job, seconds)
+            return await within(job, deadline)
         finally:
             self.batcher.leave(job)
 
@@ -160,13 +162,13 @@ class Service:
         self, data: bytes, kind: DocumentKind, options: Options, name: str = "the document"
     ) -> Translated:
         """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
-        its_own = object()
+        its_own, deadline = object(), options.deadline or self.deadline()
 
-        def translate(texts: Sequence[str], seconds: float) -> Coroutine[Any, Any, list[Translation]]:
-            return self._translate(texts, options, None, None, seconds, its_own)
+        def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
+            return self._translate(texts, replace(options, deadline=deadline), None, None, its_own)
 
         languages = (options.served.source, options.served.target)
-        return await self._documents.translate(data, kind, languages, translate, self._timeout(options), name)
+        return await self._documents.translate(data, kind, languages, translate, deadline, name)
 
     def pressure(self) -> Pressure:
         batcher = self.batcher
@@ -190,9 +192,10 @@ class Service:
         self._documents.close()
         self.models.close()
 
-    def _timeout(self, options: Options) -> float:
+    def deadline(self, timeout: float | None = None) -> Deadline:
+        """From now on, so many seconds, or as many as a request may have."""
         longest = self.settings.queue.timeout_seconds
-        return longest if options.timeout is None else min(options.timeout, longest)
+        return Deadline(longest if timeout is None else min(timeout, longest))
 
     def _submitted(
         self,
@@ -215,24 +218,31 @@ class Service:
         options: Options,
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
-        seconds: float,
+        deadline: Deadline,
     ) -> tuple[Planned, list[int]]:
         translator = options.served.translator
 
         def plan() -> tuple[Planned, list[int]]:
-            planned = translator.plan(
-                texts,
-                options.settings,
-                prefixes=prefixes,
-                phrases=phrases,
-                protect=options.protect,
-                glossary=options.glossary,
-                segment=options.segment,
-            )
+            try:
+                planned = translator.plan(
+                    texts,
+                    options.settings,
+                    prefixes=prefixes,
+                    phrases=phrases,
+                    protect=options.protect,
+                    glossary=options.glossary,
+                    segment=options.segment,
+                    is_over=deadline.is_over,
+                )
+            except DeadlineError:
+                raise Late("the text was not read in time") from None
             return planned, translator.lengths(planned)
 
         begin = time.monotonic()
-        result = await self._reading.run(sum(map(len, texts)), plan, seconds)
+        try:
+            result = await self._reading.run(sum(map(len, texts)), plan, deadline.left)
+        except Late:
+            raise deadline.late("the text was not even read, and the answer") from None
         self.watching.stage("prepare", time.monotonic() - begin)
         return result
 
@@ -245,19 +255,19 @@ def _numbers(made: Sequence[Any]) -> list[Any]:
     return list(made)
 
 
-async def _next(told: "asyncio.Queue[tuple[int, Any]]", job: Job, seconds: float) -> tuple[int, Any]:
+async def _next(told: "asyncio.Queue[tuple[int, Any]]", job: Job, deadline: Deadline) -> tuple[int, Any]:
     """The next that is done. A job that failed has nothing more to tell."""
     if not told.empty():
         return told.get_nowait()
     hears: asyncio.Future[Any] = asyncio.ensure_future(told.get())
     try:
         waits: set[asyncio.Future[Any]] = {hears, job.done}
-        await asyncio.wait(waits, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waits, timeout=deadline.left, return_when=asyncio.FIRST_COMPLETED)
         if hears.done():
             found: tuple[int, Any] = hears.result()
             return found
-        if job.done.done():
+        if job.done.done() and not isinstance(job.done.exception(), DeadlineError):
             job.done.result()  # raises what went wrong
-        raise Late("the answer was not there in time", "give it more time, or send less at once")
+        raise deadline.late()
     finally:
         hears.cancel()

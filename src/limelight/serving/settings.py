@@ -26,6 +26,11 @@ class Limits(Settings):
     alternatives: int = Field(default=8, ge=0, le=64, description="Translations of one text beside the best.")
     beam: int = Field(default=16, ge=1, le=64, description="Largest beam that a request may ask for.")
     terms: int = Field(default=1_000, ge=0, le=100_000, description="Of a glossary that comes with a request.")
+    glossary_work: int = Field(
+        default=20_000_000,
+        ge=0,
+        description="Terms of a glossary that comes with a request, times characters of texts.",
+    )
 
 
 class QueueSettings(Settings):

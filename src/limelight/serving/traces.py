@@ -14,11 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from limelight.errors import ConfigError, DataError, LengthError, ScoreError
+from limelight.errors import ConfigError, DataError, DeadlineError, LengthError, ScoreError
 from limelight.serving.desk_schema import TraceRequest
 from limelight.serving.models import Served
-from limelight.serving.refusals import BadRequest, Failed, Late, NotFound, Refusal, TooLarge, TooMany
+from limelight.serving.refusals import BadRequest, Failed, NotFound, Refusal, TooLarge, TooMany
 from limelight.serving.settings import DeskSettings
+from limelight.serving.work import Deadline
 
 SECONDS = 3600.0  # an input is kept after it was last asked for
 MOST = 4096  # inputs of all callers together
@@ -43,36 +44,35 @@ class Traces:
         self._seconds = USUAL
         self._pool = ThreadPoolExecutor(settings.at_once, "trace")
 
-    async def run(self, work: Callable[[], Result], seconds: float) -> Result:
+    async def run(self, work: Callable[[], Result], deadline: Deadline) -> Result:
         """`work` in a thread. If nobody waits any more, or time is over, before its turn comes, it never begins."""
         if self.open >= self._most:
             wait = self._seconds * self.open / self._at_once
             raise TooMany(f"{self.open} traces wait already", "try again a little later", retry_after=wait)
-        turn = _Turn(time.monotonic() + seconds)
-        loop, running = asyncio.get_running_loop(), self._pool.submit(self._timed, work, turn)
+        loop, running = asyncio.get_running_loop(), self._pool.submit(self._timed, work, deadline)
         self.open += 1
         running.add_done_callback(lambda _: self._closed(loop))
         made = asyncio.wrap_future(running)
         made.add_done_callback(_heard)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(deadline.left):
                 return await asyncio.shield(made)
-        except TimeoutError:
-            raise Late(f"the trace was not there after {seconds:g} s", "try a shorter sentence") from None
+        except (TimeoutError, DeadlineError):
+            raise deadline.late("the trace") from None
         except Refusal:
             raise
         except Exception as error:
             raise _refusal(error) from error
         finally:
-            turn.over = True
+            deadline.end()
             made.cancel()
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _timed(self, work: Callable[[], Result], turn: "_Turn") -> Result:
-        if turn.over or time.monotonic() > turn.deadline:
-            raise Late("the trace did not begin in time", "try again later")
+    def _timed(self, work: Callable[[], Result], deadline: Deadline) -> Result:
+        if deadline.is_over():
+            raise deadline.late("the trace")
         begin = time.monotonic()
         result = work()
         self._seconds += (1 - MEMORY) * (time.monotonic() - begin - self._seconds)
@@ -91,12 +91,6 @@ class Traces:
 def _heard(made: "asyncio.Future[Result]") -> None:
     if not made.cancelled():
         made.exception()  # whoever waited has heard of it
-
-
-@dataclass
-class _Turn:
-    deadline: float
-    over: bool = False
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -6,8 +6,40 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from limelight.errors import DeadlineError
 from limelight.serving.queue import Request
 from limelight.serving.refusals import Late
+
+
+class Deadline:
+    """When the time of a request is over. The thread that works for it asks at every step, so what nobody waits for ends at once.
+
+    with deadline: ...      what leaves by an exception, such as a client that went away, ends it before its time
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self._ends = seconds, time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return max(0.0, self._ends - time.monotonic())
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._ends
+
+    def end(self) -> None:
+        self._ends = float("-inf")
+
+    def late(self, what: str = "the answer") -> Late:
+        hint = "give it more time (timeout; at most queue.timeout_seconds of the server), or send less at once"
+        return Late(f"{what} was not there after {self.seconds:g} s, the time that the request had", hint)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None:
+            self.end()
 
 
 class Kind(Hashable, Protocol):
@@ -21,7 +53,7 @@ class Kind(Hashable, Protocol):
         """Source pieces of a batch with which its engine is fastest."""
 
     def run(self, payloads: Sequence[Any]) -> list[Any]:
-        """One result for each, in order, or `Unfinished`; in a thread of its own."""
+        """One result for each, in order, `Unfinished`, or a `DeadlineError` if its time was over; in a thread of its own."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +78,10 @@ class Job:
     further: list["Job"] = field(default_factory=list)  # for what was unfinished
 
 
-async def within(job: Job, seconds: float) -> list[Any]:
+async def within(job: Job, deadline: Deadline) -> list[Any]:
     """The results, or `Late`."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(deadline.left):
             return await job.done
-    except TimeoutError:
-        raise Late(f"the answer was not there after {seconds:g} s", "give it more time, or send less at once") from None
+    except (TimeoutError, DeadlineError):
+        raise deadline.late() from None

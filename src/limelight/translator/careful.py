@@ -2,20 +2,22 @@
 
 The first search is the usual one, with any engine. What it lost is found by comparing; few sentences go on from there. In the second, every
 reserved piece must occur exactly once and well nested, terms must occur, and numbers are reserved pieces too: so the promise holds by
-construction. Where even that is impossible, the translation says so.
+construction. Where even that is impossible, or more is to be kept than a search can carry, the translation says so.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from limelight.decoding.guards import Notice
+from limelight.decoding.steps import IsOver, never
 from limelight.text.glossary import Term, met
 from limelight.translator.care import NUMBERS, TERMS, UNPROTECTED, Care, Keeper
 from limelight.translator.searching import Answer, Candidate
 from limelight.translator.sentences import Reader, Sentence
 
 MOST_VARIANTS = 4  # of a term are tried, the likeliest translation wins
+MOST_PIECES = 64  # of phrases and marks in one sentence: each needs a step and a share of the beam, and a text can ask for hundreds
 Search = Callable[[Sequence[Sentence]], list[Answer]]
 _REASONS = {
     UNPROTECTED: "so that what must not be translated is kept",
@@ -31,6 +33,7 @@ class Asked:
     care: Care
     prefix: str = ""
     phrases: tuple[str, ...] = ()
+    is_over: IsOver = field(default=never, compare=False)  # nobody waits for it any more
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Careful:
                 care,
                 asked.prefix,
                 (*asked.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)),
+                asked.is_over,
             )
             for way in range(min(ways, MOST_VARIANTS))
         ]
@@ -101,8 +105,8 @@ class Careful:
             [each.phrases for each in asked],
             [[term.targets[0] for term in each.care.terms] if self.soft else [] for each in asked],
         )
-        marked = [self._marked(s, each.care, hard) for s, each in zip(sentences, asked, strict=True)]
-        places = [at for at, sentence in enumerate(marked) if not sentence.empty]
+        marked = [self._marked(s, each, hard) for s, each in zip(sentences, asked, strict=True)]
+        places = [at for at, each in enumerate(marked) if not each.empty and not (hard and _is_bound(each))]
         answers = dict(zip(places, search([marked[at] for at in places]) if places else [], strict=True))
         found = []
         for at, (each, sentence) in enumerate(zip(asked, marked, strict=True)):
@@ -111,15 +115,21 @@ class Careful:
             found.append(Found(each.care, sentence, _kept(answer, each.care), tuple(faults)))
         return found
 
-    def _marked(self, sentence: Sentence, care: Care, hard: bool) -> Sentence:
+    def _marked(self, sentence: Sentence, asked: Asked, hard: bool) -> Sentence:
+        care = asked.care
         ids = [self.keeper.ids[number] for number in care.marks]
         nested = [(self.keeper.ids[opening], self.keeper.ids[closing]) for opening, closing in care.nested]
         # Also what looks like a mark in the text of a model that was never taught any.
         written = [self.keeper.ids[number] for number in care.written if number in self.keeper.ids]
-        request = replace(sentence.request, allowed=ids or written)
+        request = replace(sentence.request, allowed=ids or written, is_over=asked.is_over)
         if hard:
             request = replace(request, once=ids, nested=nested)
         return replace(sentence, given=care.given, request=request)
+
+
+def _is_bound(sentence: Sentence) -> bool:
+    """Whether more has to occur in its translation than is searched for."""
+    return sum(map(len, sentence.request.phrases)) + len(sentence.request.once) > MOST_PIECES
 
 
 def _variant(term: Term, shown: str, way: int) -> str:

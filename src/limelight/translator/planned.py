@@ -3,12 +3,14 @@
 A sentence is what is searched. Whoever has many texts at hand, as a server has, may mix the sentences of all and join each text's own.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from limelight.decoding.config import SearchSettings
-from limelight.errors import DataError
+from limelight.decoding.steps import IsOver, never
+from limelight.errors import DataError, DeadlineError
 from limelight.text.glossary import Glossary
 from limelight.translator.care import Keeper
 from limelight.translator.careful import Asked
@@ -64,22 +66,35 @@ class Planner:
         protect: bool,
         glossary: Glossary | Sequence[Glossary | None] | None,
         segment: bool | None,
+        is_over: IsOver = never,
     ) -> Planned:
         given = checked(texts, "texts")
         glossaries = _one_each(glossary, len(given))
         begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
         longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
-        cuts = [
-            self.cutter.cut(text, False if begins[at] or needed[at] else segment, longest)
-            for at, text in enumerate(given)
-        ]
+        cuts = []
+        for at, text in enumerate(given):
+            _check_time(is_over)
+            cuts.append(self.cutter.cut(text, False if begins[at] or needed[at] else segment, longest))
         owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
         asked = []
         for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
+            _check_time(is_over)
             known = glossaries[at]
             terms = [] if known is None else known.found(self.keeper.opaque(part.text))
-            asked.append(Asked(self.keeper.take(part.text, terms, watched=protect), begins[at], needed[at]))
+            asked.append(Asked(self.keeper.take(part.text, terms, watched=protect), begins[at], needed[at], is_over))
         return Planned(cuts, asked, owner)
+
+
+def over_after(seconds: float) -> IsOver:
+    """From now on."""
+    ends = time.monotonic() + seconds
+    return lambda: time.monotonic() >= ends
+
+
+def _check_time(is_over: IsOver) -> None:
+    if is_over():
+        raise DeadlineError("the texts were not even read in time; give them more time, or send fewer at once")
 
 
 def _one_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int) -> list[Glossary | None]:

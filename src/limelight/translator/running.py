@@ -53,7 +53,7 @@ class Running:
         return self.searcher.engine
 
     def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
-        """One for each sentence. None where the model's scores are no numbers."""
+        """One for each sentence. None where the model's scores are no numbers, or its time was over before it was done."""
         found = self.careful.first(asked, lambda sentences: self._answers(sentences, settings, wanted.guards))
         return self._presented(self._again(asked, found, settings, wanted), wanted)
 
@@ -108,7 +108,8 @@ class Running:
         return self.careful.second(asked, first, again) if wanted.guards else first
 
     def _presented(self, found: list[Found], wanted: Wanted) -> list[Translation | None]:
-        spoken = [at for at, each in enumerate(found) if each.answer.candidates]
+        # What was found before the end of a search that was ended is not what the search would have found.
+        spoken = [at for at, each in enumerate(found) if each.answer.candidates and not each.sentence.request.is_over()]
         heard = [found[at] for at in spoken]
         if wanted.probabilities:
             heard = self._with_probabilities(heard)

@@ -10,12 +10,13 @@ from typing import TypeVar
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, looping
 from limelight.decoding.risk import choose
-from limelight.decoding.steps import Hypothesis, Outcome
+from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
 from limelight.text.tokenizer import Tokenizer
 from limelight.translator.batching import BATCH_ROWS, LEAST_PIECES, cut, run
 from limelight.translator.sentences import Sentence
 
+USUAL_BEAM = 4  # rows of a sentence with which the engines' sizes of batches were measured
 NO_REPEAT = 3  # pieces: what a translation that loops is searched again without
 Result = TypeVar("Result")
 
@@ -30,7 +31,8 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """The candidates of a sentence, best first, and what happened on the way. None at all where the scores were not numbers."""
+    """The candidates of a sentence, best first, and what happened on the way. None at all where the scores were not numbers, or its time
+    was over."""
 
     candidates: list[Candidate]
     degenerate: bool = False
@@ -123,11 +125,16 @@ class Searcher:
         requests = [sentence.request for sentence in sentences]
 
         def work(batch: list[int]) -> list[Outcome]:
-            return self.engine.search([requests[i] for i in batch], drawn)
+            waiting = [i for i in batch if not requests[i].is_over()]
+            outcomes = self.engine.search([requests[i] for i in waiting], drawn) if waiting else []
+            found = dict(zip(waiting, outcomes, strict=True))
+            return [found.get(i, LATE) for i in batch]
 
         # Drawing sorts and adds up whole rows of probabilities in float64: eight times what a beam holds of them.
         width = 8 * drawn.nbest if drawn.sampling is not None else drawn.beam
-        outcomes = self.in_batches([len(request.source) for request in requests], width, work)
+        # A batch lasts as long whatever the beam: some engines cannot stop within one.
+        each = 1 if drawn.sampling is not None else max(1, drawn.beam // USUAL_BEAM)
+        outcomes = self.in_batches([len(request.source) * each for request in requests], width, work)
         shown = [_shown(outcome, sentence.hidden) for sentence, outcome in zip(sentences, outcomes, strict=True)]
         texts = iter(self.target.decode([hypothesis.ids for hypotheses in shown for hypothesis in hypotheses]))
         result = []

@@ -10,6 +10,7 @@ from typing import Literal
 
 from limelight.bundle import BundleSettings
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import IsOver
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError
@@ -41,6 +42,7 @@ class Tracing:
         nbest: int,
         stages: bool,
         longest: int,
+        is_over: IsOver,
     ) -> LiveTrace:
         reader = self._reader
         tidy = reader.tidied(checked([text], "text"))
@@ -55,6 +57,7 @@ class Tracing:
             nbest=nbest,
             stages=stages,
             longest=longest,
+            is_over=is_over,
         )
 
     def _ready(self) -> Tracer:

@@ -14,9 +14,10 @@ from typing import Literal, Self
 from limelight.bundle import BundleSettings, Learnt, read
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, DataError
+from limelight.errors import ConfigError, DataError, DeadlineError
 from limelight.inspection.changes import Changes, Pin
 from limelight.inspection.live import LiveTrace
 from limelight.inspection.tracing import LONGEST
@@ -26,7 +27,7 @@ from limelight.translator.care import Keeper
 from limelight.translator.careful import Asked, Careful
 from limelight.translator.loading import open_engines
 from limelight.translator.parts import Cutter
-from limelight.translator.planned import Planned, Planner, Wanted
+from limelight.translator.planned import Planned, Planner, Wanted, over_after
 from limelight.translator.presenting import Presenter
 from limelight.translator.running import Postponed, Running
 from limelight.translator.searching import Searcher, Spare
@@ -110,6 +111,7 @@ class Translator:
         protect: bool = True,
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
+        timeout: float | None = None,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
 
@@ -118,6 +120,7 @@ class Translator:
         lies with the bundle, if there is one.
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
+        `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
 
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
 
@@ -126,10 +129,12 @@ class Translator:
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         settings = self.settings.search if search is None else search
-        planned = self.plan(
-            texts, settings, prefixes=prefixes, phrases=phrases, protect=protect, glossary=glossary, segment=segment
-        )
+        known = self.glossary if glossary is None else glossary
+        is_over = never if timeout is None else over_after(timeout)
+        planned = self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
         made = self.run(planned.asked, settings, Wanted(align, guards, probabilities))
+        if None in made and is_over():
+            raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
         if invalid := sorted({planned.owner[at] for at, each in enumerate(made) if each is None}):
             raise InvalidScoresError(invalid)
         return planned.joined([each for each in made if each is not None])
@@ -144,18 +149,19 @@ class Translator:
         protect: bool = True,
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
+        is_over: IsOver = never,
     ) -> Planned:
-        """The sentences that `translate` would search, for those who run them themselves."""
+        """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
         settings = self.settings.search if search is None else search
         known = self.glossary if glossary is None else glossary
-        return self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment)
+        return self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
 
     def lengths(self, planned: Planned) -> list[int]:
         """Source pieces of each sentence: what it costs to translate."""
         return self._reader.lengths([each.care.text for each in planned.asked])
 
     def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
-        """One for each sentence, whichever texts they are of. None where the model's scores are no numbers."""
+        """One for each sentence, whichever texts they are of. None where the model's scores are no numbers, or where its time was over."""
         return self._running.run(asked, settings, wanted)
 
     def begin(
@@ -207,6 +213,7 @@ class Translator:
         topk: int = 8,
         stages: bool = False,
         longest: int = LONGEST,
+        is_over: IsOver = never,
     ) -> LiveTrace:
         """Every stage of one translation: trace("A cat sits.", gates={"cross.5.*": 0})["enc.0.scores"].
 
@@ -216,9 +223,10 @@ class Translator:
         `temperature` are the fields of `inspection.changes.Changes`, which may be given whole instead.
         `stages`: keep every stage, not only attention; without, one that is asked for later costs a pass.
         More pieces than `longest`, or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
+        `is_over` is asked at every step; when it says yes, a DeadlineError ends the trace.
         """
         loose = loose_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes)
-        return self._tracing.trace(text, target, prefix, search, loose, topk, nbest, stages, longest)
+        return self._tracing.trace(text, target, prefix, search, loose, topk, nbest, stages, longest, is_over)
 
     def _log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         """Of every target piece and the end. Sources as the model reads them, targets without the ids that all begin with."""

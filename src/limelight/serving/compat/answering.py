@@ -1,6 +1,5 @@
 """What both public dialects do with texts once they know the languages: pay, translate, with or without tags, and say how much it was."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,12 +9,13 @@ from limelight.decoding.config import SearchSettings
 from limelight.documents.document import kind_of
 from limelight.errors import ConfigError
 from limelight.serving.leaving import while_connected
-from limelight.serving.markup import Markup, translate_markup, until
+from limelight.serving.markup import Markup, translate_markup
 from limelight.serving.models import Served
 from limelight.serving.observed import note
 from limelight.serving.rates import Caller
 from limelight.serving.refusals import BadRequest
 from limelight.serving.service import Options, Service
+from limelight.serving.work import Deadline
 from limelight.translator.translation import Translation
 
 
@@ -46,7 +46,7 @@ class Answering:
         They were paid for before: already to detect their language is work.
         """
         found = [Answer(text, []) for text in texts]
-        deadline = time.monotonic() + self.service.settings.queue.timeout_seconds
+        deadline = self.service.deadline()
         for each in dict.fromkeys(served):
             if each is None:
                 continue
@@ -59,15 +59,15 @@ class Answering:
                     found[at] = answer
         return found
 
-    async def _translated(self, texts: list[str], served: Served, wish: Wish, deadline: float) -> list[Answer]:
+    async def _translated(self, texts: list[str], served: Served, wish: Wish, deadline: Deadline) -> list[Answer]:
         own = served.translator.settings.search
         search = None if wish.markup else with_alternatives(own, wish.alternatives)
-        options = Options(served, search=search, segment=wish.segment, caller=self.caller.name)
-        in_time, pieces = until(deadline, self.service, options), 0
+        options = Options(served, search=search, segment=wish.segment, deadline=deadline, caller=self.caller.name)
+        pieces = 0
 
         async def translate(given: list[str]) -> list[Translation]:
             nonlocal pieces
-            made = await in_time(given)
+            made = await self.service.translate(given, options)
             pieces += sum(each.source_pieces for each in made)
             return made
 
