@@ -18,7 +18,6 @@ from starlette.responses import JSONResponse, Response
 from limelight.inspection.trace import Trace
 from limelight.inspection.wire import as_json
 from limelight.inspection.wire_arrays import Encoding
-from limelight.serving.body import read_json
 from limelight.serving.desk_files import TYPES, file_of
 from limelight.serving.desk_schema import ExportRequest, TraceRequest, desk_requests
 from limelight.serving.guard import caller_of
@@ -29,7 +28,8 @@ from limelight.serving.observed import note
 from limelight.serving.packed import json_answer
 from limelight.serving.probes_served import probe, probes
 from limelight.serving.ranking import question, ranked
-from limelight.serving.schema import understood
+from limelight.serving.reading import aside, weight
+from limelight.serving.schema import read_request
 from limelight.serving.service import Service
 from limelight.serving.streaming import COMMENT, SILENCE, EventStream, breathing, named
 from limelight.serving.traces import Inputs, Traces, new_name
@@ -60,15 +60,18 @@ class Desk:
 
     async def trace(self, request: Request) -> Response:
         """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
-        asked = understood(self.asked.trace, await read_json(request))
+        asked = await read_request(request, self.asked.trace)
         served, owner = self._served(asked.model), caller_of(request).name
         name, before = new_name(), new_name()
+        changed = False
 
         def answer(trace: Trace) -> Response:
+            nonlocal changed
+            changed = asked.changes.any()
             return self._answer(request, trace, asked, name, before)
 
         response = await self._made(request, served, asked, answer)
-        if asked.changes.any():
+        if changed:
             self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
         self.inputs.keep(owner, name, served, asked, before)
         return response
@@ -101,7 +104,7 @@ class Desk:
 
     async def export(self, request: Request) -> Response:
         """A trace that was made before as a file."""
-        wanted: ExportRequest = understood(self.asked.export, await read_json(request))
+        wanted: ExportRequest = await read_request(request, self.asked.export)
         kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
 
         def answer(trace: Trace) -> Response:
@@ -113,9 +116,9 @@ class Desk:
 
     async def importance(self, request: Request) -> Response:
         """Which heads matter: each is muted in turn, as a job."""
-        asked = understood(self.asked.importance, await read_json(request))
+        asked = await read_request(request, self.asked.importance)
         served, caller = self._served(asked.model), caller_of(request)
-        about = question(served, asked, caller.name)
+        about = await aside(weight(asked.sentences or ()), lambda: question(served, asked, caller.name))
         caller.spend(about.characters, about.sentences)
         note(request, characters=about.characters, texts=about.sentences, model=served.id)
         longest = self.settings.pieces
@@ -185,13 +188,12 @@ class Desk:
         self, request: Request, served: Served, asked: TraceRequest, answer: Callable[[Trace], Response]
     ) -> Response:
         """Paid for, made while the client is there, and written by `answer` in the same thread."""
-        make = traced(served, asked, self.settings.pieces)
         caller_of(request).spend(asked.characters)
         note(request, characters=asked.characters, texts=1, model=served.id)
         begin = time.monotonic()
 
         def work() -> Traced:
-            trace = make()
+            trace = traced(served, asked, self.settings.pieces)
             return Traced(answer(trace), len(trace.source.tokens))
 
         done = await while_connected(request, self.traces.run(work, self._seconds))
@@ -207,24 +209,19 @@ class Desk:
         return json_answer(_written({"v": told.pop("v"), "trace_id": name, **told}), request)
 
 
-def traced(served: Served, asked: TraceRequest, longest: int) -> Callable[[], Trace]:
-    """To be called in a thread. What is wrong with the wishes is said at once."""
-    search, changes = asked.search(served.translator.settings.search), asked.changes
-
-    def make() -> Trace:
-        made = served.translator.trace(
-            asked.source,
-            asked.target,
-            prefix=asked.prefix,
-            changes=changes,
-            search=search,
-            nbest=asked.nbest,
-            topk=asked.topk,
-            longest=longest,
-        )
-        return replace(made, model=replace(made.model, id=served.id))
-
-    return make
+def traced(served: Served, asked: TraceRequest, longest: int) -> Trace:
+    """Not in the event loop: already thousands of dimmers take a while to be understood."""
+    made = served.translator.trace(
+        asked.source,
+        asked.target,
+        prefix=asked.prefix,
+        changes=asked.changes,
+        search=asked.search(served.translator.settings.search),
+        nbest=asked.nbest,
+        topk=asked.topk,
+        longest=longest,
+    )
+    return replace(made, model=replace(made.model, id=served.id))
 
 
 def _numbers(written: str | None) -> list[int] | None:

@@ -7,7 +7,6 @@ the first text that it does not know:
     run -> "these are unknown" -> translate them, of all texts together -> run again -> ... -> the finished texts
 """
 
-import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -26,7 +25,7 @@ from limelight.documents.units import Remark, Unit, has_words
 from limelight.documents.xml_elements import Element, read, read_elements
 from limelight.documents.xml_sentences import texts_between, write
 from limelight.errors import LimelightError
-from limelight.serving.reading import SMALL
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest, Late
 from limelight.serving.service import Options, Service
 from limelight.translator.translation import Translation
@@ -56,10 +55,7 @@ async def translate_markup(
     known: dict[str, Result] = {}
     done: list[str | None] = [None] * len(texts)
     while True:
-        if sum(map(len, texts)) <= SMALL:
-            unknown = _run(texts, markup, known, done)
-        else:
-            unknown = await asyncio.to_thread(_run, texts, markup, known, done)
+        unknown = await aside(weight(texts), lambda: _run(texts, markup, known, done))
         if not unknown:
             return [text for text in done if text is not None]
         known.update(zip(unknown, await translate(unknown), strict=True))

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
@@ -13,7 +15,7 @@ from limelight.serving.batcher import Batcher
 from limelight.serving.documents_served import Documents
 from limelight.serving.kinds import Scoring, Translating
 from limelight.serving.models import Models, Served
-from limelight.serving.reading import Reading
+from limelight.serving.reading import SMALL, Reading, weight
 from limelight.serving.refusals import Failed, Late
 from limelight.serving.settings import ServeSettings
 from limelight.serving.under_way import UnderWay
@@ -106,7 +108,8 @@ class Service:
         deadline = time.monotonic() + seconds
         if document is None:
             self.batcher.refuse_when_full(options.caller or None)
-        planned, lengths = await self._planned(texts, options, prefixes, phrases, seconds)
+        size = self._size(texts, options, prefixes, phrases)
+        planned, lengths = await self._planned(texts, options, prefixes, phrases, seconds, size)
         job = self._submitted(planned, lengths, options, document=document)
         try:
             made = await within(job, deadline - time.monotonic())
@@ -114,7 +117,8 @@ class Service:
             self.batcher.leave(job)
         if job.begun is not None:
             self.watching.stage("translate", time.monotonic() - job.begun)
-        return await self._reading.run(sum(map(len, texts)), lambda: planned.joined(_numbers(made)), JOINING)
+        width = options.settings.nbest
+        return await self._reading.run(width * size, lambda: planned.joined(_numbers(made)), JOINING)
 
     async def stream(
         self, texts: Sequence[str], options: Options, *, prefixes: Sequence[str] | None = None
@@ -123,7 +127,8 @@ class Service:
         seconds = self._timeout(options)
         deadline = time.monotonic() + seconds
         self.batcher.refuse_when_full(options.caller or None)
-        planned, lengths = await self._planned(texts, options, prefixes, None, seconds)
+        size = self._size(texts, options, prefixes, None)
+        planned, lengths = await self._planned(texts, options, prefixes, None, seconds, size)
         told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         job = self._submitted(planned, lengths, options, told=lambda *each: told.put_nowait(each))
         made: list[Any] = [None] * len(planned.asked)
@@ -138,17 +143,16 @@ class Service:
                 yield Sentence(text, place - first[text], parts, made[place])
                 left[text] -= 1
                 if not left[text]:
-                    yield Whole(text, planned.joined_text(text, made[first[text] : first[text] + parts]))
+                    own = made[first[text] : first[text] + parts]
+                    yield Whole(text, await self._reading.run(size, partial(planned.joined_text, text, own), JOINING))
         finally:
             self.batcher.leave(job)
 
     async def score(self, sources: Sequence[str], targets: Sequence[str], options: Options) -> list[Scored]:
         """How probable given translations are."""
         translator, seconds = options.served.translator, self._timeout(options)
-        characters = sum(map(len, (*sources, *targets)))
-        lengths = await self._reading.run(
-            characters, lambda: [len(ids) for ids in translator.source_ids(sources)], seconds
-        )
+        size = weight((*sources, *targets))
+        lengths = await self._reading.run(size, lambda: [len(ids) for ids in translator.source_ids(sources)], seconds)
         pairs = list(zip(sources, targets, strict=True))
         job = self.batcher.submit(Scoring(options.served), pairs, lengths, options.caller or None)
         try:
@@ -209,6 +213,17 @@ class Service:
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
         return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
 
+    def _size(
+        self,
+        texts: Sequence[str],
+        options: Options,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+    ) -> int:
+        """What it costs to cut texts and to join them. With a glossary never little: each place of a text may begin many terms."""
+        beside = chain(prefixes or (), chain.from_iterable(phrases or ()))
+        return weight(texts) + weight(beside) + (0 if options.glossary is None else SMALL)
+
     async def _planned(
         self,
         texts: Sequence[str],
@@ -216,6 +231,7 @@ class Service:
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
         seconds: float,
+        size: int,
     ) -> tuple[Planned, list[int]]:
         translator = options.served.translator
 
@@ -232,7 +248,7 @@ class Service:
             return planned, translator.lengths(planned)
 
         begin = time.monotonic()
-        result = await self._reading.run(sum(map(len, texts)), plan, seconds)
+        result = await self._reading.run(size, plan, seconds)
         self.watching.stage("prepare", time.monotonic() - begin)
         return result
 
