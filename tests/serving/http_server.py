@@ -8,6 +8,7 @@ It writes its address as one line.
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import uvicorn
 from starlette.applications import Starlette
@@ -75,6 +76,10 @@ def make_app(settings: ServeSettings, service: Pretending, bounded: bool = True)
         await while_connected(request, service.work(body["seconds"]))
         return JSONResponse({"echo": body["echo"], "padding": "x" * body.get("padding", 0)})
 
+    async def freeze(request: Request) -> Response:
+        """As a pattern does that never ends, in C and with Python's lock."""
+        return JSONResponse({"found": re.match(r"(?:a|a)*b", "a" * 60) is not None})
+
     async def left(request: Request) -> Response:
         return JSONResponse({"left": service.left})
 
@@ -108,6 +113,7 @@ def make_app(settings: ServeSettings, service: Pretending, bounded: bool = True)
         "/v2/document": as_form,
         "/unread": unread,
         "/work": work,
+        "/freeze": freeze,
     }
     gets = {"/echo": echo, "/left": left, "/flood": flood, "/readyz": ready}
     routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()]
@@ -224,10 +230,10 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
 
 
 @contextmanager
-def served(settings: dict[str, Any], *arguments: str) -> Iterator[Process]:
+def served(settings: dict[str, Any], *arguments: str, errors: IO[bytes] | None = None) -> Iterator[Process]:
     """It is stopped, and must have stopped by itself, at the end."""
     command = [sys.executable, __file__, json.dumps({"port": 0, **settings}), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
     assert process.stdout is not None
     try:
         address = process.stdout.readline().decode().strip()

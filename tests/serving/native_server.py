@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 
 from limelight.serving.app import make_app
 from limelight.serving.keys import Keys
@@ -24,6 +25,7 @@ BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 @dataclass(frozen=True)
 class Running:
     url: str
+    app: FastAPI
     service: Service
     client: httpx.Client
     lines: list[Mapping[str, Any]]  # of the log
@@ -38,13 +40,17 @@ def stored(names: tuple[str, ...] = ("en-de",)) -> Models:
 
 
 @contextmanager
-def running(models: Models, known: Keys | None = None, **settings: Any) -> Iterator[Running]:
+def running(
+    models: Models, known: Keys | None = None, loop: Literal["auto", "asyncio"] = "auto", **settings: Any
+) -> Iterator[Running]:
     """The models stay open; whoever loaded them closes them."""
     lines: list[Mapping[str, Any]] = []
     chosen, metrics = ServeSettings(**settings), Metrics()
     service = Service(models, chosen, metrics)
     app = make_app(service, known, metrics, lines.append)
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, loop=loop, log_level="critical", access_log=False)
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started and thread.is_alive():
@@ -53,7 +59,7 @@ def running(models: Models, known: Keys | None = None, **settings: Any) -> Itera
     url = f"http://127.0.0.1:{port}"
     try:
         with httpx.Client(base_url=url, timeout=30) as client:
-            yield Running(url, service, client, lines)
+            yield Running(url, app, service, client, lines)
     finally:
         server.should_exit = True
         thread.join(20)

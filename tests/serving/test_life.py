@@ -223,6 +223,7 @@ def ask_again_and_again(port: int, told: Told, until: float, number: int) -> Non
             assert wire is not None
             wire.socket.close()
             wire = None
+        time.sleep(draws.choice([0, 0, 0, 0.2]))  # so that some connections are idle, and kept, when the signal comes
 
 
 def drained(server: Process, seconds_after: float) -> tuple[Told, float, int]:

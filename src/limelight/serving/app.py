@@ -1,5 +1,6 @@
 """The parts put together: routes inside, and around them, from the outside in: seen, headed, bounded, guarded."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -28,6 +29,7 @@ from limelight.serving.logs import Log
 from limelight.serving.metrics import Metrics
 from limelight.serving.observed import Observed, note_refusal
 from limelight.serving.paths import path_of
+from limelight.serving.reading import one_thread
 from limelight.serving.refusals import BadRequest, NotFound, Refusal
 from limelight.serving.service import Service
 from limelight.serving.tracing import Tracing
@@ -64,6 +66,7 @@ def make_app(
 
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(one_thread())
         yield
         desk.close()
 

@@ -19,7 +19,6 @@ from limelight.decoding.steps import IsOver
 from limelight.inspection.trace import Trace
 from limelight.inspection.wire import as_json
 from limelight.inspection.wire_arrays import Encoding
-from limelight.serving.body import read_json
 from limelight.serving.desk_files import TYPES, file_of
 from limelight.serving.desk_schema import ExportRequest, TraceRequest, desk_requests
 from limelight.serving.guard import caller_of
@@ -30,7 +29,8 @@ from limelight.serving.observed import note
 from limelight.serving.packed import json_answer
 from limelight.serving.probes_served import probe, probes
 from limelight.serving.ranking import question, ranked
-from limelight.serving.schema import understood
+from limelight.serving.reading import aside, weight
+from limelight.serving.schema import read_request
 from limelight.serving.service import Service
 from limelight.serving.streaming import COMMENT, SILENCE, EventStream, breathing, named
 from limelight.serving.traces import Inputs, Traces, new_name
@@ -61,15 +61,18 @@ class Desk:
 
     async def trace(self, request: Request) -> Response:
         """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
-        asked = understood(self.asked.trace, await read_json(request))
+        asked = await read_request(request, self.asked.trace)
         served, owner = self._served(asked.model), caller_of(request).name
         name, before = new_name(), new_name()
+        changed = False
 
         def answer(trace: Trace) -> Response:
+            nonlocal changed
+            changed = asked.changes.any()
             return self._answer(request, trace, asked, name, before)
 
         response = await self._made(request, served, asked, answer)
-        if asked.changes.any():
+        if changed:
             self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
         self.inputs.keep(owner, name, served, asked, before)
         return response
@@ -102,7 +105,7 @@ class Desk:
 
     async def export(self, request: Request) -> Response:
         """A trace that was made before as a file."""
-        wanted: ExportRequest = understood(self.asked.export, await read_json(request))
+        wanted: ExportRequest = await read_request(request, self.asked.export)
         kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
 
         def answer(trace: Trace) -> Response:
@@ -114,9 +117,9 @@ class Desk:
 
     async def importance(self, request: Request) -> Response:
         """Which heads matter: each is muted in turn, as a job."""
-        asked = understood(self.asked.importance, await read_json(request))
+        asked = await read_request(request, self.asked.importance)
         served, caller = self._served(asked.model), caller_of(request)
-        about = question(served, asked, caller.name)
+        about = await aside(weight(asked.sentences or ()), lambda: question(served, asked, caller.name))
         caller.spend(about.characters, about.sentences)
         note(request, characters=about.characters, texts=about.sentences, model=served.id)
         longest = self.settings.pieces
@@ -183,13 +186,12 @@ class Desk:
     ) -> Response:
         """Paid for, made while the client is there, and written by `answer` in the same thread."""
         deadline = self.service.deadline()
-        make = traced(served, asked, self.settings.pieces, deadline.is_over)
         caller_of(request).spend(asked.characters)
         note(request, characters=asked.characters, texts=1, model=served.id)
         begin = time.monotonic()
 
         def work() -> Traced:
-            trace = make()
+            trace = traced(served, asked, self.settings.pieces, deadline.is_over)
             if deadline.is_over():
                 raise deadline.late("the trace")
             return Traced(answer(trace), len(trace.source.tokens))
@@ -207,25 +209,20 @@ class Desk:
         return json_answer(_written({"v": told.pop("v"), "trace_id": name, **told}), request)
 
 
-def traced(served: Served, asked: TraceRequest, longest: int, is_over: IsOver) -> Callable[[], Trace]:
-    """To be called in a thread. What is wrong with the wishes is said at once."""
-    search, changes = asked.search(served.translator.settings.search), asked.changes
-
-    def make() -> Trace:
-        made = served.translator.trace(
-            asked.source,
-            asked.target,
-            prefix=asked.prefix,
-            changes=changes,
-            search=search,
-            nbest=asked.nbest,
-            topk=asked.topk,
-            longest=longest,
-            is_over=is_over,
-        )
-        return replace(made, model=replace(made.model, id=served.id))
-
-    return make
+def traced(served: Served, asked: TraceRequest, longest: int, is_over: IsOver) -> Trace:
+    """Not in the event loop: already thousands of dimmers take a while to be understood."""
+    made = served.translator.trace(
+        asked.source,
+        asked.target,
+        prefix=asked.prefix,
+        changes=asked.changes,
+        search=asked.search(served.translator.settings.search),
+        nbest=asked.nbest,
+        topk=asked.topk,
+        longest=longest,
+        is_over=is_over,
+    )
+    return replace(made, model=replace(made.model, id=served.id))
 
 
 def _numbers(written: str | None) -> list[int] | None:

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from limelight.errors import ConfigError, LimelightError
 from limelight.serving.protocol import SPARE, LimitedProtocol, limited
 from limelight.serving.settings import ServeSettings
+from limelight.serving.watchdog import pause, watch
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 ECHO_SECONDS = 0.1  # a terminal signals the whole group, and a parent such as make passes it on: that is one signal
@@ -59,7 +60,7 @@ def serve(app: ASGIApp, settings: ServeSettings, service: Ending, *, started: Ca
         access_log=False,
         server_header=False,
     )
-    server = Draining(config, service, settings.drain_seconds, lambda: started(address(listener, settings.host)))
+    server = Draining(config, service, settings, lambda: started(address(listener, settings.host)))
     try:
         server.run(sockets=[listener])
     except SystemExit:
@@ -99,10 +100,13 @@ class Draining(uvicorn.Server):
     """uvicorn's server with another end: its own closes idle connections at once, with requests that are on their way."""
 
     def __init__(
-        self, config: uvicorn.Config, service: Ending, drain_seconds: float, started: Callable[[], None]
+        self, config: uvicorn.Config, service: Ending, settings: ServeSettings, started: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self.service, self.drain_seconds, self.tell = service, drain_seconds, started
+        self.service, self.tell = service, started
+        self.drain_seconds = settings.drain_seconds
+        self.silence = None if settings.watchdog_seconds == "off" else settings.watchdog_seconds
+        self.watchdog: asyncio.Task[None] | None = None
         self.protocol = cast(type[LimitedProtocol], config.http)
         self.exit_code = 0
         self.stopped_at: float | None = None
@@ -111,6 +115,8 @@ class Draining(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            if self.silence is not None:
+                self.watchdog = asyncio.create_task(watch(self.silence))
             self.tell()
 
     @contextlib.contextmanager
@@ -121,6 +127,9 @@ class Draining(uvicorn.Server):
         heard = [number for number in SIGNALS if main and signal.getsignal(number) is not signal.SIG_IGN]
         for number in heard:
             loop.add_signal_handler(number, self._told, number)
+        if main and self.silence is not None:
+            loop.add_signal_handler(signal.SIGTSTP, pause, self.silence)
+            heard.append(signal.SIGTSTP)
         try:
             yield
         finally:

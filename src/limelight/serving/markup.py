@@ -7,7 +7,6 @@ the first text that it does not know:
     run -> "these are unknown" -> translate them, of all texts together -> run again -> ... -> the finished texts
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from limelight.documents.units import Remark, Unit, has_words
 from limelight.documents.xml_elements import Element, read, read_elements
 from limelight.documents.xml_sentences import texts_between, write
 from limelight.errors import LimelightError
-from limelight.serving.reading import SMALL
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest
 
 _MARK = "\ufeff"  # says that a piece of a page is UTF-8, whatever a <meta> in it says; without it an answer in ASCII would get &#228; for ä
@@ -53,10 +52,7 @@ async def translate_markup(
     known: dict[str, Result] = {}
     done: list[str | None] = [None] * len(texts)
     while True:
-        if sum(map(len, texts)) <= SMALL:
-            unknown = _run(texts, markup, known, done)
-        else:
-            unknown = await asyncio.to_thread(_run, texts, markup, known, done)
+        unknown = await aside(weight(texts), lambda: _run(texts, markup, known, done))
         if not unknown:
             return [text for text in done if text is not None]
         known.update(zip(unknown, await translate(unknown), strict=True))

@@ -3,10 +3,9 @@
 The body is read strictly (`body`), understood with the limits of this server (`schema`), paid for by the caller, and then translated.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
@@ -17,22 +16,22 @@ from starlette.responses import JSONResponse, Response
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.serving import answers
-from limelight.serving.body import read_json
 from limelight.serving.guard import caller_of
 from limelight.serving.leaving import while_connected
 from limelight.serving.markup import Html, translate_markup
 from limelight.serving.models import Served
 from limelight.serving.observed import note
 from limelight.serving.pieces import shown
-from limelight.serving.reading import SMALL
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest, TooLarge
-from limelight.serving.schema import Asked, TranslateRequest, requests, understood
+from limelight.serving.schema import Asked, TranslateRequest, read_request, requests
 from limelight.serving.service import Options, Service
 from limelight.serving.streaming import streamed
 from limelight.text.glossary import Glossary
 from limelight.translator import Translator
 from limelight.translator.translation import Translation
 
+TERMS = 16  # of a glossary that is made in the event loop: 20 translations each, 10 ms at most
 _NAMES = ["part", "result", "done", "error"]
 _EVENT = {
     "type": "object",
@@ -72,20 +71,21 @@ class Native:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.asked = requests(service.settings)
-        self._tokenizing = asyncio.Semaphore(
-            1
-        )  # it holds Python's lock: two at once would only slow each other and the rest
 
     async def translate(self, request: Request) -> Response:
         """Translate one text or several."""
         begin = time.monotonic()
-        asked = understood(self.asked.translate, await read_json(request))
+        asked = await read_request(request, self.asked.translate)
         served, texts = self.service.models.pick(asked.source, asked.target, asked.model), asked.texts
         options = self._options(request, asked, served, sum(map(len, texts)))
+        if asked.glossary is not None:
+            options = replace(options, glossary=await aside(len(asked.glossary), lambda: _glossary(asked), TERMS))
         if asked.format == "html":
             found = await while_connected(request, self._html(texts, options))
         else:
-            prefixes = _prefixes(asked, served.translator)
+            prefixes = asked.prefixes
+            if prefixes is not None:
+                await aside(weight(prefixes), lambda: _check_prefixes(prefixes, len(texts), served.translator))
             if asked.stream:
                 made = self.service.stream(texts, options, prefixes=prefixes)
                 return await streamed(request, made, lambda at, each: answers.result(texts[at], each, asked))
@@ -96,23 +96,27 @@ class Native:
         def answer() -> Response:
             return JSONResponse({**facts, "results": list(found), "took_ms": _milliseconds(begin)})
 
-        return answer() if sum(map(len, texts)) <= SMALL else await asyncio.to_thread(answer)
+        return await aside(asked.nbest * weight(texts), answer)
 
     async def tokenize(self, request: Request) -> Response:
         """The pieces that a model makes of a text, with their places in it."""
-        asked = understood(self.asked.tokenize, await read_json(request))
+        asked = await read_request(request, self.asked.tokenize)
         served = self._paid(request, asked.model, len(asked.text))
         source, target = served.translator.tokenizers
         tokenizer, steps = source if asked.side == "source" else target, served.translator.settings.normalization
-        async with self._tokenizing:
-            tidy, pieces = await asyncio.to_thread(shown, tokenizer, steps, asked.text)
-        return JSONResponse({"model": served.id, "text": tidy, "pieces": [asdict(piece) for piece in pieces]})
+
+        def answer() -> Response:
+            tidy, pieces = shown(tokenizer, steps, asked.text)
+            return JSONResponse({"model": served.id, "text": tidy, "pieces": [asdict(piece) for piece in pieces]})
+
+        return await aside(weight([asked.text]), answer)
 
     async def score(self, request: Request) -> Response:
         """How probable a given translation is."""
-        asked = understood(self.asked.score, await read_json(request))
+        asked = await read_request(request, self.asked.score)
         served = self._paid(request, asked.model, len(asked.source) + len(asked.target))
-        _check_room(served.translator, [asked.source], [asked.target])
+        size = weight([asked.source, asked.target])
+        await aside(size, lambda: _check_room(served.translator, [asked.source], [asked.target]))
         options = Options(served, caller=caller_of(request).name)
         work = self.service.score([asked.source], [asked.target], options)
         scored = (await while_connected(request, work))[0]
@@ -142,7 +146,7 @@ class Native:
 
     def _options(self, request: Request, asked: TranslateRequest, served: Served, characters: int) -> Options:
         search = _search(asked, served.translator.settings.search)
-        glossary = _glossary(asked, characters, self.service.settings.limits.glossary_work)
+        _check_terms(asked, characters, self.service.settings.limits.glossary_work)
         if asked.format == "html":
             _check_html(asked)
         caller = caller_of(request)
@@ -155,7 +159,6 @@ class Native:
             probabilities=asked.pieces,
             protect=asked.protect,
             segment=asked.segment,
-            glossary=glossary,
             deadline=self.service.deadline(asked.timeout),
             caller=caller.name,
         )
@@ -195,28 +198,24 @@ def _search(asked: TranslateRequest, own: SearchSettings) -> SearchSettings | No
         raise BadRequest("; ".join(error.problems), "Change beam or nbest.") from None
 
 
-def _glossary(asked: TranslateRequest, characters: int, most: int) -> Glossary | None:
-    if asked.glossary is None:
-        return None
-    if len(asked.glossary) * characters > most:
-        said = f"glossary: {len(asked.glossary):,} terms for {characters:,} characters; terms times characters may be {most:,}"
+def _check_terms(asked: TranslateRequest, characters: int, most: int) -> None:
+    terms = len(asked.glossary or ())
+    if terms * characters > most:
+        said = f"glossary: {terms:,} terms for {characters:,} characters; terms times characters may be {most:,}"
         raise TooLarge(said, "Send the texts in several requests, or only the terms that occur in them.")
+
+
+def _glossary(asked: TranslateRequest) -> Glossary:
     try:
-        return Glossary.of(asked.glossary)
+        return Glossary.of(asked.glossary or {})
     except ConfigError as error:
         raise BadRequest("glossary: " + "; ".join(error.problems)) from None
 
 
-def _prefixes(asked: TranslateRequest, translator: Translator) -> list[str] | None:
-    prefixes = asked.prefixes
-    if prefixes is None:
-        return None
-    if len(prefixes) != len(asked.texts):
-        raise BadRequest(
-            f"there are {len(prefixes)} prefixes for {len(asked.texts)} texts", "Give one for all, or one for each."
-        )
-    _check_room(translator, [], prefixes)
-    return prefixes
+def _check_prefixes(prefixes: Sequence[str], texts: int, translator: Translator) -> None:
+    if len(prefixes) != texts:
+        raise BadRequest(f"there are {len(prefixes)} prefixes for {texts} texts", "Give one for all, or one for each.")
+    _check_room(translator, [], list(dict.fromkeys(prefixes)))
 
 
 def _check_room(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> None:

@@ -8,16 +8,19 @@ and the smallest tag goes first; `now` goes on with the work that is done. A flo
 document of a thousand sentences delays a single sentence by one batch, not by a thousand sentences. The first pieces of a flow that had
 nothing waiting are free: the few sentences of a paragraph go together, in their turn.
 
+A request of many sentences comes out of its list a portion at a time, so that to put it in, and to take it out again, costs little.
+
 It knows no engine, no clock and no thread.
 """
 
 import heapq
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 FREE = 256  # pieces, a long paragraph
+PORTION = 256  # sentences of a request that stand in the heap
 LOOK = 2  # batches' worth of the oldest sentences are looked at for those of like length: more pad less, but the odd wait longer
 
 
@@ -28,20 +31,22 @@ class Request:
     kind: Hashable
     flow: Hashable
     waiting: int = 0  # sentences
+    pieces: int = 0  # of these
+    rest: "Iterator[Item]" = field(default_factory=lambda: iter(()))  # those that are not in the heap yet
+    last: int = -1  # number of the last one that is
     gone: bool = False  # nobody waits for the answer
 
 
-@dataclass(order=True)
-class Item:
-    """One sentence. `place` is its number in the request."""
+class Item(NamedTuple):
+    """One sentence. `place` is its number in the request. They are ordered by the first two: no number occurs twice."""
 
     tag: float
     number: int
-    request: Request = field(compare=False)
-    place: int = field(compare=False)
-    pieces: int = field(compare=False)
-    payload: Any = field(compare=False)
-    arrived: float = field(compare=False)
+    request: Request
+    place: int
+    pieces: int
+    payload: Any
+    arrived: float
 
 
 class FairQueue:
@@ -49,7 +54,7 @@ class FairQueue:
         self.pieces = 0  # of all that waits
         self._heap: list[Item] = []
         self._now = 0.0
-        self._numbers = count()
+        self._numbers = 0  # given so far
         self._ends: dict[Hashable, float] = {}  # of the flows that have something waiting
         self._longest: dict[Hashable, int] = {}  # their longest sentence
         self._left: dict[Hashable, int] = {}  # their pieces
@@ -76,16 +81,14 @@ class FairQueue:
 
     def put(self, request: Request, payloads: Sequence[Any], pieces: Sequence[int], arrived: float) -> None:
         tag, free = self._tag(request.flow), 0 if request.flow in self._ends else FREE
-        for place, (payload, length) in enumerate(zip(payloads, pieces, strict=True)):
-            item = Item(tag, next(self._numbers), request, place, length, payload, arrived)
-            heapq.heappush(self._heap, item)
-            free -= max(1, length)
-            tag += min(max(1, length), max(0, -free))
         total, flow = sum(pieces), request.flow
-        request.waiting += len(payloads)
+        request.rest = _items(request, payloads, pieces, arrived, tag, free, self._numbers)
+        self._numbers += len(payloads)
+        self._next_portion(request)
+        request.waiting, request.pieces = len(payloads), total
         self.pieces += total
-        self._ends[flow] = tag
-        self._longest[flow] = max(self._longest.get(flow, 0), *pieces)
+        self._ends[flow] = tag + max(0, total + pieces.count(0) - free)
+        self._longest[flow] = max(self._longest.get(flow, 0), max(pieces))
         self._left[flow] = self._left.get(flow, 0) + total
         self._requests[flow] = self._requests.get(flow, 0) + len(payloads)
 
@@ -97,14 +100,13 @@ class FairQueue:
         self._drop_gone()
         if not self._heap:
             return []
-        first = heapq.heappop(self._heap)
+        first = self._pop()
         others: list[Item] = []
         passed: list[Item] = []
         seen = 0
-        while self._heap and seen < LOOK * room:
-            item = heapq.heappop(self._heap)
+        while self._heap and seen < LOOK * room and len(others) + len(passed) < LOOK * rows:
+            item = self._pop()
             if item.request.gone:
-                self._count_out(item)
                 continue
             seen += max(1, item.pieces)
             (others if item.request.kind == first.request.kind else passed).append(item)
@@ -122,7 +124,7 @@ class FairQueue:
         # work, a round for each flow.
         self._now = max(first.tag, self._now + sum(item.pieces for item in taken) / len(self._left))
         for item in taken:
-            self._count_out(item)
+            self._count_out(item.request, 1, item.pieces)
         return taken
 
     def leave(self, request: Request) -> None:
@@ -131,9 +133,8 @@ class FairQueue:
             return
         request.gone = True
         if request.waiting:
-            waiting = [item for item in self._heap if item.request is request]
-            for item in waiting:
-                self._count_out(item)
+            self._count_out(request, request.waiting, request.pieces)
+            request.rest = iter(())
             self._heap = [item for item in self._heap if item.request is not request]
             heapq.heapify(self._heap)
 
@@ -142,13 +143,41 @@ class FairQueue:
 
     def _drop_gone(self) -> None:
         while self._heap and self._heap[0].request.gone:
-            self._count_out(heapq.heappop(self._heap))
+            self._pop()
 
-    def _count_out(self, item: Item) -> None:
-        flow = item.request.flow
-        item.request.waiting -= 1
-        self.pieces -= item.pieces
-        self._left[flow] -= item.pieces
-        self._requests[flow] -= 1
+    def _pop(self) -> Item:
+        item = heapq.heappop(self._heap)
+        if item.number == item.request.last:
+            self._next_portion(item.request)
+        return item
+
+    def _next_portion(self, request: Request) -> None:
+        for item in islice(request.rest, PORTION):
+            heapq.heappush(self._heap, item)
+            request.last = item.number
+
+    def _count_out(self, request: Request, sentences: int, pieces: int) -> None:
+        flow = request.flow
+        request.waiting -= sentences
+        request.pieces -= pieces
+        self.pieces -= pieces
+        self._left[flow] -= pieces
+        self._requests[flow] -= sentences
         if not self._requests[flow]:
             del self._requests[flow], self._left[flow], self._ends[flow], self._longest[flow]
+
+
+def _items(
+    request: Request,
+    payloads: Sequence[Any],
+    pieces: Sequence[int],
+    arrived: float,
+    tag: float,
+    free: int,
+    number: int,
+) -> Iterator[Item]:
+    """The sentences of a request with their tags."""
+    for place, (payload, length) in enumerate(zip(payloads, pieces, strict=True)):
+        yield Item(tag, number + place, request, place, length, payload, arrived)
+        free -= max(1, length)
+        tag += min(max(1, length), max(0, -free))

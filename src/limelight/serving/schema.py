@@ -14,7 +14,10 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
+from starlette.requests import Request as HttpRequest
 
+from limelight.serving.body import SMALL, read_json
+from limelight.serving.reading import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
 from limelight.text.glossary import LONGEST_TERM, MOST_TARGETS
@@ -132,12 +135,19 @@ def with_limits(kind: type[Model], types: dict[str, Any]) -> type[Model]:
     return made
 
 
+async def read_request(request: HttpRequest, kind: type[Model]) -> Model:
+    """The body of a request, read strictly and understood."""
+    body = await read_json(request)
+    return await aside(len(await request.body()), lambda: understood(kind, body), SMALL)
+
+
 def understood(kind: type[Model], body: dict[str, Any]) -> Model:
     """A body as a request of a kind, or a refusal that lists the problems and nothing of a text."""
     found: list[ErrorDetails] = []
-    unknown = [key for key in body if key not in kind.model_fields]
+    known = kind.model_fields  # each look at it costs more than the rest of a key
+    unknown = [key for key in body if key not in known]
     try:
-        made = kind.model_validate({key: value for key, value in body.items() if key in kind.model_fields})
+        made = kind.model_validate({key: value for key, value in body.items() if key in known})
         if not unknown:
             return made
     except ValidationError as error:

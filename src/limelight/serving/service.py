@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
@@ -14,7 +16,7 @@ from limelight.serving.batcher import Batcher
 from limelight.serving.documents_served import Documents
 from limelight.serving.kinds import Scoring, Translating
 from limelight.serving.models import Models, Served
-from limelight.serving.reading import Reading
+from limelight.serving.reading import SMALL, Reading, weight
 from limelight.serving.refusals import Failed, Late
 from limelight.serving.settings import ServeSettings
 from limelight.serving.under_way import UnderWay
@@ -107,7 +109,8 @@ class Service:
             self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
         with deadline:
-            planned, lengths = await self._planned(texts, options, prefixes, phrases, deadline)
+            size = self._size(texts, options, prefixes, phrases)
+            planned, lengths = await self._planned(texts, options, prefixes, phrases, deadline, size)
             job = self._submitted(planned, lengths, options, document=document)
             try:
                 made = await within(job, deadline)
@@ -115,7 +118,8 @@ class Service:
                 self.batcher.leave(job)
         if job.begun is not None:
             self.watching.stage("translate", time.monotonic() - job.begun)
-        return await self._reading.run(sum(map(len, texts)), lambda: planned.joined(_numbers(made)), JOINING)
+        width = options.settings.nbest
+        return await self._reading.run(width * size, lambda: planned.joined(_numbers(made)), JOINING)
 
     async def stream(
         self, texts: Sequence[str], options: Options, *, prefixes: Sequence[str] | None = None
@@ -124,7 +128,8 @@ class Service:
         self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
         with deadline:
-            planned, lengths = await self._planned(texts, options, prefixes, None, deadline)
+            size = self._size(texts, options, prefixes, None)
+            planned, lengths = await self._planned(texts, options, prefixes, None, deadline, size)
         told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         job = self._submitted(planned, lengths, options, told=lambda *each: told.put_nowait(each))
         made: list[Any] = [None] * len(planned.asked)
@@ -139,7 +144,8 @@ class Service:
                 yield Sentence(text, place - first[text], parts, made[place])
                 left[text] -= 1
                 if not left[text]:
-                    yield Whole(text, planned.joined_text(text, made[first[text] : first[text] + parts]))
+                    own = made[first[text] : first[text] + parts]
+                    yield Whole(text, await self._reading.run(size, partial(planned.joined_text, text, own), JOINING))
         finally:
             self.batcher.leave(job)
             deadline.end()
@@ -147,9 +153,9 @@ class Service:
     async def score(self, sources: Sequence[str], targets: Sequence[str], options: Options) -> list[Scored]:
         """How probable given translations are."""
         translator, deadline = options.served.translator, options.deadline or self.deadline()
-        characters = sum(map(len, (*sources, *targets)))
+        size = weight((*sources, *targets))
         lengths = await self._reading.run(
-            characters, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left
+            size, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left
         )
         pairs = list(zip(sources, targets, strict=True))
         job = self.batcher.submit(Scoring(options.served), pairs, lengths, options.caller or None)
@@ -212,6 +218,17 @@ class Service:
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
         return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
 
+    def _size(
+        self,
+        texts: Sequence[str],
+        options: Options,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+    ) -> int:
+        """What it costs to cut texts and to join them. With a glossary never little: each place of a text may begin many terms."""
+        beside = chain(prefixes or (), chain.from_iterable(phrases or ()))
+        return weight(texts) + weight(beside) + (0 if options.glossary is None else SMALL)
+
     async def _planned(
         self,
         texts: Sequence[str],
@@ -219,6 +236,7 @@ class Service:
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
         deadline: Deadline,
+        size: int,
     ) -> tuple[Planned, list[int]]:
         translator = options.served.translator
 
@@ -240,7 +258,7 @@ class Service:
 
         begin = time.monotonic()
         try:
-            result = await self._reading.run(sum(map(len, texts)), plan, deadline.left)
+            result = await self._reading.run(size, plan, deadline.left)
         except Late:
             raise deadline.late("the text was not even read, and the answer") from None
         self.watching.stage("prepare", time.monotonic() - begin)

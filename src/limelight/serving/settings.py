@@ -1,7 +1,7 @@
 """Every number and choice of a server."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -105,6 +105,9 @@ class ServeSettings(Settings):
     key_url: str | None = Field(default=None, max_length=1000, description="Where people without a key are sent.")
     prefix: str = Field(default="", pattern=r"^(/[A-Za-z0-9_-]+)*$", description="Path that a proxy puts before ours.")
     drain_seconds: float = Field(default=30.0, gt=0, le=3600, description="For what is under way when it is to stop.")
+    watchdog_seconds: Annotated[float, Field(ge=1, le=3600)] | Literal["off"] = Field(
+        default=30.0, description="A server whose event loop is silent for so long ends itself, to be started again."
+    )
     threads: int | None = Field(default=None, ge=1, le=1024)
     limits: Limits = Limits()
     queue: QueueSettings = QueueSettings()

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from limelight.serving.dialects import words
 from limelight.serving.leaving import left, while_connected
-from limelight.serving.reading import SMALL
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import Failed, Refusal
 from limelight.serving.service import Sentence, Whole
 from limelight.translator.translation import DIGITS, Translation
@@ -110,7 +110,7 @@ async def _event(item: Sentence | Whole, result: Callable[[int, Translation], di
         def whole() -> bytes:
             return named("result", {"text": text, "result": result(text, made)})
 
-        return whole() if len(made.text) <= SMALL else await asyncio.to_thread(whole)
+        return await aside(weight([made.text, *(each.text for each in made.alternatives)]), whole)
     told = {"translation": item.translation.text, "confidence": round(item.translation.confidence, DIGITS)}
     return named("part", {"text": item.text, "part": item.part, "parts": item.parts, **told})
 

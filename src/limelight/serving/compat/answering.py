@@ -13,6 +13,7 @@ from limelight.serving.markup import Markup, translate_markup
 from limelight.serving.models import Served
 from limelight.serving.observed import note
 from limelight.serving.rates import Caller
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest
 from limelight.serving.service import Options, Service
 from limelight.serving.work import Deadline
@@ -47,11 +48,12 @@ class Answering:
         """
         found = [Answer(text, []) for text in texts]
         deadline = self.service.deadline()
+        spoken = await aside(weight(texts), lambda: [is_spoken(text) for text in texts])
         for each in dict.fromkeys(served):
             if each is None:
                 continue
             note(self.request, model=each.id)
-            places = [at for at, text in enumerate(texts) if served[at] is each and is_spoken(text)]
+            places = [at for at in range(len(texts)) if served[at] is each and spoken[at]]
             given = [texts[at] for at in places]
             if given:
                 made = await while_connected(self.request, self._translated(given, each, wish, deadline))

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from limelight.serving.compat.answering import Answering
+from limelight.serving.compat.answering import Answer, Answering
 from limelight.serving.compat.codes import Languages, deepl
 from limelight.serving.compat.deepl_documents import Documents
 from limelight.serving.compat.deepl_wishes import Asked, asked_of
@@ -18,6 +18,7 @@ from limelight.serving.compat.parameters import Parameters, read_parameters
 from limelight.serving.detect import Detector
 from limelight.serving.guard import admit
 from limelight.serving.rates import Caller
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest
 from limelight.serving.service import Service
 from limelight.serving.uploads import Uploads
@@ -62,16 +63,9 @@ class Texts:
         answering.pay_for(asked.texts)
         sources = await self._sources(asked)
         served = [self.known.served(source, asked.target) for source in sources]
-        found = await answering.texts(asked.prepared(), served, asked.wish)
-        translations: list[dict[str, Any]] = []
-        for text, source, answer in zip(asked.texts, sources, found, strict=True):
-            entry: dict[str, Any] = {"detected_source_language": deepl(source), "text": answer.text}
-            if asked.billed:
-                entry["billed_characters"] = len(text)
-            if asked.model_type:
-                entry["model_type_used"] = "quality_optimized"
-            translations.append(entry)
-        return JSONResponse({"translations": translations})
+        size = weight(asked.texts)
+        found = await answering.texts(await aside(size, asked.prepared), served, asked.wish)
+        return await aside(size, lambda: _answer(asked, sources, found))
 
     async def languages(self, request: Request) -> Response:
         """The languages that texts can be in, or be translated into."""
@@ -114,6 +108,18 @@ class Texts:
         sources = self.known.sources_of(asked.target)
         looks = await asyncio.to_thread(self.detector.look, asked.texts)
         return [look.source(sources, asked.target).language for look in looks]
+
+
+def _answer(asked: Asked, sources: list[str], found: list[Answer]) -> Response:
+    translations: list[dict[str, Any]] = []
+    for text, source, answer in zip(asked.texts, sources, found, strict=True):
+        entry: dict[str, Any] = {"detected_source_language": deepl(source), "text": answer.text}
+        if asked.billed:
+            entry["billed_characters"] = len(text)
+        if asked.model_type:
+            entry["model_type_used"] = "quality_optimized"
+        translations.append(entry)
+    return JSONResponse({"translations": translations})
 
 
 async def admitted(request: Request) -> tuple[Parameters, Caller]:

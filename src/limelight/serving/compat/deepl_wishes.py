@@ -57,7 +57,7 @@ def asked_of(parameters: Parameters, known: Languages, limits: Limits) -> Asked:
         source=source,
         target=target,
         split=_split(parameters),
-        markup=_markup(parameters, (source or target, target)),
+        markup=_markup(parameters, (source or target, target), limits),
         billed=parameters.flag("show_billed_characters"),
         model_type=parameters.one("model_type") is not None,
     )
@@ -115,9 +115,9 @@ def _split(parameters: Parameters) -> str:
     return word
 
 
-def _markup(parameters: Parameters, languages: tuple[str, str]) -> Markup | None:
+def _markup(parameters: Parameters, languages: tuple[str, str], limits: Limits) -> Markup | None:
     kind = parameters.text("tag_handling")
-    tags = {name: _tags(parameters, name) for name in TAGS}
+    tags = {name: _tags(parameters, name, limits.characters) for name in TAGS}
     outline = parameters.flag("outline_detection", default=True)
     if kind == "xml":
         return Xml(tags["ignore_tags"], tags["splitting_tags"], tags["non_splitting_tags"], outline)
@@ -129,6 +129,9 @@ def _markup(parameters: Parameters, languages: tuple[str, str]) -> Markup | None
     return Html(languages) if kind else None
 
 
-def _tags(parameters: Parameters, name: str) -> frozenset[str]:
-    """A list, or names with commas between them."""
-    return frozenset(tag.strip() for each in parameters.texts(name) for tag in each.split(",") if tag.strip())
+def _tags(parameters: Parameters, name: str, most: int) -> frozenset[str]:
+    """A list, or names with commas between them; together no longer than a text."""
+    given = parameters.texts(name)
+    if sum(len(each) + 1 for each in given) > most + 1:
+        raise BadRequest(f"Parameter '{name}' is too long: at most {most} characters.")
+    return frozenset(tag.strip() for each in given for tag in each.split(",") if tag.strip())

@@ -20,6 +20,7 @@ from limelight.serving.compat.suggestions import Suggestions
 from limelight.serving.detect import Detected, Detector
 from limelight.serving.guard import admit
 from limelight.serving.markup import Html
+from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest, Stopping
 from limelight.serving.service import Service
 from limelight.serving.settings import Limits
@@ -72,7 +73,8 @@ class Texts:
         markup = Html((pair.source, pair.target)) if html else None
         wish = Wish(0 if html else alternatives, markup)
         found = await answering.texts(texts, [pair.served] * len(texts), wish)
-        return JSONResponse(_answer(found, several, alternatives > 0, pair))
+        size = (alternatives + 1) * weight(texts)
+        return await aside(size, lambda: JSONResponse(_answer(found, several, alternatives > 0, pair)))
 
     async def languages(self, request: Request) -> Response:
         """The languages of this server, and what each can be translated into."""
