@@ -8,6 +8,9 @@ import os
 import platform
 import random
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -17,6 +20,7 @@ import torch
 from limelight.errors import RuntimeChoiceError
 
 T = TypeVar("T")
+_threads_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,14 @@ def bfloat16_units() -> list[str]:
 
 
 def choose_threads(asked: int | None = None) -> Choice[int]:
-    """One thread for each core this process may use (affinity, and the share that a container was given), and set it.
+    """As many threads as `count_threads` says, set for the whole process: for programs, never for a library inside one."""
+    chosen = count_threads(asked)
+    torch.set_num_threads(chosen.value)
+    return chosen
+
+
+def count_threads(asked: int | None = None) -> Choice[int]:
+    """One thread for each core this process may use (affinity, and the share that a container was given).
 
     Where a launcher started several processes on this machine, the cores are shared: more threads than cores wait for each other.
     """
@@ -84,9 +95,34 @@ def choose_threads(asked: int | None = None) -> Choice[int]:
     allowed = max(1, allowed // max(1, sharing))
     if asked is not None and asked < 1:
         raise RuntimeChoiceError(f"{asked} threads cannot work; give 1 or more (this process may use {allowed} cores)")
-    chosen = Choice(asked, "asked for") if asked is not None else Choice(allowed, why)
-    torch.set_num_threads(chosen.value)
-    return chosen
+    return Choice(asked, "asked for") if asked is not None else Choice(allowed, why)
+
+
+def use_one_thread_here() -> int:
+    """Let torch work with one thread in the thread that calls this, and nowhere else. Returns how many it had.
+
+    Torch keeps a number for each thread that has used it, and one for threads to come. It sets both at once, so a short thread of its own
+    puts the second back.
+    """
+    with _threads_lock:
+        before = torch.get_num_threads()
+        if before > 1:
+            torch.set_num_threads(1)
+            putting_back = threading.Thread(target=torch.set_num_threads, args=(before,))
+            putting_back.start()
+            putting_back.join()
+        return before
+
+
+@contextmanager
+def one_thread_here() -> Iterator[None]:
+    """`use_one_thread_here` until the block ends; also as a decorator of a function."""
+    before = use_one_thread_here()
+    try:
+        yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)
 
 
 def granted_cores(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:

@@ -3,6 +3,7 @@
 `difference(kind, before, after)` says what differs beyond the text, or None. `texts(kind, data)` are the texts that a reader sees.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,11 @@ import polib
 READ = ("alt", "title", "placeholder", "aria-label")
 UNKNOWN_VOID = ("wbr", "source", "track")  # libxml2 is older than these, and puts what follows inside
 UNTOUCHED = ("script", "style", "pre", "code", "svg", "textarea")
+ITS = "http://www.w3.org/2005/11/its"
+STATED = re.compile(
+    r' (state="(translated|initial|needs-review-translation)"|state-qualifier="mt-suggestion"|subState="limelight:mt-[01]\.\d{3}"'
+    r'|its:mtConfidence="[01]\.\d{3}"|xmlns:its="[^"]*" its:version="2\.0" its:annotatorsRef="mt-confidence\|Limelight")'
+)
 
 
 def difference(kind: str, before: bytes, after: bytes) -> str | None:
@@ -54,6 +60,11 @@ def _blanks(text: str) -> tuple[str, str]:
     return text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
 
 
+def without_states(xliff: str) -> str:
+    """XLIFF without what is said about new targets."""
+    return STATED.sub("", xliff)
+
+
 def _xliff(before: bytes, after: bytes) -> str | None:
     old, new = (lxml.etree.fromstring(data) for data in (before, after))
     units = [list(tree.iter("{*}trans-unit", "{*}segment")) for tree in (old, new)]
@@ -68,9 +79,14 @@ def _xliff(before: bytes, after: bytes) -> str | None:
                 return f"the inline elements of a new target, line {other.sourceline}"
             if [child.tag for child in other if child.tag is not lxml.etree.Comment].index(target.tag) != 1:
                 return "the place of a target"
+        for name in ("state", "subState"):
+            other.attrib.pop(name, None)
+            one.attrib.pop(name, None)
         for unit in (one, other):
             if (found := unit.find("{*}target")) is not None:
                 unit.remove(found)
+    for name in [name for name in new.attrib if name.startswith(f"{{{ITS}}}")]:
+        del new.attrib[name]
     return None if _exact(old) == _exact(new) else "the tree around the targets"
 
 

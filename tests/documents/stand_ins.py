@@ -13,6 +13,8 @@ TAGS = re.compile(r'(<g id="\d+">|</g>|<x id="\d+"/>)')  # as the documents show
 class Answer(NamedTuple):
     text: str
     warnings: Sequence[Notice] = ()
+    confidence: float = 1.0
+    protected: bool = True
 
 
 def each(change: Callable[[str], str]) -> Translate:

@@ -8,10 +8,11 @@ import polib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stand_ins import Answer, each, unchanged, upper
+from stand_ins import Answer, Translate, each, unchanged, upper
 
 from limelight.documents.document import Translated, translate_document
 from limelight.documents.po_strings import written
+from limelight.errors import ConfigError
 
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
 
@@ -177,3 +178,65 @@ def test_a_catalogue_that_polib_wrote_is_filled_with_what_was_given(texts: list[
     catalogue.extend(polib.POEntry(msgid=text) for text in texts)
     result = translate_document(f"{catalogue}\n".encode(), "po", ("en", "de"), each(unchanged)).data.decode()
     assert [entry.msgstr for entry in polib.pofile(result)] == texts
+
+
+def unsure_of(*words: str, protected: bool = True) -> Translate:
+    """A translator that is not sure of texts with these words."""
+
+    def translate(texts: list[str]) -> list[Answer]:
+        return [
+            Answer(text.upper().replace("%D", "%d"), (), 0.3 if any(word in text for word in words) else 0.9, protected)
+            for text in texts
+        ]
+
+    return translate
+
+
+ENTRIES = (
+    'msgid "open"\nmsgstr ""\n\n'
+    '# by hand\n#: a.c:1\n#, c-format\n#| msgid "old"\nmsgctxt "menu"\nmsgid "close %d"\nmsgstr ""\n\n'
+    '#. note\n#| msgid "older"\nmsgid "close it"\nmsgstr ""\n\n'
+    'msgid "one file"\nmsgid_plural "close %d files"\nmsgstr[0] ""\nmsgstr[1] ""\n\n'
+    '#, fuzzy\nmsgid "close all"\nmsgstr ""\n\n#,\nmsgid "close none"\nmsgstr ""\n\nmsgid "close done"\nmsgstr "zu"\n'
+)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_what_the_machine_is_not_sure_of_is_fuzzy(newline: str, tmp_path: Path) -> None:
+    data = (HEADER % 2 + ENTRIES).replace("\n", newline).encode()
+    result = translate_document(data, "po", ("en", "de"), unsure_of("close")).data
+    text = result.decode().replace(newline, "\n").removeprefix(HEADER % 2)
+    expected = (
+        'msgid "open"\nmsgstr "OPEN"\n\n'
+        '# by hand\n#: a.c:1\n#, fuzzy, c-format\n#| msgid "old"\nmsgctxt "menu"\nmsgid "close %d"\nmsgstr "CLOSE %d"\n\n'
+        '#. note\n#, fuzzy\n#| msgid "older"\nmsgid "close it"\nmsgstr "CLOSE IT"\n\n'
+        '#, fuzzy\nmsgid "one file"\nmsgid_plural "close %d files"\nmsgstr[0] "ONE FILE"\nmsgstr[1] "CLOSE %d FILES"\n\n'
+        '#, fuzzy\nmsgid "close all"\nmsgstr "CLOSE ALL"\n\n#, fuzzy\nmsgid "close none"\nmsgstr "CLOSE NONE"\n\n'
+        'msgid "close done"\nmsgstr "zu"\n'
+    )
+    assert text == expected
+    catalogue = polib.pofile(result.decode())
+    fuzzy = {entry.msgid for entry in catalogue if "fuzzy" in entry.flags}
+    assert fuzzy == {"close %d", "close it", "one file", "close all", "close none"}
+    if which("msgattrib"):
+        (tmp_path / "a.po").write_bytes(result)
+        listed = subprocess.run(
+            ["msgattrib", "--only-fuzzy", tmp_path / "a.po"], capture_output=True, check=True
+        ).stdout.decode()
+        assert {entry.msgid for entry in polib.pofile(listed)} == fuzzy
+        subprocess.run(["msgfmt", "-c", "-o", "/dev/null", tmp_path / "a.po"], check=True)
+
+
+def test_the_threshold_is_asked_for_and_one_marks_everything() -> None:
+    data = (HEADER % 2 + 'msgid "open"\nmsgstr ""\n\nmsgid "shut"\nmsgstr ""\n').encode()
+    for below, marked in ((0.0, 0), (0.3, 0), (0.31, 1), (1.0, 2)):
+        made = translate_document(data, "po", ("en", "de"), unsure_of("open"), unsure_below=below).data
+        assert made.count(b"#, fuzzy") == marked
+    with pytest.raises(ConfigError, match="between 0 and 1"):
+        translate_document(data, "po", ("en", "de"), unsure_of(), unsure_below=60.0)
+
+
+def test_what_lost_something_is_fuzzy_and_what_was_not_written_is_not() -> None:
+    data = (HEADER % 2 + 'msgid "open"\nmsgstr ""\n').encode()
+    assert b"#, fuzzy" in translate_document(data, "po", ("en", "de"), unsure_of(protected=False)).data
+    assert translate_document(data, "po", ("en", "de"), lambda texts: [Answer("") for _ in texts]).data == data

@@ -23,6 +23,7 @@ from limelight.cli import (
     train,
     translate,
 )
+from limelight.cli.screen import drop_output
 from limelight.errors import LimelightError
 from limelight.training.launched import end_with_supervisor, is_supervised, preempted_while_loading
 
@@ -86,4 +87,5 @@ def main() -> None:
             f"error: {error.strerror}: {error.filename or 'while writing'}; make room or choose another place{_go_on()}",
             err=True,
         )
+        drop_output()
         sys.exit(74)

@@ -3,8 +3,10 @@
 All of it goes to standard error, except the result itself, so that a result can be piped on.
 """
 
+import os
 import sys
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -69,6 +71,13 @@ class Screen:
             f"{name}: {100 * done / max(total, 1e-9):.0f} % after {clock(passed)}{left}{', ' + note if note else ''}\n"
         )
         sys.stderr.flush()
+
+
+def drop_output() -> None:
+    """What is left in the buffer of standard output must not be tried again, with an error of its own, when the interpreter ends."""
+    if sys.stdout is not None:
+        with suppress(OSError):  # a stream in memory has no descriptor
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def clock(seconds: float) -> str:

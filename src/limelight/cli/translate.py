@@ -1,13 +1,12 @@
 """`limelight translate`: texts or lines in, their translations out, line by line and in order."""
 
-import errno
 import math
 import os
+import shlex
 import stat
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -16,9 +15,8 @@ import typer
 
 from limelight.cli.translate_document import document_command, load_glossary
 from limelight.cli.translate_lines import Chunk, Lines
-from limelight.cli.translate_output import Account, as_json, as_lines
+from limelight.cli.translate_output import Account, as_json, as_lines, end_with_reader, open_output, write_all
 from limelight.errors import ConfigError, DataError
-from limelight.files import whole_file
 
 if TYPE_CHECKING:
     from limelight.decoding.config import SearchSettings
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from limelight.translator.translate import Translator
     from limelight.translator.translation import Translation
 
-BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
 MBR_TOP_P = (
     0.9  # of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add
 )
@@ -69,7 +66,9 @@ def translate(
     glossary: Annotated[Path | None, typer.Option("--glossary", help="Terms and how to translate them: TSV or TBX.")] = None,
     protect: Annotated[bool, typer.Option("--protect/--no-protect", help="Keep placeholders, tags, addresses, numbers.")] = True,
     segment: Annotated[bool | None, typer.Option("--segment/--no-segment", help="Sentence by sentence; else where it is long.")] = None,
-    document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po: structure kept.")] = False,
+    document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po, or more pairs: structure kept.")] = False,
+    fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
+    review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
@@ -81,7 +80,12 @@ def translate(
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
     if document:
-        return document_command(bundle, _given(texts), context)
+        with end_with_reader():
+            document_command(bundle, _given(texts), context)
+        return
+    if fuzzy_below is not None or review is not None:
+        raise ConfigError("--fuzzy-below and --review are for documents; add --document, or leave them out")
+    _hint_at_files(bundle, _given(texts))
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
@@ -91,17 +95,14 @@ def translate(
     wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
               "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
     account = Account(quiet or bool(_given(texts)), total)
-    try:
-        with _opened(output) as file, Translator.load(bundle, **loading) as translator:
+    with end_with_reader():
+        with open_output(output) as file, Translator.load(bundle, **loading) as translator:
             search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
             terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
             wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
             translator.batch_pieces = batch_pieces or translator.batch_pieces
             _pass(translator, chunks, wishes, file, scores, account)
         account.close()
-    except BrokenPipeError:
-        _silence()
-        raise typer.Exit(BROKEN_PIPE) from None
 
 
 def _pass(
@@ -114,9 +115,24 @@ def _pass(
         done = _translated(translator, chunk, wishes)
         nbest, json = wishes.search.nbest, wishes.probabilities
         lines = (as_json(one) if json else as_lines(one, nbest, scores, wishes.align) for one in done)
-        file.write("".join(lines).encode())
-        file.flush()
+        write_all(file, "".join(lines).encode())
         account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+
+
+def _hint_at_files(bundle: Path, texts: Sequence[str]) -> None:
+    """Whoever names a file seldom wants its name translated."""
+    for text in texts:
+        try:
+            named = Path(text).is_file()
+        except (OSError, ValueError):  # a sentence is no name that a system takes
+            continue
+        if named:
+            verb, name = f"limelight translate {shlex.quote(str(bundle))}", shlex.quote(text)
+            typer.echo(
+                f"hint: {text} is a file, and its name is translated here; what is in it, line by line: {verb} < {name}; "
+                f"as a document: {verb} --document {name} OUTPUT",
+                err=True,
+            )
 
 
 @dataclass(frozen=True)
@@ -189,37 +205,6 @@ def _given(texts: list[str] | None) -> list[str]:
     return [] if texts in (None, ["-"]) else list(texts or ())
 
 
-@contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears when it is complete. A device or a pipe is written to as it is."""
-    if output is None or str(output) == "-":
-        if sys.stdout is None:  # how Python says that it was closed, as with >&-
-            raise ConfigError("standard output is closed; leave it open, or give --output FILE")
-        yield sys.stdout.buffer
-        return
-    try:
-        with ExitStack() as opening:
-            if output.is_dir():
-                raise ConfigError(f"{output} is a folder; give the name of a file in it")
-            path = output
-            if output.is_file() or not output.exists():
-                if not output.resolve().parent.is_dir():
-                    raise ConfigError(f"the folder of {output} does not exist; make it first")
-                path = opening.enter_context(whole_file(output.resolve()))
-            file = opening.enter_context(path.open("wb"))
-            opened = opening.pop_all()
-    except OSError as error:
-        if error.errno in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EIO,
-        ):  # not the fault of the name: every verb says the same
-            raise
-        raise ConfigError(f"{output} cannot be written ({error.strerror}); give a file that you may write") from None
-    with opened:
-        yield file
-
-
 def _told(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
@@ -263,9 +248,3 @@ def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int
     if "nbest" not in values:
         nbest = min(nbest, beam)
     return {"beam": beam, "nbest": nbest, "groups": groups}
-
-
-def _silence() -> None:
-    """Whoever read has left. What is still in the buffers must not be tried again, with an error, when the interpreter ends."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,12 +3,13 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from limelight.cli.screen import Screen, clock, grouped
-from limelight.cli.translate_output import MOST_WARNINGS
+from limelight.cli.translate_output import MOST_WARNINGS, as_json, open_output, write_all
+from limelight.cli.translate_review import check_review, write_review
 from limelight.errors import ConfigError, DataError
 from limelight.files import write_whole
 
@@ -34,22 +35,61 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     wishes, loading = ({name: asked[name] for name in names} for names in (WISHES, LOADING))
     sources = {name: context.get_parameter_source(name) for name in asked}
     given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    known = {"bundle", "texts", "document", "glossary", "quiet", *wishes, *loading}
+    known = {"bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "review", "jsonl", *wishes, *loading}
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
         raise ConfigError("these are for lines, and --document has none; leave them out:", others)
-    if len(texts) != 2:
-        raise ConfigError(
-            f"--document wants two files, the document and where its translation goes (in.po out.po); there are {len(texts)}"
-        )
-    source, target = map(Path, texts)
-    checked_paths(source, target)
+    pairs = _pairs(texts, asked["review"])
     with Translator.load(bundle, **loading) as translator:
         terms = load_glossary(asked["glossary"], translator)
 
         def translate(some: list[str]) -> "list[Translation]":
-            return translator.translate(some, glossary=terms, segment=True, **wishes)
+            return translator.translate(some, glossary=terms, segment=True, probabilities=asked["jsonl"], **wishes)
 
-        run_document(translator, source, target, translate=translate, quiet=asked["quiet"])
+        documents = []
+        for source, target in pairs:
+            done = run_document(
+                translator, source, target, translate=translate, unsure_below=asked["fuzzy_below"], quiet=asked["quiet"]
+            )
+            documents.append((source, done))
+            if asked["jsonl"]:
+                _write_jsonl(source, done)
+        if asked["review"] is not None:
+            write_review(asked["review"], documents, translator.settings.languages)
+
+
+def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:
+    """in.po out.po in.html out.html -> two pairs, of which no file is written twice, or over one that is read."""
+    if not texts or len(texts) % 2:
+        raise ConfigError(
+            f"--document wants two files, the document and where its translation goes (in.po out.po), or several such pairs; "
+            f"there are {len(texts)}"
+        )
+    paths = [Path(text) for text in texts]
+    pairs = list(zip(paths[::2], paths[1::2], strict=True))
+    for source, target in pairs:
+        checked_paths(source, target)
+    if review is not None:
+        check_review(review)
+    written = [*(target for _, target in pairs), *([review] if review else [])]
+    places = [path.resolve() for path in (*written, *{source.resolve() for source, _ in pairs})]
+    if twice := [str(path) for path, times in Counter(places).items() if times > 1]:
+        raise ConfigError("a file is written once, and never over one that is read; give others instead of:", twice)
+    return pairs
+
+
+def _write_jsonl(source: Path, done: "Translated") -> None:
+    """A line for each text that was translated; one that was cut at its tags has a line for each part."""
+    lines = [
+        as_json(cast("Translation", result), file=str(source), line=unit.unit.line, review=[*map(_code, unit.reasons)])
+        for unit in done.units
+        for result in unit.results
+    ]
+    with open_output(None) as file:
+        write_all(file, "".join(lines).encode())
+
+
+def _code(reason: tuple[str, str]) -> str:
+    return reason[0]
 
 
 def load_glossary(path: Path | None, translator: "Translator") -> "Glossary | None":
@@ -65,6 +105,7 @@ def run_document(
     *,
     translate: "Translate | None" = None,
     again: bool = False,
+    unsure_below: float | None = None,
     quiet: bool = False,
 ) -> "Translated":
     """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given.
@@ -72,6 +113,7 @@ def run_document(
     limelight: in.po -> out.po: 120 of 130 texts translated, 10 unchanged; 4 left alone · 3.2 s
     """
     from limelight.documents.document import translate_document
+    from limelight.documents.review import UNSURE_BELOW
 
     kind = checked_paths(source, target)
     data = _content(source)
@@ -83,13 +125,16 @@ def run_document(
             translator.settings.languages,
             translate or translator.translate,
             again=again,
+            unsure_below=UNSURE_BELOW if unsure_below is None else unsure_below,
             told=lambda texts, total: screen.step("translate", texts, total),
             name=str(source),
         )
     _write(target, done.data)
     _say_warnings(done.warnings)
     if not quiet:
-        typer.echo(f"{source} -> {target}: {summary(done.counts)} · {_seconds(time.monotonic() - began)}", err=True)
+        count = sum(bool(unit.reasons) for unit in done.units)
+        said = summary(done.counts) + (f" · {grouped(count)} to look at (--review)" if count else "")
+        typer.echo(f"{source} -> {target}: {said} · {_seconds(time.monotonic() - began)}", err=True)
     return done
 
 

@@ -50,6 +50,7 @@ class Lines:
         number, done = 1, 0
         while lines := self._take():
             if number == 1:
+                _refuse_other_encodings(lines[0])
                 lines[0] = lines[0].removeprefix(BOM)
             texts = []
             for line in lines:
@@ -122,3 +123,10 @@ class Lines:
             self._waiting.extend(lines)
             self._bytes += sum(map(len, lines))
             self._changed.notify_all()
+
+
+def _refuse_other_encodings(head: bytes) -> None:
+    from limelight.corpus.reading.lines import find_other_encoding
+
+    if (name := find_other_encoding(head)) is not None:
+        raise DataError(f"the input seems to be {name}; convert it to UTF-8 first: iconv -f {name[:6]} -t UTF-8")

@@ -1,17 +1,26 @@
 """What `limelight translate` writes: a line, n lines or a JSON object for each text; warnings and speed beside it."""
 
+import errno
 import json
+import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-from limelight.cli.screen import clock, grouped
+import typer
+
+from limelight.cli.screen import clock, drop_output, grouped
+from limelight.errors import ConfigError
+from limelight.files import whole_file
 
 if TYPE_CHECKING:
     from limelight.translator.translation import Alternative, Translation
 
+BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
 SAID_EVERY = 5.0  # seconds between lines about the speed
 MOST_WARNINGS = 20  # printed one by one; all are counted
 # Everything that some program takes for the end of a line, and the tab, which parts columns.
@@ -22,9 +31,67 @@ _TO_ESCAPES = str.maketrans(
 )  # JSON escapes the others itself
 
 
-def as_json(translation: "Translation") -> str:
-    """One line, whoever splits it."""
-    return json.dumps(translation.as_dict(), ensure_ascii=False, allow_nan=False).translate(_TO_ESCAPES) + "\n"
+@contextmanager
+def open_output(output: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears when it is complete. A device or a pipe is written to as it is."""
+    if output is None or str(output) == "-":
+        if sys.stdout is None:  # how Python says that it was closed, as with >&-
+            raise ConfigError("standard output is closed; leave it open, or give --output FILE")
+        yield sys.stdout.buffer
+        return
+    try:
+        with ExitStack() as opening:
+            if output.is_dir():
+                raise ConfigError(f"{output} is a folder; give the name of a file in it")
+            path = output
+            if output.is_file() or not output.exists():
+                if not output.resolve().parent.is_dir():
+                    raise ConfigError(f"the folder of {output} does not exist; make it first")
+                path = opening.enter_context(whole_file(output.resolve()))
+            file = opening.enter_context(path.open("wb"))
+            opened = opening.pop_all()
+    except OSError as error:
+        if error.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EIO,
+        ):  # not the fault of the name: every verb says the same
+            raise
+        raise ConfigError(f"{output} cannot be written ({error.strerror}); give a file that you may write") from None
+    with opened:
+        yield file
+
+
+def write_all(file: BinaryIO, data: bytes) -> None:
+    """Every byte, now. With PYTHONUNBUFFERED=1 standard output has no buffer, and one write takes what fits on the disk and no more."""
+    rest = memoryview(data)
+    while rest:
+        written = file.write(rest)
+        if written is None:  # it does not block, and is full
+            select.select([], [file], [])
+        rest = rest[written or 0 :]
+    file.flush()
+
+
+@contextmanager
+def end_with_reader() -> Iterator[None]:
+    """When the reader closes the pipe, stop without a message."""
+    try:
+        yield
+    except BrokenPipeError:
+        drop_output()
+        raise typer.Exit(BROKEN_PIPE) from None
+
+
+def to_one_line(text: str) -> str:
+    """Whatever some program takes for the end of a line or of a column is a space."""
+    return text.translate(_TO_SPACES)
+
+
+def as_json(translation: "Translation", **place: object) -> str:
+    """One line, whoever splits it. `place` stands first: the file and the line of a document."""
+    fields = {**place, **translation.as_dict()}
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False).translate(_TO_ESCAPES) + "\n"
 
 
 def as_lines(translation: "Translation", nbest: int, scores: bool, align: bool) -> str:
@@ -38,7 +105,7 @@ def as_lines(translation: "Translation", nbest: int, scores: bool, align: bool) 
 
 
 def _columns(one: "Alternative", scores: bool, align: bool) -> list[str]:
-    columns = [one.text.translate(_TO_SPACES)]
+    columns = [to_one_line(one.text)]
     if scores:
         columns.append(f"{one.score:.4f}")
     if align:

@@ -14,12 +14,13 @@ from typing import Literal, get_args
 from limelight.documents.encodings import Document, decode
 from limelight.documents.html import find_html
 from limelight.documents.po import find_po
+from limelight.documents.review import UNSURE_BELOW, check_threshold
 from limelight.documents.splices import spliced
 from limelight.documents.srt import find_srt
 from limelight.documents.tmx import find_tmx
 from limelight.documents.translating import Told, Translate, Translating
 from limelight.documents.txt import find_txt
-from limelight.documents.units import Found, Remark
+from limelight.documents.units import Found, Remark, TranslatedUnit
 from limelight.documents.xliff import find_xliff
 from limelight.errors import ConfigError, DataError
 
@@ -51,6 +52,7 @@ class Translated:
     data: bytes
     counts: Counts
     warnings: tuple[Remark, ...]
+    units: tuple[TranslatedUnit, ...]  # every text that was found, in order
 
 
 def kind_of(name: str | PurePath) -> Kind:
@@ -68,22 +70,28 @@ def translate_document(
     translate: Translate,
     *,
     again: bool = False,
+    unsure_below: float = UNSURE_BELOW,
     told: Told | None = None,
     name: str = "the document",
 ) -> Translated:
     """Translate what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
 
+    `unsure_below`: a translation with less confidence is marked as one to look at, in formats that have a word for it.
     `told` hears how many texts are done, and of how many. `name` is for errors.
     """
     if kind not in KINDS:
         raise ConfigError(f"there are no documents of the kind {kind!r}; there are {', '.join(KINDS)}")
     if len(data) > LARGEST:
         raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
+    check_threshold(unsure_below)
     document = decode(name, data, kind)
     found = _FINDERS[kind](document, languages, again)
-    outcome = Translating(document, translate, told).run(found.units)
-    splices = [*outcome.splices, *(found.splices if outcome.splices else ())]
-    done = document.encoded(spliced(document.text, splices)) if splices else data
+    outcome = Translating(document, translate, told, unsure_below).run(found.units)
+    units = tuple(sorted(outcome.units, key=lambda each: each.unit.line))
+    done = data
+    if any(each.splices for each in units):
+        done = document.encoded(spliced(document.text, found.finish(units)))
     names = ("translated", "unchanged", "failed", "apart")
     counts = Counts(texts=len(found.units), left=found.left, **{each: outcome.counts[each] for each in names})
-    return Translated(done, counts, tuple(sorted((*found.remarks, *outcome.remarks), key=lambda remark: remark.line)))
+    warnings = tuple(sorted((*found.remarks, *outcome.remarks), key=lambda remark: remark.line))
+    return Translated(done, counts, warnings, units)

@@ -2,21 +2,23 @@
 
 msgstr       gets the translation of msgid
 msgstr[0]    of msgid, the others of msgid_plural; in languages with one form it gets that of msgid_plural, which has the number in it
-#, fuzzy     is a guess that nobody has confirmed: left alone unless asked for `again`; the flag stays
+#, fuzzy     is a guess that nobody has confirmed: left alone unless asked for `again`; the flag stays, and what was filled and should
+             be looked at gets it
 #~           is deleted, and left alone; so are the header and the names of translators
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 # The reader of catalogues and this room must read the same strings.
 from limelight.corpus.reading.po import STATEMENT, unescaped
 from limelight.documents.encodings import Document
 from limelight.documents.po_strings import WIDEST, columns, written
-from limelight.documents.splices import line_places
-from limelight.documents.units import Found, Plain, Remark, Unit, edges, has_words
+from limelight.documents.splices import Splice, line_places
+from limelight.documents.units import Found, Plain, Remark, TranslatedUnit, Unit, collect_splices, edges, has_words
 
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
@@ -43,6 +45,8 @@ class _Text:
 class _Entry:
     texts: dict[str, _Text] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
+    flags_end: int = 0  # after the first "#,"
+    start: int = 0  # of the first line that comes after the flags: "#|" or a keyword
     last: _Text | None = None
     broken: int = 0  # the line of something that is no PO
 
@@ -72,6 +76,7 @@ def find_po(document: Document, languages: tuple[str, str], again: bool) -> Foun
     newline = "\r\n" if "\r\n" in document.text else "\n"
     style = _Style(newline, _is_wrapped(document.text), min(int(said[1]), MOST_FORMS) if said else None, again)
     units: list[Unit] = []
+    owners: dict[int, _Entry] = {}
     remarks, left = [], 0
     for entry in entries:
         if entry.broken:
@@ -83,8 +88,29 @@ def find_po(document: Document, languages: tuple[str, str], again: bool) -> Foun
         else:
             found = list(_units(entry, style))
             units += found
+            owners |= {id(unit): entry for unit in found}
             left += not found
-    return Found(units, left, tuple(remarks))
+    finish = partial(_splices, document.text, newline, owners)
+    return Found(units, left, tuple(remarks), finish)
+
+
+def _splices(text: str, newline: str, owners: dict[int, _Entry], units: Sequence[TranslatedUnit]) -> list[Splice]:
+    """The translations, and `fuzzy` for each entry of which a form should be looked at."""
+    filled = {id(entry) for each in units if each.splices and (entry := owners[id(each.unit)])}
+    doubtful = {id(entry): entry for each in units if each.reasons and (entry := owners[id(each.unit)])}
+    flags = [_flag(text, newline, doubtful[key]) for key in doubtful.keys() & filled]
+    return [*collect_splices(units), *(flag for flag in flags if flag is not None)]
+
+
+def _flag(text: str, newline: str, entry: _Entry) -> Splice | None:
+    """`fuzzy` before the other flags, where gettext writes it; on a line of its own if there are none."""
+    if "fuzzy" in entry.flags:
+        return None
+    if entry.flags_end:
+        end = text.find("\n", entry.flags_end)
+        others = text[entry.flags_end : end if end >= 0 else len(text)].strip()
+        return Splice(entry.flags_end, entry.flags_end, (" fuzzy," if others else " fuzzy",))
+    return Splice(entry.start, entry.start, (f"#, fuzzy{newline}",))
 
 
 def _units(entry: _Entry, style: _Style) -> Iterator[Unit]:
@@ -145,9 +171,14 @@ def _entries(document: Document) -> Iterator[_Entry]:
             entry = _Entry()
         if line.startswith("#~"):
             entry.flags.clear()  # those above belong to the deleted entry
+            entry.flags_end = entry.start = 0
+        elif line.startswith("#,"):
+            entry.flags.update(re.split(r"[,\s]+", line))
+            entry.flags_end = entry.flags_end or text.index("#,", start) + 2
         elif line.startswith("#"):
-            entry.flags.update(re.split(r"[,\s]+", line) if line.startswith("#,") else ())
+            entry.start = entry.start or (start if line.startswith("#|") else 0)
         elif line:
+            entry.start = entry.start or start
             _take(entry, document, (start + text[start:end].index(line[0]), len(line)), number)
     yield entry
 

@@ -53,7 +53,12 @@ class Sentence:
         return tuple(edges(item.text)[1] for item in self.items if item.kind == "text" and has_words(item.text))
 
     def whole(self, translation: str) -> tuple[Part, ...] | None:
-        """The translation with the document's own tags; None if they are not all in their places."""
+        """The translation with the document's own tags; None if they are not all in their places.
+
+        In a sentence without tags whatever looks like one is text.
+        """
+        if not self._place:
+            return (self.write(self._lead + translation + self._trail),)
         parts: list[Part] = [self.write(self._lead)]
         inside: list[int] = []  # numbers of the open tags
         seen: set[int] = set()

@@ -18,7 +18,7 @@ from limelight.documents.inline import Item
 from limelight.documents.parting import in_lines, parted
 from limelight.documents.sentences import Sentence
 from limelight.documents.splices import Lines, Part, Splice, line_places
-from limelight.documents.units import Found, Unit, edges
+from limelight.documents.units import Found, Unit, edges, tidied
 
 MOST_JOINED = 6  # cues of one sentence; text without full stops would else become one
 LONGEST_JOINED = 500  # characters
@@ -75,6 +75,8 @@ class Spoken:
         return None if parts is None else self._written(self.stretches, parts)
 
     def apart(self, translations: Sequence[str]) -> list[Splice]:
+        if tuple(translations) == self.runs:
+            return []
         if len(self.stretches) > 1:
             written = self._written(self.stretches, translations)
             assert written is not None, "stretches of several cues have no tags"
@@ -92,7 +94,8 @@ class Spoken:
         return splices
 
     def _splice(self, stretch: _Stretch, text: str) -> Splice:
-        text = in_lines(" ".join(text.split()), stretch.lines, self.newline)
+        text = " ".join(text.split()).replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
+        text = in_lines(text, stretch.lines, self.newline)
         return Splice(stretch.sentence.start, stretch.sentence.end, (text,))
 
     def _resolved(self, parts: Sequence[Part]) -> str:
@@ -145,7 +148,7 @@ def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
 
 
 def _stretch(text: str, cue: Cue, start: int, end: int, joinable: bool) -> _Stretch:
-    sentence = Sentence(_items(text, start, end), text, _read, str)
+    sentence = Sentence(_items(text, start, end), text, _read, tidied)
     plain = bool(sentence.text) and len(sentence.items) == 1
     lines = text.count("\n", sentence.start, sentence.end) + 1
     return _Stretch(sentence, cue, lines, joinable and plain)

@@ -3,26 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
+from limelight.documents.review import UNSURE_BELOW, find_reasons
 from limelight.documents.splices import Splice
-from limelight.documents.units import Remark, Unit
+from limelight.documents.units import Remark, Result, TranslatedUnit, Unit
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
 LONGEST = 100_000  # characters of one text; a longer one is left as it is, and said
-
-
-class Result(Protocol):
-    """What is needed of a `Translation`."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def warnings(self) -> Sequence[Notice]: ...
 
 
 Translate = Callable[[list[str]], Sequence[Result]]
@@ -31,16 +21,18 @@ Told = Callable[[int, int], None]  # texts done, and all that are known of
 
 @dataclass
 class Outcome:
-    """Splices, counts by what became of each text, and what to know about them."""
+    """Every text, counts by what became of each, and what to know about them."""
 
-    splices: list[Splice] = field(default_factory=list)
+    units: list[TranslatedUnit] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     remarks: list[Remark] = field(default_factory=list)
 
 
 class Translating:
-    def __init__(self, document: Document, translate: Translate, told: Told | None) -> None:
-        self.document, self.translate = document, translate
+    def __init__(
+        self, document: Document, translate: Translate, told: Told | None, unsure_below: float = UNSURE_BELOW
+    ) -> None:
+        self.document, self.translate, self.unsure_below = document, translate, unsure_below
         self.told = told or (lambda done, total: None)
         self.known: dict[str, Result] = {}
         self.outcome = Outcome()
@@ -81,12 +73,12 @@ class Translating:
         result = self.known[unit.text]
         text = result.text.strip()
         if not text:
-            self._left(unit, "empty", "its translation is empty, so it is left as it is")
+            self._left(unit, "empty", "its translation is empty, so it is left as it is", [result])
             return True
         splices = unit.whole(text)
         if splices is None:
             return False
-        self._take(unit, splices, result.warnings)
+        self._take(unit, splices, text, [result])
         return True
 
     def _apart(self, unit: Unit) -> None:
@@ -97,22 +89,25 @@ class Translating:
             return
         why = "its tags came back in other places" if unit.text else "its tags do not pair"
         said = Notice("apart", f"{why}, so the {len(texts)} texts between them were translated one by one")
-        self._take(unit, unit.apart(texts), [said, *(notice for result in results for notice in result.warnings)])
+        self._take(unit, unit.apart(texts), " ".join(texts), results, said)
         self.outcome.counts["apart"] += 1
 
-    def _take(self, unit: Unit, splices: list[Splice], notices: Sequence[Notice]) -> None:
+    def _take(self, unit: Unit, splices: list[Splice], text: str, results: Sequence[Result], *said: Notice) -> None:
         written = "".join(part for splice in splices for part in splice.parts if isinstance(part, str))
         if self.document.lacks(written):
             encoding = self.document.encoding
-            self._left(
-                unit, "encoding", f"its translation cannot be written in {encoding}; convert the document to UTF-8"
-            )
+            why = f"its translation cannot be written in {encoding}; convert the document to UTF-8"
+            self._left(unit, "encoding", why, results)
             return
-        self.outcome.splices += splices
+        notices = [*said, *(notice for result in results for notice in result.warnings)]
+        reasons = find_reasons(results, notices, self.unsure_below)
+        sure = min(result.confidence for result in results)
+        self.outcome.units.append(TranslatedUnit(unit, text, sure, reasons, tuple(splices), tuple(results)))
         self.outcome.counts["translated" if splices else "unchanged"] += 1
         self.outcome.remarks += [Remark(unit.line, notice.code, notice.message) for notice in notices]
 
-    def _left(self, unit: Unit, code: str, message: str) -> None:
+    def _left(self, unit: Unit, code: str, message: str, results: Sequence[Result] = ()) -> None:
+        self.outcome.units.append(TranslatedUnit(unit, "", None, (Notice(code, message),), (), tuple(results)))
         self.outcome.counts["failed"] += 1
         self.outcome.remarks.append(Remark(unit.line, code, message))
 

@@ -4,10 +4,12 @@ import re
 
 from limelight.documents.encodings import Document
 from limelight.documents.splices import Lines
-from limelight.documents.units import Found, Plain, Unit, edges, has_words
+from limelight.documents.units import Found, Plain, Unit, edges, has_words, tidied
 
 # Everything that some program takes for the end of a line, and the tab, which parts columns.
-_STRETCH = re.compile("[^\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029]+")
+_BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
+_STRETCH = re.compile(f"[^{_BREAKS}]+")
+_BREAK = re.compile(f"[{_BREAKS}]+")
 
 
 def find_txt(document: Document, languages: tuple[str, str], again: bool) -> Found:
@@ -17,5 +19,10 @@ def find_txt(document: Document, languages: tuple[str, str], again: bool) -> Fou
         lead, text, trail = edges(match[0])
         if has_words(text):
             start, end = match.start() + len(lead), match.end() - len(trail)
-            units.append(Plain(lines.of(start), text, start, end, str))
+            units.append(Plain(lines.of(start), text, start, end, _write))
     return Found(units)
+
+
+def _write(translation: str) -> str:
+    """One line stays one line, whatever the translator says."""
+    return tidied(_BREAK.sub(" ", translation))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from limelight.decoding.guards import Notice
 from limelight.documents.splices import Splice
 
 # What no document may hold and no reader shows. Line breaks and tabs are for each format to decide on.
@@ -42,15 +43,50 @@ class Unit(Protocol):
     def apart(self, translations: Sequence[str]) -> list[Splice]: ...
 
 
+class Result(Protocol):
+    """What is needed of a `Translation`."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def confidence(self) -> float: ...
+
+    @property
+    def protected(self) -> bool: ...
+
+    @property
+    def warnings(self) -> Sequence[Notice]: ...
+
+
+@dataclass(frozen=True)
+class TranslatedUnit:
+    """What became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
+
+    unit: Unit
+    text: str  # as the translator wrote it, runs with a blank between them; empty where the document keeps its own
+    confidence: float | None  # the lowest of its runs; None where nothing was written
+    reasons: tuple[Notice, ...] = ()
+    splices: tuple[Splice, ...] = ()
+    results: tuple[Result, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return self.unit.text or " ".join(self.unit.runs)
+
+
+def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:
+    return [splice for unit in units for splice in unit.splices]
+
+
 class Found(NamedTuple):
     """What a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
 
     units: list[Unit]
     left: int = 0  # texts that have a translation, or must not get one
     remarks: tuple[Remark, ...] = ()
-    splices: tuple[
-        Splice, ...
-    ] = ()  # what must be said elsewhere when there is something to translate: <file target-language="de">
+    # All that is to be written, when something is: also what is said about the translations (#, fuzzy), and their language.
+    finish: Callable[[Sequence[TranslatedUnit]], list[Splice]] = collect_splices
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,17 @@
 
 A target is empty when it is missing, blank, or a copy of its source in the state `new` or `needs-translation`. Other targets whose
 state says that they need work are translated only when asked for `again`. What is marked translate="no" is left alone.
+What was filled gets a state (`xliff_states`).
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from limelight.corpus.reading.language_tags import closeness
 from limelight.documents.encodings import Document
 from limelight.documents.splices import Range, Splice
-from limelight.documents.units import Found, Unit
+from limelight.documents.units import Found, TranslatedUnit, Unit
+from limelight.documents.xliff_states import States, of_segment, with_attributes
 from limelight.documents.xml_elements import Element, read_elements
 from limelight.documents.xml_sentences import Filled, indent_before, is_blank, prefix_of, sentence_of
 from limelight.errors import DataError
@@ -19,7 +24,15 @@ _HEADER = "x-gettext-domain-header"  # how catalogues keep their header in XLIFF
 def find_xliff(document: Document, languages: tuple[str, str], again: bool) -> Found:
     reader = _Xliff(document, languages, again)
     read_elements(document, "xliff", ("trans-unit", "segment"), reader.take)
-    return Found(reader.units, reader.left, splices=tuple(reader.stated.values()))
+    return Found(reader.units, reader.left, finish=reader.finish)
+
+
+class _Place(NamedTuple):
+    """Where the state of a target goes."""
+
+    unit: Element
+    target: Element | None
+    was_guess: bool  # it had a translation that nobody had confirmed
 
 
 class _Xliff:
@@ -29,6 +42,8 @@ class _Xliff:
         self.left = 0
         self.stated: dict[int, Splice] = {}  # the target language, where a file does not say it yet
         self.checked = -1  # the file whose languages have been compared
+        self.places: dict[int, _Place] = {}  # by the identity of the unit
+        self.states: States | None = None
 
     def take(self, unit: Element, around: list[Element]) -> None:
         source, target = unit.child("source"), unit.child("target")
@@ -52,6 +67,33 @@ class _Xliff:
             place, opening, closing = Range(target.inner, target.close), "", ""
         content = Range(source.inner, source.close)
         self.units.append(Filled(source.line, sentence, content, place, opening, closing))
+        was_guess = not is_blank(target, text) and not self._is_copy(source, target)
+        self.places[id(self.units[-1])] = _Place(unit, target, was_guess)
+        if self.states is None and unit.name == "trans-unit":
+            self.states = States(around[0], text)
+
+    def finish(self, units: Sequence[TranslatedUnit]) -> list[Splice]:
+        """The targets with their states, and what the file must declare for them."""
+        splices = [splice for each in units if each.splices for splice in self._stated(each)]
+        return [*splices, *self.stated.values(), *([self.states.declarations] if self.states else [])]
+
+    def _stated(self, each: TranslatedUnit) -> list[Splice]:
+        place = self.places[id(each.unit)]
+        assert each.confidence is not None, "what was written has one"
+        needs_review = bool(each.reasons) or place.was_guess
+        if place.unit.name == "segment" or self.states is None:
+            return [*each.splices, self._tag(place.unit, of_segment(each.confidence, needs_review))]
+        attributes = self.states.of_target(each.confidence, needs_review)
+        if place.target is not None and not place.target.is_empty_tag:
+            return [*each.splices, self._tag(place.target, attributes)]
+        (splice,) = each.splices
+        opening, *rest = splice.parts
+        assert isinstance(opening, str), "a new target begins with its tag"
+        return [Splice(splice.start, splice.end, (with_attributes(opening, attributes), *rest))]
+
+    def _tag(self, element: Element, attributes: dict[str, str]) -> Splice:
+        tag = self.document.text[element.start : element.inner]
+        return Splice(element.start, element.inner, (with_attributes(tag, attributes),))
 
     def _is_wanted(self, unit: Element, around: list[Element], source: Element, target: Element | None) -> bool:
         marks = [element.attributes["translate"] for element in (*around, unit) if "translate" in element.attributes]
@@ -60,10 +102,13 @@ class _Xliff:
         if target is None or is_blank(target, self.document.text):
             return True
         state = target.attributes.get("state") or unit.attributes.get("state", "")
-        copied = sentence_of(target, self.document.text).text == sentence_of(source, self.document.text).text
-        if state in _UNTRANSLATED and copied:
+        if state in _UNTRANSLATED and self._is_copy(source, target):
             return True
         return self.again and (state in _UNTRANSLATED or state.startswith("needs-"))
+
+    def _is_copy(self, source: Element, target: Element | None) -> bool:
+        text = self.document.text
+        return target is not None and sentence_of(target, text).text == sentence_of(source, text).text
 
     def _compare_languages(self, around: list[Element]) -> None:
         """Of the <file> (1.x) or of the whole (2.x): they must be those of the translator."""

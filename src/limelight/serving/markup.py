@@ -19,8 +19,8 @@ from limelight.documents.html import Block
 from limelight.documents.inline import Item, cut
 from limelight.documents.sentences import Sentence
 from limelight.documents.splices import Lines, spliced
-from limelight.documents.translating import Result, Translate, Translating
-from limelight.documents.units import Remark, Unit, has_words
+from limelight.documents.translating import Translate, Translating
+from limelight.documents.units import Remark, Result, Unit, collect_splices, has_words
 from limelight.documents.xml_elements import Element, read, read_elements
 from limelight.documents.xml_sentences import texts_between, write
 from limelight.errors import LimelightError
@@ -118,7 +118,7 @@ class Xml:
         whole = f"{opening}{inner}</{_ROOT}>"
         document = Document("the text", whole.encode(), whole, "utf-8", b"", references=True)
         outcome = Translating(document, translate, None).run(list(self._units(document)))
-        return before + spliced(whole, outcome.splices).removeprefix(opening).removesuffix(f"</{_ROOT}>")
+        return before + spliced(whole, collect_splices(outcome.units)).removeprefix(opening).removesuffix(f"</{_ROOT}>")
 
     def _units(self, document: Document) -> Iterator[Unit]:
         roots: list[Element] = []

@@ -13,7 +13,7 @@ from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
-from limelight.runtime import Choice, choose_device, choose_dtype, choose_threads
+from limelight.runtime import Choice, choose_device, choose_dtype, count_threads
 
 EngineName = Literal["torch", "ctranslate2"]
 
@@ -30,11 +30,10 @@ class Engines:
 def open_engines(
     bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None
 ) -> Engines:
-    """CTranslate2 where the bundle has been exported for it, else torch. Torch on a CPU, also when it is loaded
-    later for what CTranslate2 lacks, sets its threads for the whole process."""
+    """CTranslate2 where the bundle has been exported for it, else torch."""
     if engine is not None and engine not in get_args(EngineName):
         raise ConfigError(f"there is no engine {engine!r}; the engines are {' and '.join(get_args(EngineName))}")
-    on, cores = choose_device(device), choose_threads(threads)
+    on, cores = choose_device(device), count_threads(threads)
     workers = cores.value if on.value.type == "cpu" else 1
     exported = (bundle.folder / EXPORT / "model.bin").is_file()
     if engine == "ctranslate2" and not exported:
@@ -73,10 +72,8 @@ def open_engines(
 
 def _torch(bundle: Bundle, on: Choice[torch.device], dtype: str | None, cores: Choice[int], workers: int) -> Engines:
     numbers = choose_dtype(on.value, dtype)
-    if on.value.type == "cpu":
-        torch.set_num_threads(1)
-        if dtype is None:
-            numbers = Choice(torch.float32, "exact enough that no translation depends on its batch")
+    if on.value.type == "cpu" and dtype is None:
+        numbers = Choice(torch.float32, "exact enough that no translation depends on its batch")
     model = bundle.load_model(numbers.value, on.value)
     engine = TorchEngine(model, specials(bundle), bundle.settings.alignment, workers)
     return Engines(engine, None, (engine.name, str(on), str(numbers), f"threads {cores}"))

@@ -4,13 +4,13 @@ A sentence is what is searched. Whoever has many texts at hand, as a server has,
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from limelight.decoding.config import SearchSettings
+from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import IsOver, never
-from limelight.errors import DataError, DeadlineError
+from limelight.errors import ConfigError, DataError, DeadlineError
 from limelight.text.glossary import Glossary
 from limelight.translator.care import Keeper
 from limelight.translator.careful import Asked
@@ -103,3 +103,21 @@ def _one_each(glossary: Glossary | Sequence[Glossary | None] | None, count: int)
     if len(glossary) != count:
         raise DataError(f"there are {len(glossary)} glossaries for {count} texts; give one for all, or one for each")
     return list(glossary)
+
+
+def refuse_unknown(arguments: Mapping[str, object]) -> None:
+    """A setting of the search that was given to `translate` itself is named with the place where it belongs."""
+    problems = []
+    for name, value in arguments.items():
+        setting = f"{name}={value!r}"
+        if name in Sampling.model_fields:
+            setting = f"sampling=Sampling({setting})"
+        if name in SearchSettings.model_fields or name in Sampling.model_fields:
+            problems.append(
+                f"{name} is a setting of the search: translate(texts, search=SearchSettings({setting})); with all else as in the "
+                f"bundle: search=translator.settings.search.changed({setting})"
+            )
+        else:
+            problems.append(f"{name}: there is no such argument; docs/translate.md names them")
+    if problems:
+        raise ConfigError("Translator.translate does not take these:", problems)

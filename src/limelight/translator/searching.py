@@ -12,6 +12,7 @@ from limelight.decoding.guards import Notice, looping
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
+from limelight.runtime import use_one_thread_here
 from limelight.text.tokenizer import Tokenizer
 from limelight.translator.batching import BATCH_ROWS, LEAST_PIECES, cut, run
 from limelight.translator.sentences import Sentence
@@ -85,7 +86,9 @@ class Searcher:
         self.shares = True  # few sentences among all workers of the engine
         # Tags are put among the source's pieces and would be invisible; a placeholder that no request has stands for nothing.
         self._never = tuple(sorted({*target.controls(), *target.placeholders().values()} - {target.end}))
-        self._pool = ThreadPoolExecutor(engine.workers, "translate") if engine.workers > 1 else None
+        self._pool = None
+        if engine.workers > 1:
+            self._pool = ThreadPoolExecutor(engine.workers, "translate", initializer=use_one_thread_here)
 
     def close(self) -> None:
         if self._pool is not None:

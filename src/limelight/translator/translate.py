@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Never, Self
+
+import torch
 
 from limelight.bundle import BundleSettings, Learnt, read
 from limelight.bundle.confidence import Calibration
@@ -21,13 +23,14 @@ from limelight.errors import ConfigError, DataError, DeadlineError
 from limelight.inspection.changes import Changes, Pin
 from limelight.inspection.live import LiveTrace
 from limelight.inspection.tracing import LONGEST
+from limelight.runtime import one_thread_here
 from limelight.text.glossary import Glossary
 from limelight.text.tokenizer import Tokenizer
 from limelight.translator.care import Keeper
 from limelight.translator.careful import Asked, Careful
 from limelight.translator.loading import open_engines
 from limelight.translator.parts import Cutter
-from limelight.translator.planned import Planned, Planner, Wanted, over_after
+from limelight.translator.planned import Planned, Planner, Wanted, over_after, refuse_unknown
 from limelight.translator.presenting import Presenter
 from limelight.translator.running import Postponed, Running
 from limelight.translator.searching import Searcher, Spare
@@ -86,7 +89,7 @@ class Translator:
 
         Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
         once, with one thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long
-        (docs/translate.md). This sets torch's threads for the whole process.
+        (docs/translate.md). Torch's threads stay as they are in the rest of the process.
         """
         bundle = read(Path(folder))
         engines = open_engines(bundle, device, dtype, threads, engine)
@@ -112,6 +115,7 @@ class Translator:
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
         timeout: float | None = None,
+        **unknown: Never,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
 
@@ -128,6 +132,7 @@ class Translator:
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
+        refuse_unknown(unknown)
         settings = self.settings.search if search is None else search
         known = self.glossary if glossary is None else glossary
         is_over = never if timeout is None else over_after(timeout)
@@ -160,6 +165,7 @@ class Translator:
         """Source pieces of each sentence: what it costs to translate."""
         return self._reader.lengths([each.care.text for each in planned.asked])
 
+    @one_thread_here()
     def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
         """One for each sentence, whichever texts they are of. None where the model's scores are no numbers, or where its time was over."""
         return self._running.run(asked, settings, wanted)
@@ -173,6 +179,7 @@ class Translator:
     def end(self, postponed: Sequence[Postponed], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
         return self._running.end(postponed, settings, wanted)
 
+    @one_thread_here()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable given translations are."""
         if len(checked(sources, "sources")) != len(checked(targets, "targets")):
@@ -195,6 +202,7 @@ class Translator:
             for ids, log_probs in zip(target_ids, found, strict=True)
         ]
 
+    @one_thread_here()
     def trace(
         self,
         text: str,
@@ -278,10 +286,12 @@ class Translator:
 
     def stand_by(self) -> None:
         """For a caller that runs as many batches at once as the engine has workers: no batch is shared out among them any more, and
-        the engine for what the first one lacks is loaded now, not while somebody waits."""
+        the engine for what the first one lacks is loaded now, not while somebody waits. Torch on a CPU has one thread then, everywhere."""
         for searcher in (self._searcher, self._spare.searcher()):
             if searcher is not None:
                 searcher.shares = False
+                if isinstance(searcher.engine, TorchEngine) and searcher.engine.device.type == "cpu":
+                    torch.set_num_threads(1)
 
     def close(self) -> None:
         self._searcher.close()

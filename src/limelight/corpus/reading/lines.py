@@ -171,8 +171,12 @@ def _shortened(block: bytes, unfinished: int) -> bytes:
 
 
 def _refuse_other_encodings(address: str, head: bytes) -> None:
-    for mark, name in _OTHER_MARKS.items():
-        if head.startswith(mark):
-            raise DataError(
-                f"{address} seems to be {name}; convert it to UTF-8 first: iconv -f {name[:6]} -t UTF-8 {address} > utf8.txt"
-            )
+    if (name := find_other_encoding(head)) is not None:
+        raise DataError(
+            f"{address} seems to be {name}; convert it to UTF-8 first: iconv -f {name[:6]} -t UTF-8 {address} > utf8.txt"
+        )
+
+
+def find_other_encoding(head: bytes) -> str | None:
+    """The encoding that a byte order mark says, if it is not UTF-8."""
+    return next((name for mark, name in _OTHER_MARKS.items() if head.startswith(mark)), None)
