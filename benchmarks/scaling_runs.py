@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from limelight.corpus.shards import Prepared
-from limelight.planning.scaling_fit import fit, runs
+from limelight.planning.scaling_fit import beginnings, fit, fit_beginning, runs
 from limelight.training.choose import Text
 
 WRITTEN: Final = Path(__file__).parents[1] / "src/limelight/planning/scaling_runs.json"
@@ -66,6 +66,7 @@ SHORT: Final = (
     Trial("ebible_kiz", "tiny", 30), Trial("ebible_kiz", "toy", 100), Trial("multi30k", "tiny", 60, 1_000),
     Trial("tatoeba", "tiny", 50, 40_000), Trial("ebible_swh", "small", 30), Trial("l10n_is", "tiny", 80, 40_000),
     Trial("ebible_swh", "tiny", 120), Trial("l10n_is", "toy", 25, 40_000), Trial("tatoeba", "small", 60, 40_000),
+    Trial("ebible_kiz", "tiny", 6), Trial("multi30k", "tiny", 10),
 )  # fmt: skip
 
 
@@ -84,13 +85,17 @@ def main() -> None:
                 run(trial, data, asked.output)
                 print(json.dumps(point(trial, asked.output)), flush=True)
         return
-    points = {each["name"]: each for each in json.loads(WRITTEN.read_text(encoding="utf-8"))["points"]}
-    for trial in (*SHORT, *TRIALS):
-        if is_done(asked.output / trial.name):
-            points[trial.name] = point(trial, asked.output)
-    lines = ",\n  ".join(json.dumps(each) for each in points.values())
-    WRITTEN.write_text(f'{{"made": {json.dumps(facts())},\n "points": [\n  {lines}\n ]}}\n', encoding="utf-8")
+    stored = json.loads(WRITTEN.read_text(encoding="utf-8"))
+    parts = []
+    for part_of, trials in (("points", TRIALS), ("beginnings", SHORT)):
+        points = {each["name"]: each for each in stored.get(part_of, ())}
+        points |= {each.name: point(each, asked.output) for each in trials if is_done(asked.output / each.name)}
+        lines = ",\n  ".join(json.dumps(each) for each in points.values())
+        parts.append(f'"{part_of}": [\n  {lines}\n ]')
+    made = ",\n ".join([f'{{"made": {json.dumps(facts())}', *parts])
+    WRITTEN.write_text(f"{made}}}\n", encoding="utf-8")
     print(fit(runs()))
+    print(fit_beginning(beginnings()))
 
 
 def is_done(folder: Path) -> bool:

@@ -15,9 +15,12 @@ from limelight.evaluation.suspicions import Kind
 from limelight.training.advice_learning import (
     NAMES,
     Advice,
+    another_kind,
+    is_too_short,
     overfits,
     percent,
     still_improving,
+    too_short,
     underfits,
     unstable,
 )
@@ -28,8 +31,10 @@ from limelight.training.report_attention import Attention, rests_too_much
 def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
     """Serious ones first. `looked`: where its heads looked, if that was traced."""
     found = [advice for rule in RULES if (advice := rule(record)) is not None]
-    found += _resting(looked)
-    found += _suspicious(record)
+    if not is_too_short(record):  # of what it learnt there is nothing to say yet
+        found += [advice for rule in LEARNT if (advice := rule(record)) is not None]
+        found += _resting(looked)
+        found += _suspicious(record)
     return sorted(found, key=lambda advice: not advice.serious)
 
 
@@ -155,8 +160,9 @@ def _dropped(record: RunRecord) -> Advice | None:
 
 
 RULES: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (
-    still_improving, overfits, underfits, unstable, _padding, _waiting, _long_sentences, _below_validation, _small, _dropped,
+    too_short, another_kind, still_improving, overfits, underfits, unstable, _padding, _waiting, _small, _dropped,
 )  # fmt: skip
+LEARNT: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (_long_sentences, _below_validation)
 
 # Kind of suspicion: the share of the sentences from which on it is a matter of the translator, whether that is serious, what helps.
 SUSPICIONS: Final = {
