@@ -71,6 +71,19 @@ def test_a_run_that_takes_longer_than_the_budget_says_so() -> None:
     assert "LONGER" not in line(planned(), "Time").why
 
 
+def test_a_budget_that_is_too_short_for_anything_usable_is_said_in_capitals() -> None:
+    """As `train` says it, with the time that would do."""
+    here = this_machine(8e9, 2)
+    said = line(planned(device=here, precision="float32", seconds=150.0, seen=typical(5e3)), "Expect")
+    assert said.value.startswith("NOT ENOUGH for a usable translator") and "--budget" in said.why
+    assert "NOT ENOUGH" not in line(planned(), "Expect").value
+
+
+def test_an_assumed_speed_says_what_half_of_it_would_mean() -> None:
+    assert "at half the speed, which is assumed" in line(planned(), "Expect").value
+    assert "at half the speed" not in line(planned(steps=40_000), "Expect").value
+
+
 def test_this_machine_is_called_so_where_it_is_described() -> None:
     assert this_machine(8e9, 2).name == THIS_MACHINE
     assert "--calibrate" in line(planned(device=this_machine(8e9, 2)), "Speed").why

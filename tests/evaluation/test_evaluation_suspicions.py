@@ -4,7 +4,7 @@ import pytest
 
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.evaluate import evaluate
-from limelight.evaluation.suspicions import suspicions, tally
+from limelight.evaluation.suspicions import is_degenerate, suspicions, tally
 
 REFERENCE = "Das Haus wurde 1984 von 12 Arbeitern gebaut und steht noch heute."
 SOURCE = "The house was built in 1984 by 12 workers and stands to this day."
@@ -33,6 +33,22 @@ def said(translation: str, reference: str = REFERENCE, source: str | None = SOUR
 )
 def test_a_fault_is_named_with_what_shows_it(translation: str, reason: str) -> None:
     assert reason in said(translation)
+
+
+def test_words_said_twice_again_and_again_are_a_loop() -> None:
+    assert "repeats itself" in said(
+        "Muz Muz v v na na dvou dvou kole", "Muž v modré košili jede na kole.", "A man rides a bike."
+    )
+    assert "repeats itself" not in said("Ja ja, das war sehr gut.", "Ja, das war gut.", "Yes, that was good.")
+
+
+def test_one_translation_for_many_sentences_is_broken_and_for_two_may_be_chance() -> None:
+    right = ["Eine Katze schläft.", "Ein Hund bellt.", "Zwei Männer stehen auf einer Brücke.", "Ein Mann."]
+    found = suspicions(["Ein Mann."] * 4, [right], None)
+    assert ["same for several" in map(str, each) for each in found] == [True, True, True, False]
+    assert [is_degenerate(each) for each in found] == [True, True, True, False]
+    assert not any(map(is_degenerate, suspicions(["Ein Mann."] * 2, [right[:2]], None)))
+    assert not any(map(is_degenerate, suspicions(["OK"] * 9, [["Okay"] * 9], None)))  # the references agree, too
 
 
 @pytest.mark.parametrize("translation", [REFERENCE, "Das Gebäude, 1984 von 12 Leuten errichtet, steht heute noch da."])

@@ -6,8 +6,18 @@ import math
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.scaling import FITTED, WORTH, expected, worth
-from limelight.planning.scaling_fit import PLACE, Run, difference, fit, runs, spread
+from limelight.planning.scaling import BEGINNING, FITTED, WORTH, Fit, begun, expected, worth
+from limelight.planning.scaling_fit import (
+    PLACE,
+    Run,
+    beginnings,
+    difference,
+    early_difference,
+    fit,
+    fit_beginning,
+    runs,
+    spread,
+)
 
 SMALL = ModelConfig.preset("small", 4_000)
 BASE = ModelConfig.preset("base", 32_000)
@@ -34,10 +44,41 @@ def test_no_run_is_far_from_the_fit() -> None:
     assert max(abs(difference(FITTED, run)) for run in given) < 0.25
 
 
+def test_fitting_the_stored_beginnings_again_gives_the_stored_numbers() -> None:
+    found = fit_beginning(beginnings())
+    assert (found.level, found.steps) == pytest.approx((BEGINNING.level, BEGINNING.steps), rel=1e-3)
+    assert found.spread == pytest.approx(BEGINNING.spread, abs=1e-3)
+    assert (found.seen, found.unique) == (BEGINNING.seen, BEGINNING.unique)
+
+
+def test_short_runs_end_near_what_is_expected_of_them_although_the_law_of_long_ones_is_far_off() -> None:
+    """As a plan sees them: of texts whose level nobody knows. Farthest: Bible verses in Kisi, whose rare pieces are many."""
+    given = beginnings()
+    assert len(given) >= 12
+    left = [abs(early_difference(BEGINNING, run)) for run in given]
+    assert sum(each < 0.5 for each in left) >= len(left) - 1 and max(left) < 0.7
+    unknown = {**FITTED.levels, **{run.corpus: max(FITTED.levels.values()) for run in given}}
+    before = [abs(difference(Fit(**{**vars(FITTED), "levels": unknown}), run)) for run in given]
+    assert sum(left) < 0.5 * sum(before)
+
+
+def test_the_beginning_leaves_long_runs_as_they_were() -> None:
+    for run in runs():
+        assert begun(run.config, run.steps) > run.loss
+
+
+def test_a_run_begins_at_guessing_and_falls_with_its_steps() -> None:
+    losses = [begun(SMALL, steps) for steps in (0, 1, 5, 20, 100, 10_000)]
+    assert losses[0] == pytest.approx(math.log(SMALL.vocab_size)) and losses == sorted(losses, reverse=True)
+    assert losses[-1] == pytest.approx(BEGINNING.level, abs=0.01)
+    few = ModelConfig.preset("toy", 100)
+    assert begun(few, 50) <= math.log(100)
+
+
 def test_every_stored_run_says_where_it_is_from() -> None:
     stored = json.loads(PLACE.read_text(encoding="utf-8"))
     assert all(stored["made"].values())
-    for point in stored["points"]:
+    for point in [*stored["points"], *stored["beginnings"]]:
         assert point.get("earlier") or point["steps"] == int(point["name"].split("-")[2])
 
 

@@ -1,5 +1,6 @@
 """What a run decides by itself, from the text and the time at hand."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
 from limelight.planning.choosing import BATCH, LEAST_BATCH, LEAST_TRAINING
+from limelight.planning.gist import NOT_ENOUGH
 from limelight.planning.size import parameters
 from limelight.training import calibrate as calibrate_file
 from limelight.training import choose
@@ -123,6 +125,19 @@ def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
     pieces = made.recipe.schedule.steps * BATCH[0]
     assert 0.9 * (1_000 - 35 - 100) * 10_000 < pieces < (1_000 - 35 - 100) * 10_000
     assert "within the budget" in why(made, "schedule").why
+
+
+@pytest.mark.usefixtures("fast")
+def test_a_budget_that_ends_in_nothing_usable_is_told_before_it_is_spent(prepared: Prepared) -> None:
+    """And the one that it names is not told so."""
+    text = with_text(prepared, 500_000)
+    made = plan(text, preset="small", budget_seconds=60)
+    said = why(made, "expect")
+    assert said.value.startswith(NOT_ENOUGH)
+    minutes = float(re.findall(r"--budget (\d+)m", said.why)[0])
+    enough = plan(text, preset="small", budget_seconds=60 * minutes)
+    assert "expect" not in [each.name for each in enough.chosen]
+    assert "--steps" in why(plan(text, preset="small", steps=30), "expect").why
 
 
 @pytest.mark.usefixtures("fast")

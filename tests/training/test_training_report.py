@@ -34,6 +34,7 @@ from limelight.training.watch import StepReport, ValidReport, line_of, read_even
 
 HOSTILE = "<script>alert(1)</script> \"'><img src=x onerror=y> & \u2028\u202e \x1b[2J \x00 | `a` **b** [c](d) $e$ </style></details>"
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")  # as a forge would, and trusting all HTML
+FLAT = (50.0, 54.0, 55.0, 55.5, 55.8, 55.9, 55.9, 56.0, 56.0, 56.0, 56.1, 56.1)
 TABLE = ("table", "thead", "tbody", "tr", "th", "td")
 ENDINGS = {
     "done": HEALTHY,
@@ -102,14 +103,40 @@ def test_both_reports_are_there_at_every_end(tmp_path: Path, ending: str) -> Non
 
 
 def test_it_says_what_state_a_run_ended_in(tmp_path: Path) -> None:
-    def second_paragraph(name: str) -> str:
-        return re.sub(r"\s", " ", written(tmp_path / name, ENDINGS[name])[1].split("\n\n")[1])
+    def after_the_verdict(name: str) -> str:
+        return re.sub(r"\s", " ", written(tmp_path / name, ENDINGS[name])[1].split("\n\n")[2])
 
-    assert second_paragraph("interrupted").startswith("Interrupted at step 450 of 1 200. The same command goes on")
-    assert second_paragraph("diverged").startswith("Diverged at step 312 of 1 200.")
-    assert "It ended before its first step." in second_paragraph("before the first step")
-    assert "It was not validated." in second_paragraph("not validated")
-    assert second_paragraph("done") == "Best at step 1 100 of 1 200."
+    assert after_the_verdict("interrupted").startswith("Interrupted at step 450 of 1 200. The same command goes on")
+    assert after_the_verdict("diverged").startswith("Diverged at step 312 of 1 200.")
+    assert "It ended before its first step." in after_the_verdict("before the first step")
+    assert "It was not validated." in after_the_verdict("not validated")
+    assert after_the_verdict("done") == "Best at step 1 100 of 1 200."
+
+
+def test_the_verdict_comes_first_in_both_forms(tmp_path: Path) -> None:
+    _, markdown, html = written(tmp_path, HEALTHY.but(test_chrf=60.0))
+    assert markdown.split("\n\n")[1].startswith("**✔ Good within its kind of text: ")
+    assert 0 < html.index("Good within its kind of text") < html.index("Best at step") < html.index("<dl>")
+
+
+def test_a_useless_translator_gets_no_tick_whatever_else_was_seen(tmp_path: Path) -> None:
+    """Neither loops nor advice: the scores alone are enough."""
+    calm = HEALTHY.but(chrf=FLAT, test_chrf=28.0, long_chrf=28.0, suspicious={})
+    _, markdown, html = written(tmp_path, calm)
+    for text in (markdown, html):
+        assert "✔" not in text and "Nothing serious" not in text and "NOT USABLE" in text
+
+
+def test_what_is_for_gist_alone_gets_no_tick(tmp_path: Path) -> None:
+    _, markdown, _ = written(tmp_path, HEALTHY.but(test_chrf=45.0, long_chrf=45.0))
+    assert "✔" not in markdown and markdown.split("\n\n")[1].startswith("**⚠ For gist: ")
+
+
+def test_without_a_test_set_the_verdict_says_that_it_is_by_validation(tmp_path: Path) -> None:
+    _, markdown, _ = written(tmp_path, INTERRUPTED)
+    assert "scores of validation" in markdown.split("\n\n")[1]
+    _, markdown, _ = written(tmp_path / "2", BEFORE_THE_FIRST_STEP)
+    assert markdown.split("\n\n")[1] == "**⚠ Not judged: there is no score of any kind.**"
 
 
 def test_only_a_run_that_can_go_on_is_told_to(tmp_path: Path) -> None:
@@ -300,7 +327,7 @@ def test_the_learning_of_a_sentence_is_shown_at_four_steps_with_differing_words_
     assert '<div class="text" lang="de" dir="auto">Zwei Männer stehen auf <mark>einem</mark> Brücke.</div>' in html
     assert '<div class="text" lang="en" dir="auto">Two men are standing on a bridge.</div>' in html
     assert "Zwei Männer stehen auf **einem** Brücke." in markdown
-    head = markdown.split("\n")[4:9]
+    head = markdown.split("\n")[6:11]
     assert head[0].endswith("| what it said for “Two men are standing on a bridge.” |")
     assert len(head) == 5
 

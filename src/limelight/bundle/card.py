@@ -2,18 +2,25 @@
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from torch import Tensor
 
 from limelight.bundle.settings import BundleSettings
 
+VERDICT: Final = (
+    "verdict"  # among the facts of `trained_on`: what the translator is good for, which stands above all else
+)
+
 
 def card(settings: BundleSettings, weights: Mapping[str, Tensor], license: str | None) -> str:
     """Says nothing of where or when it was written: the same translator has the same card."""
     source, target = settings.languages
+    verdict = (settings.trained_on or {}).get(VERDICT)
     parts = [
         ["---", *_metadata(settings, license), "---", ""],
         [f"# {source} to {target}", ""],
+        *([[f"**{verdict}**", ""]] if verdict else []),
         [f"A Transformer that translates from `{source}` to `{target}`, made by {settings.made_by}.", ""],
         ['    limelight translate FOLDER "..."', ""],
         [f"- {fact}" for fact in _facts(settings, weights)],
@@ -41,7 +48,7 @@ def _facts(settings: BundleSettings, weights: Mapping[str, Tensor]) -> list[str]
         f"pieces: {pieces}; at most {c.max_length:,} in a text",
         f"parameters: {parameters:,} in {', '.join(dtypes)}, {size / 1e6:,.1f} MB",
         f"normalization: {', '.join(settings.normalization) or 'none'}",
-        *(f"{key}: {value}" for key, value in (settings.trained_on or {}).items()),
+        *(f"{key}: {value}" for key, value in (settings.trained_on or {}).items() if key != VERDICT),
     ]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from limelight.evaluation.inputs import Inputs
     from limelight.evaluation.metrics import Score
     from limelight.evaluation.translating import Translated
+    from limelight.evaluation.verdict import QualityVerdict
     from limelight.evaluation.worst import Sentence
 
 CUT = 300  # characters of a sentence that are shown; JSON has all
@@ -41,10 +42,12 @@ class Report:
 
 
 def describe(report: Report) -> list[str]:
-    """The score first, then what it is made of, then what it takes to get it again."""
+    """What it is good for and the score first, then what it is made of, then what it takes to get it again."""
     evaluation, settings = report.evaluation, report.settings
     counted = f"{grouped(evaluation.sentences)} sentences, {_plural(evaluation.references, 'reference')}"
-    lines = [f"{_shown(report.inputs.system.name)}: {counted}", "", *_scores(evaluation.scores, settings)]
+    verdict = _verdict(report)
+    said = [] if verdict is None else [f"{verdict.headline}.", verdict.because, ""]
+    lines = [f"{_shown(report.inputs.system.name)}: {counted}", *said, *_scores(evaluation.scores, settings)]
     if report.other is not None:
         lines += ["", *_comparison(report)]
     lines += ["", *_buckets(evaluation.buckets, evaluation.bucketed_by)]
@@ -69,6 +72,8 @@ def describe(report: Report) -> list[str]:
 def as_json(report: Report) -> dict[str, Any]:
     evaluation, other = report.evaluation, report.other
     result = {"system": report.inputs.system.name, **_one(evaluation, report.translated)}
+    verdict = _verdict(report)
+    result["verdict"] = None if verdict is None else verdict.values()
     result["settings"] = report.settings.model_dump(mode="json")
     result["saved"] = None if report.saved is None else str(report.saved)
     result["confidence"] = None if report.believed is None else asdict(report.believed)
@@ -81,6 +86,14 @@ def as_json(report: Report) -> dict[str, Any]:
     return result
 
 
+def _verdict(report: Report) -> "QualityVerdict | None":
+    from limelight.evaluation.verdict import evidence_of, judge
+
+    language = report.inputs.language or (report.translated.languages[1] if report.translated else None)
+    error = None if report.believed is None or report.calibrated else report.believed.words.error
+    return judge(evidence_of(report.evaluation, language, error))
+
+
 def _one(evaluation: "Evaluation", made: "Translated | None") -> dict[str, Any]:
     values: dict[str, Any] = {
         "sentences": evaluation.sentences,
@@ -88,6 +101,7 @@ def _one(evaluation: "Evaluation", made: "Translated | None") -> dict[str, Any]:
         "scores": [asdict(score) for score in evaluation.scores],
         "buckets": [{"by": evaluation.bucketed_by, "name": each.name, **asdict(each)} for each in evaluation.buckets],
         "suspicious": evaluation.suspicious,
+        "degenerate": evaluation.degenerate,
         "worst": [asdict(sentence) for sentence in evaluation.worst],
         "notes": evaluation.notes,
         "speed": None,

@@ -177,6 +177,10 @@ def cost(o: "Outlook") -> Line:
 def expect(o: "Outlook") -> Line:
     found = o.chosen.expected
     value = f"validation loss {found.loss:.2f}, {found.low:.2f} to {found.high:.2f} nats a target piece"
+    if o.at_half_speed is not None:
+        value += f"; {o.at_half_speed:.2f} at half the speed, which is assumed"
+    if o.shortfall is not None:
+        return Line("Expect", o.shortfall.value, "; ".join([o.shortfall.why, *found.notes[:1]]))
     if found.bleu is not None:
         value += f", BLEU {found.bleu[0]:.0f} to {found.bleu[1]:.0f}"
     if found.in_range or len(found.notes) < 3:

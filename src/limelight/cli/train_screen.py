@@ -21,6 +21,7 @@ from rich.text import Text
 from limelight.cli.screen import Screen, grouped
 from limelight.cli.train_picture import picture, short
 from limelight.cli.train_seen import FOREVER, Seen, harmless, perplexity
+from limelight.planning.gist import NOT_ENOUGH
 from limelight.training.watch import Event, Notice, StepReport, ValidReport
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class TrainScreen:
             name, rest = notice.kind, harmless(notice.text)
         row = Table.grid(padding=(0, 1))  # a long reason goes on under itself
         row.add_column(min_width=NAME_WIDTH, no_wrap=True)
-        row.add_row(Text(f" {name}", "bold"), Text(rest.strip()))
+        row.add_row(Text(f" {name}", "bold"), Text(rest.strip(), "bold yellow" if NOT_ENOUGH in rest else ""))
         try:
             self.console.print(row)
         except OSError:

@@ -10,13 +10,14 @@ from limelight.errors import DataError
 from limelight.evaluation.buckets import Bucket, by_length, is_spaced
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.metrics import TITLES, Counts, Score, Watch, count, tokenizer_for, writes_without_spaces
-from limelight.evaluation.suspicions import suspicions, tally
+from limelight.evaluation.suspicions import is_degenerate, suspicions, tally
 from limelight.evaluation.worst import Sentence, worst
 
 TOKENIZED = 0.5  # of the sentences that end in a full stop; in plain text no space stands before it
 FEW = 300  # sentences, below which differences of a point or two are mostly chance
 LONGEST = 4  # words in a sequence that BLEU counts; without any so long, BLEU is 0 for a perfect translation
 RARE = 0.1  # of the references have that many words: BLEU then rests on next to nothing
+NO_BLEU = "hardly any reference has four words, and BLEU counts sequences of four: look at chrF instead"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Evaluation:
     buckets: list[Bucket]
     bucketed_by: str  # source or reference
     suspicious: dict[str, int]
+    degenerate: int  # sentences whose translation is broken, whatever it should have said
     worst: list[Sentence]
     notes: list[str]
     counts: list[Counts]
@@ -61,6 +63,7 @@ def evaluate(
         buckets=by_length(texts, counts, settings),
         bucketed_by=by,
         suspicious=tally(found),
+        degenerate=sum(is_degenerate(each) for each in found),
         worst=worst(chrf.of_each(), system, references, source, found, settings.worst),
         notes=_notes(system, references, language, settings) + _short(counts),
         counts=counts,
@@ -115,4 +118,4 @@ def _short(counts: Sequence[Counts]) -> list[str]:
     bleu = next((each for each in counts if each.name == TITLES["bleu"]), None)
     if bleu is None or (bleu.rows[:, 1] >= LONGEST).mean() > RARE:
         return []
-    return ["hardly any reference has four words, and BLEU counts sequences of four: look at chrF instead"]
+    return [NO_BLEU]

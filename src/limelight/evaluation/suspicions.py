@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
+from itertools import pairwise
 
 import polars as pl
 
@@ -19,6 +20,7 @@ from limelight.text import patterns
 
 SHORT, LONG = 0.4, 2.5  # of the length of the shortest and the longest reference
 LEEWAY = 20  # characters that a length must be off by besides: "OK" may well be "In Ordnung"
+SAME = 3  # sentences that mean different things and are translated alike: two may be chance
 SHOWN = 3  # numbers or placeholders named in a reason
 LOOKED_AT = 5_000  # characters in which a loop is looked for: the search takes sixty times as many steps
 
@@ -28,6 +30,7 @@ _ESCAPE = (
 # Four times the same in a row: "na na na na", and "很很很很" where there are no spaces.
 _LOOP = re.compile(r"(?s)(\S.{0,60}?)\1{3,}")
 _LOOP_SHARE = 0.25  # of the text; less may be style
+_TWICE, _TWICE_SHARE = 3, 0.25  # words that are the one before again, "der der in in", and their share of all
 _DISTINCT = 0.85  # of three letters in a row: a text with such a loop has fewer different ones, most others have more
 
 
@@ -37,11 +40,17 @@ class Kind(StrEnum):
     EMPTY = "empty"
     COPIED = "source copied"
     LOOP = "repeats itself"
+    SAME = "same for several"
     SHORT = "too short"
     LONG = "too long"
     PLACEHOLDERS = "placeholders differ"
     NUMBERS = "numbers differ"
     ESCAPED = "HTML escapes"
+
+
+DEGENERATE = frozenset(
+    {Kind.EMPTY, Kind.COPIED, Kind.LOOP, Kind.SAME}
+)  # no translation at all, whatever the source says
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ def suspicions(
         Kind.NUMBERS: _all(numbers_differ(other, ours) for other in witnesses),
         Kind.COPIED: _copies(ours, before, right),
         Kind.LOOP: _loops(ours, right),
+        Kind.SAME: _same(system, references),
         Kind.ESCAPED: _all([given.str.contains(_ESCAPE), *(~other.str.contains(_ESCAPE) for other in witnesses)]),
     }
     found: list[list[Suspicion]] = [_of_length(system[i], [each[i] for each in references]) for i in range(len(ours))]
@@ -81,6 +91,20 @@ def suspicions(
 def tally(found: Sequence[Sequence[Suspicion]]) -> dict[str, int]:
     """Sentences of each kind, most frequent first."""
     return dict(Counter(str(suspicion.kind) for each in found for suspicion in each).most_common())
+
+
+def is_degenerate(found: Sequence[Suspicion]) -> bool:
+    return any(suspicion.kind in DEGENERATE for suspicion in found)
+
+
+def _same(system: Sequence[str], references: Sequence[Sequence[str]]) -> pl.Series:
+    """Translations that SAME or more sentences share although their references all differ; but not where it is what the reference says."""
+    meant: dict[str, set[str]] = {}
+    for text, reference in zip(system, references[0], strict=True):
+        meant.setdefault(text.strip(), set()).add(reference.strip())
+    told = zip(system, zip(*references, strict=True), strict=True)
+    same = [len(meant[text.strip()]) >= SAME and text.strip() not in map(str.strip, right) for text, right in told]
+    return pl.Series(same, dtype=pl.Boolean)
 
 
 def _of_length(text: str, references: Sequence[str]) -> list[Suspicion]:
@@ -116,6 +140,10 @@ def _in_a_row(texts: pl.Series) -> pl.Series:
 
 
 def _repeats_in_a_row(text: str) -> bool:
+    words = text.split()
+    twice = sum(a == b and a.isalpha() for a, b in pairwise(words))
+    if twice >= _TWICE and twice >= _TWICE_SHARE * len(words):
+        return True
     if len({text[i : i + 3] for i in range(len(text) - 2)}) > _DISTINCT * len(text):
         return False
     long_enough = (match[0] for match in _LOOP.finditer(text) if len(match[0]) >= _LOOP_SHARE * len(text))

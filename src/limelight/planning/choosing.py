@@ -132,3 +132,9 @@ def reserve(budget: float) -> float:
 def training_seconds(budget: float, spent: float = 0.0) -> float:
     """For steps alone, when so many seconds went by before them."""
     return max(LEAST_TRAINING, (budget - reserve(budget) - spent) * (1 - VALIDATION_SHARE))
+
+
+def budget_for(training: float, spent: float = 0.0) -> float:
+    """The budget that leaves so many seconds for steps: the inverse of `training_seconds`."""
+    steps_and_before = training / (1 - VALIDATION_SHARE) + spent
+    return min((steps_and_before + 20) / 0.98, steps_and_before / 0.75)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from limelight.errors import ConfigError
 
 OURS = Path(__file__).with_name("devices.toml")
+MEASURED = "measured"  # source of a speed that was not assumed
 SHARES = frozenset({"achieved", "wires"})
 MAY_BE_ZERO = frozenset({"price", "hop_inside", "hop_between"})
 USUAL: dict[str, Any] = {"kind": "accelerator", "price": None, "source": "given by you"}
@@ -107,7 +108,7 @@ def this_machine(memory: float, cores: int = 1, flops_per_second: float | None =
         per_host=1,
         achieved=1.0,
         price=None,
-        source="measured" if flops_per_second is not None else f"not measured: {cores} x {core.title}",
+        source=MEASURED if flops_per_second is not None else f"not measured: {cores} x {core.title}",
     )
 
 

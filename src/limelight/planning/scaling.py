@@ -10,8 +10,13 @@ pieces are worth (`worth`). The first term is the joint law of Bansal et al. 202
 little text a larger model helps little, with much text it does. The second is how far a run has come at all. The sum is bent so that the
 loss of a run that has hardly begun stays below that of guessing, as in arXiv 2605.09189.
 
+A run first learns how frequent each piece is, in tens of steps, whatever its size and its text; until the law above is lower, the loss is
+
+    U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U, what is left when only frequencies are known (`begun`)
+
 ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
-own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out).
+own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out);
+U and n to runs of 6 to 120 steps, which leave the others as they are.
 Differences between two models on one text are worth more than the level: that depends on language, kind of text and pieces, and is not
 known before a run.
 """
@@ -55,6 +60,17 @@ class Fit:
     bleu: dict[str, tuple[float, float, float]]
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """Of the `beginnings` in `scaling_runs.json`, runs that end long before they have learnt."""
+
+    level: float  # nats: what is left when a run knows how frequent each piece is, and nothing else
+    steps: float  # after which half of the way there is gone
+    spread: float  # root of the mean squared difference of the loss, with the level of an unknown text
+    seen: tuple[float, float]
+    unique: tuple[float, float]
+
+
 BLEU_UP_TO: Final = 3.0  # nats: beyond it nothing that is translated is right
 FITTED: Final = Fit(
     a=13.938, b=3.0443, c=925680.0, beta=1.0698,
@@ -63,6 +79,8 @@ FITTED: Final = Fit(
     parameters=(233_728, 176_357_376), seen=(453_484, 7_500_000_000), unique=(121_910, 135_000_000),
     bleu={"multi30k": (53.06, 11.55, 0.92791)},
 )  # fmt: skip
+BEGINNING: Final = Beginning(level=5.527, steps=7.06, spread=0.3, seen=(18_000, 370_000), unique=(18_160, 1_000_000))
+STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.choosing` takes for short runs
 WITHOUT_A_RUN: Final = (
     0.3  # nats by which the level of another text may well differ, beside what ours differ among themselves
 )
@@ -80,7 +98,12 @@ class Expected:
 
 
 def expected(
-    config: ModelConfig, seen: float, unique: float, corpus: str | None = None, fit: Fit | None = None
+    config: ModelConfig,
+    seen: float,
+    unique: float,
+    corpus: str | None = None,
+    fit: Fit | None = None,
+    steps: float | None = None,
 ) -> Expected:
     """Of a run that sees `seen` target pieces of a text that has `unique`. `corpus`: one of those measured, whose level is known.
 
@@ -89,14 +112,17 @@ def expected(
     fit = fit or FITTED
     known = fit.levels.get(corpus or "")
     level = known if known is not None else max(fit.levels.values())
-    loss = loss_of(fit, level, config, seen, unique)
+    first = begun(config, seen / STEP if steps is None else steps)
+    loss = min(first, loss_of(fit, level, config, seen, unique))
     outside = _outside(fit, without_embeddings(config), seen, unique)
-    doubt = fit.spread**2 + sum((BEYOND * math.log(factor)) ** 2 for factor, _ in outside)
+    doubt = (BEGINNING.spread if loss == first else fit.spread) ** 2 + sum(
+        (BEYOND * math.log(factor)) ** 2 for factor, _ in outside
+    )
     notes = [note for _, note in outside]
     below = 0.0
     if known is None:
         doubt += WITHOUT_A_RUN**2
-        below = loss - loss_of(fit, min(fit.levels.values()), config, seen, unique)
+        below = loss - min(loss, loss_of(fit, min(fit.levels.values()), config, seen, unique))
         notes.append(
             "the level of this text is not known before a run: compare sizes by the difference of their losses"
         )
@@ -116,6 +142,16 @@ def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: fl
     short = 1 / worth(seen, unique) + fit.b / without_embeddings(config) ** (ALPHA / DELTA)
     h: float = fit.a * short**DELTA + fit.c / seen**fit.beta
     return level + (math.log(config.vocab_size) - level) * h / (1 + h)
+
+
+def begun(config: ModelConfig, steps: float, beginning: Beginning | None = None) -> float:
+    """The loss after so many steps of a run that has learnt nothing yet but how frequent each piece is; ln V before the first.
+
+    begun(config of 4,000 pieces, steps=0) -> 8.29
+    """
+    b, guessing = beginning or BEGINNING, math.log(config.vocab_size)
+    level = min(b.level, guessing)
+    return level + (guessing - level) / (1 + (steps / b.steps) ** 2)
 
 
 def worth(seen: float, unique: float) -> float:
@@ -139,7 +175,7 @@ def _outside(fit: Fit, count: float, seen: float, unique: float) -> list[tuple[f
     found = []
     for value, (least, most), name in (
         (count, fit.parameters, "parameters without embeddings"),
-        (seen, fit.seen, "target pieces seen"),
+        (seen, (min(fit.seen[0], BEGINNING.seen[0]), fit.seen[1]), "target pieces seen"),
         (unique, fit.unique, "target pieces of text"),
     ):
         if value > 1.2 * most:

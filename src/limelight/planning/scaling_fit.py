@@ -1,6 +1,7 @@
 """The fit behind `planning.scaling`: three amplitudes, one exponent and the level of each corpus, from the runs of `scaling_runs.json`.
 
     fit(runs()) -> Fit(...)        equal to `scaling.FITTED`; benchmarks/scaling_runs.py --write prints it after new runs
+    fit_beginning(beginnings()) -> Beginning(...)        equal to `scaling.BEGINNING`, with the fit of the long runs held
 
 Least squares of the loss by the method of Levenberg and Marquardt, in logarithms of what cannot be negative; a level lies between zero and
 the lowest loss of its corpus. The start is fixed, so the same runs give the same numbers.
@@ -9,7 +10,7 @@ the lowest loss of its corpus. The start is fixed, so the same runs give the sam
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limelight.model.config import ModelConfig
-from limelight.planning.scaling import BLEU_UP_TO, Fit, loss_of, without_embeddings
+from limelight.planning.scaling import BLEU_UP_TO, FITTED, Beginning, Fit, begun, loss_of, without_embeddings
 
 PLACE: Final = Path(__file__).with_name("scaling_runs.json")
 START: Final = (math.log(30.0), math.log(3.0), math.log(4e5), 1.0)  # ln a, ln b, ln c, beta
@@ -36,6 +37,7 @@ class Run:
     unique: float
     loss: float
     bleu: float | None
+    steps: int = 0
 
 
 def runs(place: Path = PLACE) -> list[Run]:
@@ -43,9 +45,17 @@ def runs(place: Path = PLACE) -> list[Run]:
     return [_run(each) for each in points]
 
 
+def beginnings(place: Path = PLACE) -> list[Run]:
+    """Runs of seconds to minutes."""
+    points: list[dict[str, Any]] = json.loads(place.read_bytes())["beginnings"]
+    return [_run(each) for each in points]
+
+
 def _run(each: dict[str, Any]) -> Run:
     config = ModelConfig.preset(each["preset"], each["vocab_size"], **each.get("changes", {}))
-    return Run(each["name"], each["corpus"], config, each["seen"], each["unique"], each["loss"], each["bleu"])
+    return Run(
+        each["name"], each["corpus"], config, each["seen"], each["unique"], each["loss"], each["bleu"], each["steps"]
+    )
 
 
 def fit(given: Sequence[Run]) -> Fit:
@@ -70,6 +80,29 @@ def fit(given: Sequence[Run]) -> Fit:
         if (line := _bleu([run for run in given if run.corpus == corpus])) is not None
     }
     return Fit(**{**vars(found), "spread": spread(found, given), "bleu": told})
+
+
+def fit_beginning(given: Sequence[Run], fit: Fit = FITTED) -> Beginning:
+    """Level and steps by the same method; runs that the long ones' law lies below for leave them as they are."""
+    _, seen, unique = _ranges(given)
+
+    def named(values: Numbers) -> Beginning:
+        return Beginning(float(values[0]), math.exp(float(values[1])), 0.0, seen, unique)
+
+    def left(values: Numbers) -> Numbers:
+        return np.array([early_difference(named(values), run, fit) for run in given])
+
+    values = _least(left, np.array([6.0, math.log(5.0)]))
+    found = named(values)
+    return replace(found, spread=math.sqrt(float(np.mean(left(values) ** 2))))
+
+
+def early_difference(beginning: Beginning, run: Run, fit: Fit = FITTED) -> float:
+    """What was measured, less what a plan expects of a text whose level is not known."""
+    level = max(fit.levels.values())
+    return run.loss - min(
+        begun(run.config, run.steps, beginning), loss_of(fit, level, run.config, run.seen, run.unique)
+    )
 
 
 def spread(fit: Fit, given: Sequence[Run]) -> float:

@@ -15,9 +15,12 @@ from limelight.evaluation.suspicions import Kind
 from limelight.training.advice_learning import (
     NAMES,
     Advice,
+    another_kind,
+    is_too_short,
     overfits,
     percent,
     still_improving,
+    too_short,
     underfits,
     unstable,
 )
@@ -28,8 +31,10 @@ from limelight.training.report_attention import Attention, rests_too_much
 def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
     """Serious ones first. `looked`: where its heads looked, if that was traced."""
     found = [advice for rule in RULES if (advice := rule(record)) is not None]
-    found += _resting(looked)
-    found += _suspicious(record)
+    if not is_too_short(record):  # of what it learnt there is nothing to say yet
+        found += [advice for rule in LEARNT if (advice := rule(record)) is not None]
+        found += _resting(looked)
+        found += _suspicious(record)
     return sorted(found, key=lambda advice: not advice.serious)
 
 
@@ -155,14 +160,16 @@ def _dropped(record: RunRecord) -> Advice | None:
 
 
 RULES: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (
-    still_improving, overfits, underfits, unstable, _padding, _waiting, _long_sentences, _below_validation, _small, _dropped,
+    too_short, another_kind, still_improving, overfits, underfits, unstable, _padding, _waiting, _small, _dropped,
 )  # fmt: skip
+LEARNT: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (_long_sentences, _below_validation)
 
 # Kind of suspicion: the share of the sentences from which on it is a matter of the translator, whether that is serious, what helps.
 SUSPICIONS: Final = {
     Kind.LOOP: (0.01, True, "loops are a sign of too little training; until then --no-repeat 4 forbids them"),
     Kind.COPIED: (0.01, True, "the corpus likely holds untranslated pairs; shorter copies are dropped too by data.filters.copied_words=2"),
     Kind.EMPTY: (0.005, True, "something is wrong: look at these sources"),
+    Kind.SAME: (0.01, True, "it says what is frequent and not what the source says: a sign of too little training, or of shifted lines"),
     Kind.NUMBERS: (0.02, False, "drop pairs whose numbers differ, that the model learns to copy them: data.filters.numbers=drop"),
     Kind.PLACEHOLDERS: (0.01, False, "too few pairs of the corpus have any: add text with %s and {name} in it"),
     Kind.SHORT: (0.02, False, "a longer translation is preferred by a higher --length-penalty, such as 1.0"),

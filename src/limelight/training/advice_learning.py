@@ -12,6 +12,9 @@ from itertools import pairwise
 from typing import Final
 
 from limelight.corpus.markup import THIN_SPACE, figure
+from limelight.evaluation.verdict import Use, times
+from limelight.planning.gist import find_shortfall
+from limelight.training.choose import Text
 from limelight.training.record import RunRecord
 from limelight.training.watch import ValidReport
 
@@ -44,9 +47,60 @@ def gain(record: RunRecord) -> tuple[float, int] | None:
     return best[1] - best[0], after[-1].step - before[-1].step
 
 
+BY_HEART: Final = (
+    4.0  # passes up to which repeated text teaches like new (Muennighoff et al. 2023): nothing is known by heart before
+)
+
+
+def is_too_short(record: RunRecord) -> bool:
+    """Did it end, useless, before it had seen its text a few times? Of what such a run learnt there is nothing to say yet."""
+    useless = record.verdict is not None and record.verdict.use is Use.NOT_USABLE
+    return record.state == "done" and useless and record.epochs is not None and record.epochs < BY_HEART
+
+
+def too_short(record: RunRecord) -> Advice | None:
+    if not is_too_short(record) or record.epochs is None or another_kind(record) is not None:
+        return None
+    more = _shortfall(record)
+    told = f"; by the law of `limelight plan` about {figure(round(more))} times as much of it would do" if more else ""
+    return Advice(
+        "too_short",
+        f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps",
+        f"train longer, before anything else is changed{told}",
+        longer(record, math.ceil(more or 2.0)),
+        serious=True,
+    )
+
+
+def _shortfall(record: RunRecord) -> float | None:
+    """How many times as much a run would have to see. None: the law does not know, as of one that began with another's weights."""
+    if record.recipe is None or record.manifest is None or record.recipe.fine_tuning is not None:
+        return None
+    text = Text.of(record.manifest)
+    seen = text.target * (record.epochs or 0.0)
+    found = find_shortfall(record.recipe.model, text, max(1.0, seen), record.last_step)
+    return found.pieces / max(1.0, seen) if found is not None and found.pieces is not None else None
+
+
+ANOTHER: Final = 1.5  # nats by which validation stands above training, in a run that cannot know its text by heart
+
+
+def another_kind(record: RunRecord) -> Advice | None:
+    late, last, epochs = record.late_nll, record.validations[-1:], record.epochs
+    if late is None or not last or epochs is None or epochs >= BY_HEART or not last[0].nll > late + ANOTHER:
+        return None
+    return Advice(
+        "another_kind",
+        f"the training loss, {late:.2f}, stands far below the validation loss, {last[0].nll:.2f}, after {times(epochs)} through the text",
+        "it cannot know its text by heart yet, so the validation pairs are of another kind than the corpus: source and target swapped, "
+        "another language, or lines that are shifted; read some pairs of both",
+        serious=True,
+    )
+
+
 def still_improving(record: RunRecord) -> Advice | None:
     found = gain(record)
-    if found is None or found[0] < GAIN or record.state != "done":
+    if found is None or found[0] < GAIN or record.state != "done" or is_too_short(record):
         return None
     points, steps = found
     return Advice(
@@ -57,8 +111,8 @@ def still_improving(record: RunRecord) -> Advice | None:
     )
 
 
-def longer(record: RunRecord) -> str | None:
-    """The same command with twice the time or twice the steps: the run goes on where it ended.
+def longer(record: RunRecord, factor: int = 2) -> str | None:
+    """The same command with so many times the time or the steps: the run goes on where it ended.
 
     limelight train a.en a.de -o en-de --budget 30m  ->  limelight train a.en a.de -o en-de --budget 60m
     """
@@ -66,8 +120,8 @@ def longer(record: RunRecord) -> str | None:
     grown = False
     for i, (before, word) in enumerate(pairwise(["", *words])):
         if before in ("--budget", "--steps") or word.startswith(("--budget=", "--steps=")):
-            words[i], grown = re.sub(NUMBER, lambda number: f"{2 * float(number[0]):.15g}", word), True
-    more = [] if grown else ["--steps", str(2 * record.planned_steps)]
+            words[i], grown = re.sub(NUMBER, lambda number: f"{factor * float(number[0]):.15g}", word), True
+    more = [] if grown else ["--steps", str(factor * record.planned_steps)]
     return shlex.join([*words, *more]) if words else None
 
 
@@ -89,7 +143,7 @@ RISE: Final = 0.03  # of the lowest validation loss
 
 def overfits(record: RunRecord) -> Advice | None:
     best, valids = record.best, record.validations
-    if best is None or len(valids) < VALIDATIONS:
+    if best is None or len(valids) < VALIDATIONS or (record.epochs or 0.0) < BY_HEART:
         return None
     seen = []
     if best.step <= LONG_AGO * record.last_step and sum(valid.step > best.step for valid in valids) >= AFTER_BEST:
@@ -122,7 +176,7 @@ UNDERFIT: Final = 0.4  # nats by which the training loss stands above that of va
 
 def underfits(record: RunRecord) -> Advice | None:
     late, best = record.late_nll, record.best
-    if late is None or best is None or not late > best.nll + UNDERFIT:
+    if late is None or best is None or is_too_short(record) or not late > best.nll + UNDERFIT:
         return None
     dropout = record.recipe.model.dropout if record.recipe else 0.1
     return Advice(

@@ -20,6 +20,7 @@ from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.planning import choosing
 from limelight.planning.compute import flops_of_pair
+from limelight.planning.gist import find_shortfall
 from limelight.planning.size import parameters
 from limelight.runtime import memory_at_hand
 from limelight.training import rules
@@ -83,6 +84,7 @@ class Planner:
         config = self._regularized(config, epochs)
         self._say(told.name, told.value, told.why)
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
+        self._say_shortfall(config, steps * pieces, steps, measured)
         values: dict[str, Any] = {
             "data": self.prepared.manifest.settings,
             "model": config.model_dump(),
@@ -165,6 +167,13 @@ class Planner:
     def _training_seconds(self) -> float:
         assert self.budget_seconds is not None
         return choosing.training_seconds(self.budget_seconds, self.spent)
+
+    def _say_shortfall(self, config: ModelConfig, seen: float, steps: int, measured: Measured) -> None:
+        """Before it begins: what would end useless, and the time that would do. A translator to go on from is beyond that."""
+        speed = measured.pieces_per_second if self.steps is None else None
+        short = None if self.fine_tuning else find_shortfall(config, self.text, seen, steps, speed, self.spent)
+        if short is not None:
+            self._say("expect", short.value, short.why)
 
     def _why(self, seen: float, measured: Measured) -> str:
         """The reason for the number of steps."""

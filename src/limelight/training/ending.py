@@ -8,6 +8,7 @@ from limelight.training import checkpoint
 from limelight.training.asked import Result
 from limelight.training.config import Recipe
 from limelight.training.layout import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, Facts, State, read_status
+from limelight.training.record import read_run
 
 # 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
 EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted": 75, "diverged": 70}
@@ -17,6 +18,10 @@ def result_of(run: Path, state: State) -> Result:
     facts, status, scores = Facts.load(run), read_status(run), _scores(run)
     headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
     lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
+    # Only of a run that is over: reading all of it would keep one waiting that was told to stop.
+    verdict = read_run(run).verdict if state == "done" else None
+    if verdict is not None:
+        lines += [f"{verdict.headline}.", verdict.because]
     if facts.problem:
         lines.append(facts.problem)
     if state in ("interrupted", "preempted"):
@@ -30,6 +35,7 @@ def result_of(run: Path, state: State) -> Result:
     if (run / REPORT_HTML).exists():
         lines.append(f"report      {run / REPORT_HTML}")
     values: dict[str, Any] = {"state": state, "folder": str(run), **status, "scores": scores, "seconds": facts.seconds}
+    values["verdict"] = None if verdict is None else verdict.values()
     return Result(state, run, EXIT_CODES.get(state, 70), headline or None, lines, values)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from limelight import bundle
+from limelight.bundle.card import VERDICT
 from limelight.bundle.confidence import Calibration
 from limelight.corpus.shards import Prepared
 from limelight.corpus.tokenizers import read_vocabulary
@@ -18,6 +19,7 @@ from limelight.evaluation.calibration import ENOUGH, check, collect, fitted
 from limelight.evaluation.config import EvaluateSettings, Running, Speed
 from limelight.evaluation.evaluate import Evaluation, evaluate
 from limelight.evaluation.translating import Translated, translate_set
+from limelight.evaluation.verdict import QualityVerdict
 from limelight.files import write_whole
 from limelight.training.config import Inherited, Recipe
 from limelight.training.kept import Kept
@@ -79,6 +81,7 @@ def write_bundle(
     step: int,
     scores: Sequence[bundle.Score] = (),
     confidence: Calibration | None = None,
+    verdict: QualityVerdict | None = None,
 ) -> None:
     manifest = prepared.manifest
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
@@ -90,7 +93,7 @@ def write_bundle(
         alignment=old.alignment,
         confidence=confidence,
         scores=tuple(scores),
-        trained_on={"pairs": pairs, "steps": step},
+        trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
     bundle.write(

@@ -45,6 +45,7 @@ from limelight.training.loop import Training
 from limelight.training.origin import describe, origin
 from limelight.training.pace import memory_held
 from limelight.training.probes import probed
+from limelight.training.record import read_run
 from limelight.training.replay import continued
 from limelight.training.report import write_report
 from limelight.training.resolve import asks_for_more, longer, refuse_device, resolved
@@ -256,9 +257,8 @@ class Run:
         found = score(self.folder, prepared, running, said("score"), confidence)
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
-        scores = () if found is None else found[1]
-        if scores or confidence:
-            write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence)
+        scores, verdict = () if found is None else found[1], read_run(self.folder).verdict
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict)
 
     def _timed(self, name: str, work: Callable[[], Any]) -> Any:
         began = time.monotonic()

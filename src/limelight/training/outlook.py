@@ -18,6 +18,7 @@ from limelight.planning.choosing import VALIDATION_SHARE, dropout_for, reserve
 from limelight.planning.cluster import StepTime
 from limelight.planning.corpus_work import CorpusWork, corpus_work
 from limelight.planning.devices import Device
+from limelight.planning.gist import Shortfall, find_shortfall
 from limelight.planning.memory import checkpoint_bytes
 from limelight.planning.options import sizes
 from limelight.planning.parallel import Precision
@@ -87,6 +88,26 @@ class Outlook:
             self.question.seen.text, self.chosen.pieces / self.chosen.parallel.data_size / self.chosen.accumulate
         )
 
+    @property
+    def shortfall(self) -> Shortfall | None:
+        """What is missing to a translator that is of any use; nothing of a recipe that goes on from one."""
+        q, chosen = self.question, self.chosen
+        if q.recipe is not None and q.recipe.fine_tuning is not None:
+            return None
+        speed = None if q.steps or q.recipe else self.rate
+        return find_shortfall(
+            chosen.config, q.seen.text, chosen.steps * chosen.pieces, chosen.steps, speed, self.preparing
+        )
+
+    @property
+    def at_half_speed(self) -> float | None:
+        """The loss to expect if a budget is spent at half of a speed that was only assumed."""
+        q, chosen = self.question, self.chosen
+        if q.timing is not None or q.seconds is None or q.steps or q.recipe:
+            return None
+        seen, steps = chosen.steps * chosen.pieces / 2, chosen.steps / 2
+        return expected(chosen.config, seen, q.seen.target, steps=steps).loss
+
     def values(self) -> dict[str, Any]:
         """For programs."""
         q = self.question
@@ -102,6 +123,7 @@ class Outlook:
             "disk": dict(self.disk),
             "cost": self.cost,
             "advised": self.advised,
+            "shortfall": None if self.shortfall is None else {**vars(self.shortfall), "expected": vars(self.shortfall.expected)},
             "others": [_of_option(option) for option in self.others],
         }  # fmt: skip
 
@@ -229,7 +251,7 @@ def _taking(q: Question, option: Option, steps: int) -> Option:
         epochs=epochs,
         seconds=seconds,
         cost=None if q.device.price is None else q.device.price * q.count * seconds / 3_600,
-        expected=expected(option.config, seen, q.seen.target),
+        expected=expected(option.config, seen, q.seen.target, steps=steps),
         config=option.config.changed(dropout=dropout_for(epochs)),
     )
 

@@ -21,6 +21,8 @@ from limelight.evaluation.buckets import Bucket, BucketScore
 from limelight.evaluation.calibration import Checked
 from limelight.evaluation.config import Speed
 from limelight.evaluation.metrics import Score
+from limelight.evaluation.suspicions import DEGENERATE
+from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, bounds, judge
 from limelight.evaluation.worst import Sentence
 from limelight.training import layout
 from limelight.training.config import Metric, Recipe
@@ -52,6 +54,7 @@ class Scores:
     buckets: tuple[Bucket, ...]
     bucketed_by: str
     suspicious: dict[str, int]
+    degenerate: int  # sentences whose translation is broken
     worst: tuple[Sentence, ...]
     notes: tuple[str, ...]
     speed: Speed | None
@@ -157,6 +160,33 @@ class RunRecord:
         some = known[-max(1, min(LATELY, len(known) // 10)) :]
         return sum(some) / len(some) if some else None
 
+    @property
+    def epochs(self) -> float | None:
+        """How often the text was seen."""
+        return self.steps[-1].epoch if self.steps else None
+
+    @property
+    def verdict(self) -> QualityVerdict | None:
+        """By the test set; without one by the best validation, which has no interval and does not count what is broken."""
+        scores, best = self.scores, self.best
+        if scores is not None:
+            chrf, bleu = bounds(scores.scores, scores.notes)
+        else:
+            chrf, bleu = (None, None) if best is None else (Bound(best.chrf, best.chrf), Bound(best.bleu, best.bleu))
+        return judge(
+            QualityEvidence(
+                chrf,
+                bleu,
+                language=self.languages[1] if self.languages else None,
+                sentences=scores.sentences if scores else 0,
+                degenerate=scores.degenerate if scores else 0,
+                confidence_error=scores.confidence.words.error if scores and scores.confidence else None,
+                epochs=self.epochs,
+                pairs=self.train_pairs(),
+                fine_tuned=self.recipe is not None and self.recipe.fine_tuning is not None,
+            )
+        )
+
     def train_pairs(self) -> int | None:
         if self.manifest is None:
             return None
@@ -238,6 +268,12 @@ def _scores(value: dict[str, Any]) -> Scores:
         ),
         bucketed_by=str(evaluation.get("bucketed_by", "source")),
         suspicious=dict(evaluation.get("suspicious", {})),
+        # Runs of old did not count it: as many as the most frequent kind had, at least.
+        degenerate=int(
+            evaluation.get(
+                "degenerate", max(evaluation.get("suspicious", {}).get(kind.value, 0) for kind in DEGENERATE)
+            )
+        ),
         worst=tuple(Sentence(**each) for each in evaluation.get("worst", [])),
         notes=tuple(evaluation.get("notes", [])),
         speed=Speed(**value["speed"]) if value.get("speed") else None,

@@ -15,9 +15,9 @@ from limelight.training.advice import advise
 from limelight.training.advice_learning import Advice
 from limelight.training.layout import REPORT_HTML, REPORT_MD
 from limelight.training.record import RunRecord, read_run
-from limelight.training.report_headline import headline, numbers, sentences, short_title, title
+from limelight.training.report_headline import headline, judged, numbers, sentences, short_title, title
 from limelight.training.report_markdown import markdown
-from limelight.training.report_parts import Block, Cell, Said, Section, Table, decimal
+from limelight.training.report_parts import Block, Cell, Paragraph, Said, Section, Table, decimal
 
 
 def write_report(run: Path) -> tuple[Path, Path]:
@@ -25,11 +25,13 @@ def write_report(run: Path) -> tuple[Path, Path]:
     record, looked = read_run(run), report_attention.read_attention(run)
     advice = advise(record, looked)
     told, sections = sentences(record), sections_of(record, advice, looked)
-    top = headline(record, advice)
+    top, verdict = headline(record, advice), judged(record, advice)
     written = run / REPORT_MD, run / REPORT_HTML
-    write_whole(written[0], markdown(title(record, advice), told, [*_learning(record), *top.blocks], sections).encode())
+    head: list[Block] = [verdict, Paragraph([" ".join(told)]), *_learning(record), *top.blocks]
+    write_whole(written[0], markdown(title(record, advice), head, sections).encode())
     write_whole(
-        written[1], report_html.page(short_title(record, advice), told, numbers(record), top, sections).encode()
+        written[1],
+        report_html.page(short_title(record, advice), told, numbers(record), top, sections, verdict).encode(),
     )
     heads = run / report_attention.HEADS_SVG
     heads.unlink(missing_ok=True)  # of an earlier report

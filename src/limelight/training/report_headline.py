@@ -4,6 +4,7 @@ from typing import Final
 
 from limelight.corpus.markup import Figure, figure
 from limelight.evaluation.metrics import Score
+from limelight.evaluation.verdict import Use
 from limelight.training.advice_learning import GAIN, NAMES, Advice, gain
 from limelight.training.record import RunRecord
 from limelight.training.report_parts import Block, Cell, Code, Paragraph, Section, Strong, Table, decimal, duration
@@ -43,9 +44,22 @@ def _scores_told(record: RunRecord) -> list[str]:
 
 
 def fine(record: RunRecord, advice: list[Advice]) -> bool:
-    """It ended as planned, has scores, all was readable, and no serious advice was found."""
+    """It ended as planned, has scores, all was readable, no serious advice was found, and people can work with what it says."""
     serious = any(each.serious for each in advice) or bool(record.unreadable)
-    return record.state == "done" and record.scores is not None and not serious
+    return record.state == "done" and record.scores is not None and not serious and _is_worth_its_name(record)
+
+
+def _is_worth_its_name(record: RunRecord) -> bool:
+    return record.verdict is not None and record.verdict.use in (Use.POST_EDIT, Use.GOOD)
+
+
+def judged(record: RunRecord, advice: list[Advice]) -> Paragraph:
+    """The first words of a report: what the translator is good for, why, and what would change that."""
+    found = record.verdict
+    if found is None:
+        return Paragraph([Strong(f"{SIGNS[False]} Not judged: there is no score of any kind.")])
+    where = "" if record.scores else " These are scores of validation, which the weights were chosen by."
+    return Paragraph([Strong(f"{SIGNS[fine(record, advice)]} {found.headline}."), f" {found.because}{where}"])
 
 
 def sentences(record: RunRecord) -> list[str]:
@@ -89,7 +103,7 @@ def numbers(record: RunRecord) -> list[tuple[str, str]]:
     return shown
 
 
-def verdict(record: RunRecord, advice: list[Advice]) -> str:
+def soundness(record: RunRecord, advice: list[Advice]) -> str:
     serious = [each.seen for each in advice if each.serious]
     if fine(record, advice):
         return "✔ Nothing serious was seen." + (f" {_counted(len(advice), 'hint')} at the end." if advice else "")
@@ -98,13 +112,13 @@ def verdict(record: RunRecord, advice: list[Advice]) -> str:
         reasons.insert(0, f"the run did not come to its end (state: {record.state})")
     elif record.state == "done" and record.scores is None:
         reasons.insert(0, "there are no scores of a test set")
-    told = "; ".join(reasons)
+    told = "; ".join(reasons) or "see the verdict above"
     return f"⚠ {told[:1].upper()}{told[1:]}."
 
 
 def headline(record: RunRecord, advice: list[Advice]) -> Section:
     """Without the sentences and the figures, which each format sets in its own way."""
-    blocks: list[Block] = [Paragraph([Strong(verdict(record, advice))])]
+    blocks: list[Block] = [Paragraph([Strong(soundness(record, advice))])]
     scores = record.scores
     if scores and scores.scores:
         rows: list[list[Cell]] = [

@@ -55,12 +55,18 @@ RUN_STYLE: Final = """
 
 
 def page(
-    title: str, sentences: Sequence[str], numbers: Sequence[tuple[str, str]], head: Section, sections: Sequence[Section]
+    title: str,
+    sentences: Sequence[str],
+    numbers: Sequence[tuple[str, str]],
+    head: Section,
+    sections: Sequence[Section],
+    verdict: Block | None = None,
 ) -> str:
-    """`title` is the whole headline; the figures in it stand again as tiles, to be seen from afar."""
+    """`title` is the whole headline, and a verdict stands before all else; the figures in it stand again as tiles, to be seen from afar."""
     tiles = "".join(f"<div><dt>{text(label)}</dt><dd>{text(value)}</dd></div>" for label, value in numbers)
     links = "".join(f'<a href="#{section.anchor}">{text(section.title)}</a>' for section in sections)
     parts = [
+        _block(verdict) if verdict else "",
         f'<p class="first">{text(" ".join(sentences))}</p>',
         f"<dl>{tiles}</dl>" if tiles else "",
         *(_block(block) for block in head.blocks),

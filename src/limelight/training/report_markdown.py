@@ -1,6 +1,6 @@
 """A report as Markdown: for forges, for diffs, and for reading in an editor. Text of users stays text.
 
-markdown("en-de", ["Best at step 900."], sections) -> "# en-de\\n\\nBest at step 900.\\n..."
+markdown("en-de", [Paragraph(["Best at step 900."])], sections) -> "# en-de\\n\\nBest at step 900.\\n..."
 """
 
 import html
@@ -31,9 +31,8 @@ from limelight.training.report_parts import (
 BLOCKS = 20  # characters of a whole bar
 
 
-def markdown(title: str, sentences: Sequence[str], head: Sequence[Block], sections: Sequence[Section]) -> str:
-    parts = [f"# {plain(title)}", plain(" ".join(sentences))]
-    parts += [_block(block) for block in head]
+def markdown(title: str, head: Sequence[Block], sections: Sequence[Section]) -> str:
+    parts = [f"# {plain(title)}", *(_block(block) for block in head)]
     for section in sections:
         parts += [f"## {plain(section.title)}", *(_block(block) for block in section.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"

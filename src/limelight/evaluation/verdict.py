@@ -1,0 +1,197 @@
+"""What a translator is good for, in words that cannot be misread: from its scores, its broken translations and how often it saw its text.
+
+    judge(QualityEvidence(chrf=Bound(8.0, 7.6), bleu=Bound(0.1, 0.0), sentences=500, degenerate=480, epochs=0.1))
+        -> QualityVerdict(Use.NOT_USABLE, reasons=("chrF 8.0, ...",), change=("more time: ...",))
+
+A pure function, so that `train`, its report, `evaluate` and the card of a bundle say the same. The bounds depend on language, kind of text
+and references (docs/metrics.md): that is why there are two scores, why what is visibly broken counts beside them, and why even the best
+verdict speaks of text like the test set alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from limelight.evaluation.evaluate import NO_BLEU, Evaluation
+from limelight.evaluation.metrics import Score, short_code
+
+
+class Use(StrEnum):
+    """From the worst to the best."""
+
+    NOT_USABLE = "not usable"
+    GIST = "for gist"
+    POST_EDIT = "to post-edit"
+    GOOD = "good within its kind of text"
+
+
+MEANING: Final = {
+    Use.NOT_USABLE: "its translations do not say what the sources say",
+    Use.GIST: "it tells what a text is about, and is wrong in much of it",
+    Use.POST_EDIT: "a person who knows both languages saves time by correcting it",
+    Use.GOOD: "read it before you publish it; on other text nothing is known",
+}
+# The least chrF and the least BLEU of each use. GOOD: a person who translates news well has 58.0 and 26.3 by another person's reference
+# (docs/metrics.md). POST_EDIT: above two public systems for English to Icelandic (45.4 and 17.5, 46.2 and 18.3) whose sentences have to be
+# written anew as often as corrected. GIST: below it our own runs on captions name a man and a street where the source has others
+# (docs/experiments.md); BLEU below 10 is called almost useless in makers' tables (from memory).
+LEAST: Final = {Use.GIST: (38.0, 10.0), Use.POST_EDIT: (48.0, 18.0), Use.GOOD: (57.0, 25.0)}
+# A character of these says about as much as two letters, so fewer sequences agree; by memory of published tables, not measured here.
+DENSE: Final = frozenset({"zh", "ja", "ko", "yue"})
+DENSE_SHARE: Final = 0.55  # of the least chrF
+# Broken translations (empty, copied, looping, the same for several sentences) beyond these shares lower a verdict whatever the scores say:
+# real systems of the stored outputs have 0 to 0.3 %; at 2 % a reader of a page meets one, at 20 % one in every few lines.
+BROKEN: Final = {Use.GOOD: 0.02, Use.POST_EDIT: 0.05, Use.GIST: 0.20}
+UNRELIABLE: Final = (
+    0.15  # mean error of its confidence in words; on text of its own kind it is 0.01 to 0.03 (docs/confidence.md)
+)
+FEW_EPOCHS: Final = 4.0  # passes up to which repeated text teaches like new (Muennighoff et al. 2023)
+FEW_PAIRS: Final = 50_000
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A score and what is certain of it: the lower end of its interval, or itself."""
+
+    value: float
+    low: float
+
+    @classmethod
+    def of(cls, score: Score | None) -> "Bound | None":
+        return None if score is None else cls(score.value, score.value if score.low is None else score.low)
+
+
+@dataclass(frozen=True)
+class QualityEvidence:
+    """None: not known. `bleu` is None too where it means nothing, as of a list of words."""
+
+    chrf: Bound | None
+    bleu: Bound | None = None
+    language: str | None = None  # the target's
+    sentences: int = 0
+    degenerate: int = 0  # of them broken: empty, copied, looping, the same for several
+    confidence_error: float | None = None
+    epochs: float | None = None  # how often the text was seen
+    pairs: int | None = None  # that it learnt from
+    fine_tuned: bool = False  # began with the weights of another translator
+
+    @property
+    def broken(self) -> float:
+        return self.degenerate / self.sentences if self.sentences else 0.0
+
+
+@dataclass(frozen=True)
+class QualityVerdict:
+    use: Use
+    reasons: tuple[str, ...]  # the figures that decided
+    change: tuple[str, ...]  # what would make it better
+
+    @property
+    def headline(self) -> str:
+        """NOT USABLE: its translations do not say what the sources say"""
+        name = self.use.upper() if self.use is Use.NOT_USABLE else self.use[:1].upper() + self.use[1:]
+        return f"{name}: {MEANING[self.use]}"
+
+    @property
+    def because(self) -> str:
+        """The figures that decided, and what would change it, in two sentences; the first begins with the name of a score."""
+        told = "; ".join(self.reasons)
+        helps = f" What would change it: {'; '.join(self.change)}." if self.change else ""
+        return f"{told}.{helps}"
+
+    def values(self) -> dict[str, Any]:
+        """For programs."""
+        return {"use": self.use.value, "reasons": list(self.reasons), "change": list(self.change)}
+
+
+def judge(evidence: QualityEvidence) -> QualityVerdict | None:
+    """The best use that scores, broken translations and confidence all allow. None: there is no score to judge by."""
+    if evidence.chrf is None and evidence.bleu is None:
+        return None
+    allowed = [_by_scores(evidence), _by_broken(evidence), _by_confidence(evidence)]
+    use = min(allowed, key=list(Use).index)
+    reasons = [_scores_told(evidence, use)]
+    if evidence.degenerate and (evidence.broken > BROKEN[Use.GOOD] or allowed[1] is use):
+        reasons.append(
+            f"{100 * evidence.broken:.0f} % of the translations are empty, copies, loops or the same for several sentences"
+        )
+    if evidence.confidence_error is not None and evidence.confidence_error > UNRELIABLE:
+        reasons.append(f"its confidence is off by {evidence.confidence_error:.2f}")
+    if use is not Use.GOOD and evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
+        reasons.append(f"it saw its text {times(evidence.epochs)}")
+    return QualityVerdict(use, tuple(reasons), _change(evidence, use))
+
+
+def evidence_of(
+    evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None
+) -> QualityEvidence:
+    """What an evaluation alone tells."""
+    chrf, bleu = bounds(evaluation.scores, evaluation.notes)
+    return QualityEvidence(
+        chrf,
+        bleu,
+        language=language,
+        sentences=evaluation.sentences,
+        degenerate=evaluation.degenerate,
+        confidence_error=confidence_error,
+    )
+
+
+def bounds(scores: Sequence[Score], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
+    """Of chrF, and of BLEU where it means something."""
+    named = {score.name: score for score in scores}
+    return Bound.of(named.get("chrF2")), None if NO_BLEU in notes else Bound.of(named.get("BLEU"))
+
+
+def least_chrf(use: Use, language: str | None) -> float:
+    return LEAST[use][0] * (DENSE_SHARE if short_code(language) in DENSE else 1.0)
+
+
+def times(epochs: float) -> str:
+    """times(0.1) -> "0.1 times"; times(1) -> "once"."""
+    return "once" if 0.95 <= epochs < 1.05 else f"{epochs:.2g} times"
+
+
+def _by_scores(evidence: QualityEvidence) -> Use:
+    reached = Use.NOT_USABLE
+    for use, (_, least_bleu) in LEAST.items():
+        enough = evidence.chrf is None or evidence.chrf.low >= least_chrf(use, evidence.language)
+        if enough and (evidence.bleu is None or evidence.bleu.low >= least_bleu):
+            reached = use
+    return reached
+
+
+def _by_broken(evidence: QualityEvidence) -> Use:
+    return next((use for use, most in BROKEN.items() if evidence.broken <= most), Use.NOT_USABLE)
+
+
+def _by_confidence(evidence: QualityEvidence) -> Use:
+    """Where nobody can tell its right words from its wrong ones, all of them have to be read against the source."""
+    error = evidence.confidence_error
+    return Use.POST_EDIT if error is not None and error > UNRELIABLE else Use.GOOD
+
+
+def _scores_told(evidence: QualityEvidence, use: Use) -> str:
+    """chrF 8.0 and BLEU 0.1, where gist takes 38 and 10"""
+    found = [("chrF", evidence.chrf), ("BLEU", evidence.bleu)]
+    told = " and ".join(f"{name} {bound.value:.1f}" for name, bound in found if bound is not None)
+    if use is Use.GOOD:
+        return told
+    better = list(Use)[list(Use).index(use) + 1]
+    least = [least_chrf(better, evidence.language), LEAST[better][1]]
+    wanted = " and ".join(f"{value:.0f}" for value, (_, bound) in zip(least, found, strict=True) if bound is not None)
+    return f"{told}, where “{better}” takes {wanted}, interval included"
+
+
+def _change(evidence: QualityEvidence, use: Use) -> tuple[str, ...]:
+    if use is Use.GOOD:
+        return ()
+    change = []
+    if evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
+        change.append("more time first of all")
+    few = evidence.pairs is not None and evidence.pairs < FEW_PAIRS
+    change.append("more text" if few else "more text of the kind it is to translate")
+    if not evidence.fine_tuned and (few or use is Use.NOT_USABLE):
+        change.append("a parent: a finished translator of these or related languages to go on from (--from)")
+    return tuple(change)

@@ -1,0 +1,52 @@
+"""What a budget cannot buy is said, with the time that would, by the law that plans go by."""
+
+import pytest
+
+from limelight.model.config import ModelConfig
+from limelight.planning.choosing import Text, budget_for, training_seconds
+from limelight.planning.gist import GIST, NOT_ENOUGH, find_shortfall, written
+from limelight.planning.scaling import expected
+
+TINY = ModelConfig.preset("tiny", 4_000)
+VERSES = Text(5_000, 160_000, 176_000)
+CAPTIONS = Text(29_000, 450_000, 515_000)
+
+
+def test_minutes_on_thousands_of_pairs_are_not_enough_and_the_time_that_is_does() -> None:
+    """Six steps see 0.1 of the text, as a budget of 150 seconds does on a busy machine."""
+    short = find_shortfall(TINY, VERSES, seen=18_000, steps=6, pieces_per_second=2_400, spent=30)
+    assert short is not None and short.value.startswith(NOT_ENOUGH) and "0.1 times" in short.why
+    assert short.pieces is not None and short.seconds is not None and "--budget" in short.why
+    assert expected(TINY, short.pieces, VERSES.target).loss <= GIST
+    assert training_seconds(short.seconds, 30) * 2_400 == pytest.approx(short.pieces, rel=0.01)
+    assert find_shortfall(TINY, VERSES, short.pieces, short.pieces / 3_072) is None
+
+
+def test_so_few_pairs_are_told_to_look_for_more_beside_time() -> None:
+    few, more = (find_shortfall(TINY, text, 60_000, 20, 2_400) for text in (VERSES, CAPTIONS))
+    assert few is not None and "--from" in few.why
+    assert more is not None and "--from" not in more.why and "would do" in more.why
+
+
+def test_a_text_that_no_time_is_enough_for_is_not_given_one() -> None:
+    short = find_shortfall(TINY, Text(200, 2_000, 2_000), 60_000, 20, 2_400)
+    assert short is not None and short.pieces is None and short.seconds is None
+    assert "no time is enough" in short.why and "--budget" not in short.why
+
+
+def test_without_a_speed_steps_are_told_instead_of_time() -> None:
+    short = find_shortfall(TINY, CAPTIONS, 20 * 3_072, 20)
+    assert short is not None and f"--steps {short.steps}" in short.why and "--budget" not in short.why
+
+
+def test_what_is_within_reach_is_not_warned_of() -> None:
+    assert find_shortfall(ModelConfig.preset("small", 4_000), CAPTIONS, 11e6, 3_400) is None
+
+
+@pytest.mark.parametrize("seconds", [4.0, 50.0, 66.0, 1_000.0, 90_000.0])
+def test_a_budget_for_so_much_training_has_so_much(seconds: float) -> None:
+    assert training_seconds(budget_for(seconds, 7.0), 7.0) == pytest.approx(max(5.0, seconds))
+
+
+def test_times_are_rounded_up_as_budgets_are_written() -> None:
+    assert [written(seconds) for seconds in (40, 1_480, 3_600, 8_000, 200_000)] == ["5m", "25m", "60m", "2.5h", "3d"]
