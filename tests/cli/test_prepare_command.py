@@ -135,7 +135,9 @@ def says(outcome: Any, code: int, *words: str) -> None:
 
 
 def test_a_missing_file_is_65_with_the_name_that_was_meant(paths: tuple[Path, Path], tmp_path: Path) -> None:
-    outcome = outside("prepare", tmp_path / "trian.en", paths[1], "--from", "en", "--to", "de", "-o", tmp_path / "out")
+    outcome = outside(
+        "prepare", tmp_path / "trian.en", paths[1], "--source", "en", "--target", "de", "-o", tmp_path / "out"
+    )
     says(outcome, 65, f"{tmp_path / 'trian.en'} does not exist; did you mean {paths[0]}")
     held_out = here("prepare", *paths, "--valid", "dev.en", "--valid", "dev.de", "-o", tmp_path / "out")
     says(held_out, 65, "dev.en does not exist", "dev.de does not exist", "check the name")
@@ -177,13 +179,13 @@ def test_languages_that_cannot_be_told_are_2(tmp_path: Path) -> None:
     one, two = tmp_path / "left", tmp_path / "right"
     one.write_bytes(b"a\n")
     two.write_bytes(b"b\n")
-    says(here("prepare", one, two, "-o", tmp_path / "out"), 2, "languages cannot be told", "--from en --to de")
-    says(here("prepare", one, two, "--from", "en", "-o", tmp_path / "out"), 2, "--from en --to de")
+    says(here("prepare", one, two, "-o", tmp_path / "out"), 2, "languages cannot be told", "--source en --target de")
+    says(here("prepare", one, two, "--source", "en", "-o", tmp_path / "out"), 2, "--source en --target de")
 
 
 def test_files_in_the_other_order_are_65(paths: tuple[Path, Path], tmp_path: Path) -> None:
     says(
-        here("prepare", paths[1], paths[0], "--from", "en", "--to", "de", "-o", tmp_path / "out"),
+        here("prepare", paths[1], paths[0], "--source", "en", "--target", "de", "-o", tmp_path / "out"),
         65,
         "in the other order",
     )
@@ -266,7 +268,7 @@ def test_nothing_of_the_text_reaches_standard_error(tmp_path: Path) -> None:
     outcomes += [
         here("prepare", *uneven, *FAST, "-o", tmp_path / "2"),
         here("prepare", *nothing, *FAST, "-o", tmp_path / "3"),
-        here("prepare", tmp_path / "bad.tmx", "--from", "en", "--to", "de", *FAST, "-o", tmp_path / "4"),
+        here("prepare", tmp_path / "bad.tmx", "--source", "en", "--target", "de", *FAST, "-o", tmp_path / "4"),
     ]
     assert [outcome.code for outcome in outcomes] == [0, 0, 65, 65, 65]
     assert any(word in outcomes[1].out for word in canaries), "a check shows the lines, on standard output"
@@ -286,8 +288,8 @@ def test_help_explains_every_option() -> None:
     shown = here("prepare", "--help").out
     for option in (
         "--output",
-        "--from",
-        "--to",
+        "--source",
+        "--target",
         "--valid",
         "--test",
         "--vocab-size",
@@ -314,3 +316,16 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_an_unknown_verb_is_2() -> None:
     outcome = here("prepar")
     assert outcome.code == 2 and "prepar" in outcome.err
+
+
+def test_the_old_names_of_the_languages_still_work_with_a_word_about_the_new(run: list[Any]) -> None:
+    outcome = here(*run, "--from", "en", "--to", "de", "--quiet")
+    assert outcome.code == 0, outcome.err
+    assert "--from is now called --source" in outcome.err and "--to is now called --target" in outcome.err
+    assert "--from" not in here("prepare", "--help").out
+
+
+def test_codes_of_languages_are_written_as_usual_and_unknown_ones_are_2(run: list[Any]) -> None:
+    made = here(*run, "--source", "eng", "--target", "ger", "--json")
+    assert made.code == 0 and made.report["languages"] == ["en", "de"], made.err
+    says(here(*run, "--target", "xx"), 2, "--target xx is not a language code", "did you mean")

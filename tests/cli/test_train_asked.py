@@ -347,3 +347,15 @@ def test_the_keys_in_the_examples_are_keys_of_a_recipe() -> None:
     check_changes(written)
     with pytest.raises(ConfigError):
         check_changes([*written, "model.dropot=1"])
+
+
+def test_codes_of_languages_are_written_as_usual() -> None:
+    asked, folder = asked_from(FILES, Options(source="eng", target="ger"))
+    assert asked.data is not None and asked.data.languages == ("en", "de") and folder == Path("en-de")
+    refused(FILES, "--target xx is not a language code", "did you mean", target="xx")
+    asked, _ = asked_from(FILES, Options(source="x-klingon", target="pt_BR"))
+    assert asked.data is not None and asked.data.languages == ("x-klingon", "pt-BR")
+
+
+def test_a_language_in_the_place_of_the_translator_to_go_on_from_is_told() -> None:
+    refused(FILES, "--from en", "--source and --target", bundle=Path("en"))

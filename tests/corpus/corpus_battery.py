@@ -244,7 +244,7 @@ def three_columns(folder: Path) -> None:
     lines[11] = PAIRS[11][0]
     path = folder / "train.tsv"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    outcome = prepared(folder, path, "--from", "en", "--to", "de", *FAST)
+    outcome = prepared(folder, path, "--source", "en", "--target", "de", *FAST)
     assert counts(outcome, 40) == (39, {"malformed": 1})
     same_but_for(folder, "train.tsv", {11: None})
 
@@ -334,11 +334,11 @@ def tmx_attacks(folder: Path) -> None:
     path = folder / "memory.tmx"
     for number, (doctype, text, words) in enumerate(ATTACKS.values()):
         path.write_bytes(tmx(doctype, [(text or "a b", "c d"), *PAIRS]))
-        outcome = prepared(folder, path, "--from", "en", "--to", "de", *FAST, run=here if number else measured)
+        outcome = prepared(folder, path, "--source", "en", "--target", "de", *FAST, run=here if number else measured)
         refused(outcome, folder, str(path), words)
         assert outcome.megabytes <= MEGABYTES
     path.write_bytes(tmx('<!DOCTYPE tmx SYSTEM "tmx14.dtd">', PAIRS))
-    assert counts(prepared(folder, path, "--from", "en", "--to", "de", *FAST), 40) == (40, {})
+    assert counts(prepared(folder, path, "--source", "en", "--target", "de", *FAST), 40) == (40, {})
 
 
 def tmx(doctype: str, pairs: Sequence[Pair]) -> bytes:

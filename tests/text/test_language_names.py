@@ -2,8 +2,9 @@
 
 import pytest
 
+from limelight.errors import ConfigError
 from limelight.text.identify import Identifier
-from limelight.text.language_names import name
+from limelight.text.language_names import name, standard, usual_tag, written
 from limelight.text.languages import SCRIPTS
 
 
@@ -20,6 +21,66 @@ from limelight.text.languages import SCRIPTS
 )
 def test_a_code_has_its_english_name_whatever_its_case_and_region(code: str, named: str) -> None:
     assert name(code) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("hsb", "Upper Sorbian"),
+        ("deu", "German"),
+        ("swh", "Swahili"),
+        ("el", "Greek"),
+        ("tlh", "Klingon"),
+        ("kik", "Kikuyu"),
+        ("eng_Latn", "English"),
+    ],
+)
+def test_languages_of_all_the_world_have_names(code: str, named: str) -> None:
+    assert name(code) == named
+
+
+@pytest.mark.parametrize(
+    ("written", "usual"),
+    [
+        ("ger", "de"), ("deu", "de"), ("eng", "en"), ("DE", "de"), ("pt_BR", "pt-BR"), ("pt-br", "pt-BR"), ("zho_Hans", "zh-Hans"),
+        ("eng_Latn", "en"), ("iw", "he"), ("tl", "tl"), ("sh", "sh"), ("no", "no"), ("arb", "arb"), ("hsb", "hsb"), ("ber", "ber"),
+        ("es_419", "es-419"), ("sr_latn", "sr-Latn"), (" en ", "en"),
+    ],
+)  # fmt: skip
+def test_a_language_has_one_way_to_be_written(written: str, usual: str) -> None:
+    assert standard(written) == usual == standard(usual)
+
+
+@pytest.mark.parametrize("code", ["x-klingon", "x-a-b1", "qaa", "qtz"])
+def test_private_codes_are_as_good_as_any(code: str) -> None:
+    assert standard(code) == code
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("xx", "did you mean"),
+        ("german", "de (German)"),
+        ("cz", "cs (Czech)"),
+        ("jp", "ja (Japanese)"),
+        ("qtza", "x-NAME"),
+        ("english", "en (English)"),
+        ("", "such as en"),
+        ("../../etc", "such as en"),
+        ("e\u0301n", "did you mean en"),
+        ("x" * 10_000, "such as en"),
+    ],
+)
+def test_what_is_no_language_is_refused_with_what_was_probably_meant(code: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match="is not a language code") as refused:
+        standard(code, "--target")
+    assert hint in str(refused.value) and str(refused.value).startswith("--target") and len(str(refused.value)) < 300
+    assert usual_tag(code) == code
+
+
+def test_files_may_be_named_by_every_code_of_a_language() -> None:
+    assert written("de") == ("de", "deu", "ger")
+    assert written("hsb") == ("hsb",) and written("x-klingon") == ("x-klingon",) and written("") == ("",)
 
 
 def test_a_code_that_nobody_knows_is_its_own_name() -> None:

@@ -28,7 +28,15 @@ def test_no_language_is_in_the_table_twice() -> None:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [("pt-BR", "pt"), ("pt_BR", "pt"), ("zh-Hant-TW", "zh"), ("DE", "de"), ("de", "de"), ("zho_Hans", "zho")],
+    [
+        ("pt-BR", "pt"),
+        ("pt_BR", "pt"),
+        ("zh-Hant-TW", "zh"),
+        ("DE", "de"),
+        ("de", "de"),
+        ("zho_Hans", "zho"),
+        ("x-Klingon", "x-klingon"),
+    ],
 )
 def test_the_base_of_a_code_is_without_region_and_script(code: str, expected: str) -> None:
     assert base(code) == expected

@@ -36,7 +36,7 @@ def prepared_with(folder: Path, valid: list[tuple[str, str]]) -> Prepared:
     for name, pairs in (("train", numbers_of(60, 5, 1)), ("dev", valid)):
         (folder / f"{name}.tsv").write_bytes("".join(f"{s}\t{t}\n" for s, t in pairs).encode())
     done = here(
-        "prepare", folder / "train.tsv", "--from", "en", "--to", "de", "--valid", folder / "dev.tsv", "--workers", "0",
+        "prepare", folder / "train.tsv", "--source", "en", "--target", "de", "--valid", folder / "dev.tsv", "--workers", "0",
         "filters.wrong_language=off", "held_out.leaks=off", f'given_pieces=["{STORED / "pieces.model"}"]', "-o", folder / "out",
     )  # fmt: skip
     assert done.code == 0, done.err

@@ -13,7 +13,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.model.config import ModelConfig
 from limelight.text.normalize import DEFAULT_STEPS, Step
 
-Language = Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*$")]
+Language = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f`]+$", max_length=500)]  # can stand in the card
 
 

@@ -165,10 +165,11 @@ def _read(
     if _is_prepared(paths[0]):
         return None, place, None
     given = {
-        "from": options.source, "to": options.target, "valid": (), "test": (), "vocab_size": options.vocab_size, "keep_dropped": False,
+        "source": options.source, "target": options.target, "valid": (), "test": (), "vocab_size": options.vocab_size,
+        "keep_dropped": False,
     }  # fmt: skip
     settings = [text.removeprefix("data.") for text in written if text.startswith("data.")]
-    return None, None, settings_from(paths, given, (), None, settings=settings, flags=("--source", "--target"))
+    return None, None, settings_from(paths, given, (), None, settings=settings)
 
 
 def _recipe_at(path: str) -> Path | None:

@@ -22,7 +22,7 @@ EXAMPLES = """Examples:
 
 limelight prepare corpus.en corpus.de -o prepared
 
-limelight prepare memory.tmx docs/ --from en --to de --valid dev.en --valid dev.de filters.copied=off
+limelight prepare memory.tmx docs/ --source en --target de --valid dev.en --valid dev.de filters.copied=off
 
 limelight prepare corpus.en corpus.de --check-only
 """
@@ -42,8 +42,10 @@ def prepare(
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.")] = Path("prepared"),
-    source_language: Annotated[str | None, typer.Option("--from", help="Source language, such as en. Guessed from file names.")] = None,
-    target_language: Annotated[str | None, typer.Option("--to", help="Target language, such as de.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Target language, such as de.")] = None,
+    old_source: Annotated[str | None, typer.Option("--from", hidden=True)] = None,
+    old_target: Annotated[str | None, typer.Option("--to", hidden=True)] = None,
     valid: Annotated[list[str] | None, typer.Option("--valid", help="Validation set: one file, or twice for two line files.")] = None,
     test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
@@ -53,6 +55,8 @@ def prepare(
     keep_dropped: Annotated[bool, typer.Option("--keep-dropped", help="Write dropped pairs with their reason to OUTPUT/dropped.")] = False,
     engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight\\[cluster]'.")] = EngineName.local,
     workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes beside this one; one for each core.")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what OUTPUT holds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="No bars and colours, also on a terminal.")] = False,
@@ -65,8 +69,9 @@ def prepare(
         from limelight.corpus.prepare import prepare as run
 
         options = {
-            "from": source_language, "to": target_language, "valid": valid, "test": test, "vocab_size": vocab_size,
-            "keep_dropped": keep_dropped,
+            "source": _renamed("--source", source, "--from", old_source),
+            "target": _renamed("--target", target, "--to", old_target), "valid": valid, "test": test, "vocab_size": vocab_size,
+            "keep_dropped": keep_dropped, "swap": swap,
         }  # fmt: skip
         settings = settings_from(inputs or [], options, weight or [], config)
         began = time.monotonic()
@@ -81,10 +86,17 @@ def prepare(
                     findings = check(settings, Path(work), running, watch)
                 result, lines = findings.model_dump(mode="json"), describe_findings(findings)
             else:
-                manifest, before = run(settings, output, running, watch, force)
+                manifest, before = run(settings, output, running, watch, force, anyway)
                 result = json.loads(manifest.encoded())
                 lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
     sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
+
+
+def _renamed(name: str, given: str | None, old: str, by_old: str | None) -> str | None:
+    """An option that had another name in the first release; the next one no longer knows it."""
+    if by_old is not None:
+        typer.echo(f"{old} is now called {name}, as in every verb; {old} will be gone in the next release", err=True)
+    return given if given is not None else by_old
 
 
 def started(name: EngineName, workers: int | None, early: bool = True) -> "Engine":

@@ -28,7 +28,8 @@ def describe_findings(findings: "Findings") -> list[str]:
         shown.append(f"{row['reason']}: {_place(findings.inputs, row)}")
         shown += [f"    {side}  {row[side]}" for side in ("source", "target")]
     first = ["", "the first of each kind:", *shown] if shown else []
-    return [*_counts(findings.corpora), *_warnings(findings.corpora), *first, "", "nothing was written"]
+    mistakes = [f"mistake   {problem}" for problem in findings.mistakes]
+    return [*_counts(findings.corpora), *_warnings(findings.corpora), *mistakes, *first, "", "nothing was written"]
 
 
 def _counts(corpora: Sequence["CorpusEntry"]) -> list[str]:

@@ -11,6 +11,7 @@ from limelight.corpus.reading.finding import LINES, find, format_of
 from limelight.corpus.reading.language_tags import guess_languages
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
+from limelight.text.language_names import standard
 
 SETTING = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
 
@@ -21,12 +22,8 @@ def settings_from(
     weights: Sequence[str],
     config: Path | None,
     settings: Sequence[str] = (),
-    flags: tuple[str, str] = ("--from", "--to"),
 ) -> PrepareSettings:
-    """The file first, then the options, then section.key=value: the later wins.
-
-    `settings` are further section.key=value; `flags` are what the languages are called in the verb that asks.
-    """
+    """The file first, then the options, then section.key=value: the later wins. `settings` are further section.key=value."""
     values = _read(config) if config else {}
     paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
     settings = [*(text for text in inputs if text not in paths), *settings]
@@ -39,6 +36,8 @@ def settings_from(
     for name, key in (("valid", "valid"), ("test", "test")):
         if options[name]:
             values.setdefault("held_out", {})[key] = options[name]
+    if options.get("swap"):
+        values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
     if options["vocab_size"] is not None:
         values.setdefault("pieces", {})["size"] = options["vocab_size"]
     if options["keep_dropped"]:
@@ -46,7 +45,7 @@ def settings_from(
     for text in settings:
         put_setting(values, *text.split("=", 1))
     _weigh(values.get("corpora", []), weights)
-    values["languages"] = _languages(values, options, flags)
+    values["languages"] = _languages(values, options)
     return PrepareSettings(**values)
 
 
@@ -121,17 +120,23 @@ def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
         raise ConfigError("the weights cannot be used:", problems)
 
 
-def _languages(values: dict[str, Any], options: dict[str, Any], flags: tuple[str, str]) -> tuple[str, str]:
-    """Asked for, or written in the file, or guessed from the names of line files."""
-    written = values.get("languages") or (None, None)
+def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
+    """Asked for, or written in the file, or guessed from the names of line files; each in its usual way to be written."""
+    given = values.get("languages") or (None, None)
     guesses = (
         guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2
     )
     guessed = next((guess for guess in guesses if guess), (None, None))
-    source, target = options["from"] or written[0] or guessed[0], options["to"] or written[1] or guessed[1]
+    theirs = options.get("of_bundle") or (None, None)  # written as their translator writes them
+    found = []
+    for at, side in enumerate(("source", "target")):
+        places = {f"--{side}": options[side], "languages:": given[at], "by its name a file is": guessed[at]}
+        known = theirs[at] if not options[side] else None
+        found.append(known or next((standard(code, where) for where, code in places.items() if code), None))
+    source, target = found
     if not source or not target:
         paths = [path for corpus in values["corpora"] for path in corpus.get("paths", [])]
         if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
             find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
-        raise ConfigError(f"the languages cannot be told from the file names; say them: {flags[0]} en {flags[1]} de")
+        raise ConfigError("the languages cannot be told from the file names; say them: --source en --target de")
     return source, target

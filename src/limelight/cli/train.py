@@ -54,6 +54,8 @@ def train(
     test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
     weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,
     no_augment: Annotated[bool, typer.Option("--no-augment", help="The text as it is: nothing masked, no capitals, typos ...")] = False,
     probe: Annotated[Path | None, typer.Option("--probe", help="Sentences to trace while it learns, a line each; some of --valid.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same seed gives the same run.")] = None,
@@ -80,6 +82,7 @@ def train(
         weight=tuple(weight or ()), budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay,
         replay_data=tuple(replay_data or ()), no_augment=no_augment, probe=probe, seed=seed, device=device,
         precision=precision.value if precision else None, threads=threads, dry_run=dry_run,
+        swap=swap, anyway=anyway,
     )  # fmt: skip
     asked, folder = asked_from(inputs or [], options)
     if nproc > 1 and not is_supervised():

@@ -49,6 +49,8 @@ class Options:
     precision: Precision | None = None
     threads: int | None = None
     dry_run: bool = False
+    swap: bool = False
+    anyway: bool = False
 
 
 def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
@@ -84,6 +86,7 @@ def asked_from(inputs: Sequence[str], options: Options) -> tuple[Asked, Path]:
         data=data, recipe=recipe, changes=changes, preset=options.preset, budget_seconds=seconds, steps=options.steps,
         bundle=options.bundle, replay=options.replay, replay_data=_replay_data(options.replay_data), seed=options.seed,
         device=options.device, precision=options.precision, threads=options.threads, dry_run=options.dry_run,
+        anyway=options.anyway,
     )  # fmt: skip
     return asked, folder
 
@@ -119,6 +122,7 @@ def _refuse_beside_a_recipe(place: Path, options: Options) -> None:
         "--test": (options.test, "data.held_out.test"),
         "--vocab-size": (options.vocab_size, "data.pieces.size"),
         "--weight": (options.weight, "weight of its [[data.corpora]]"),
+        "--swap": (options.swap or None, "swapped of its [[data.corpora]]"),
         "--preset": (options.preset, "its [model]"),
         "--from": (options.bundle, "fine_tuning.bundle"),
         "--replay": (options.replay, "fine_tuning.replay"),
@@ -168,16 +172,15 @@ def _changed(recipe: Recipe, written: Sequence[str]) -> Recipe:
 def _data(paths: Sequence[str], written: Sequence[str], options: Options) -> PrepareSettings:
     if not paths:
         raise ConfigError(f"there is nothing to learn from; name the files, such as: {EXAMPLE}")
-    source, target = options.source, options.target
-    if options.bundle is not None and (source is None or target is None):
-        theirs = _languages_of(options.bundle, paths)
-        source, target = source or theirs[0], target or theirs[1]
+    needs = options.source is None or options.target is None
     asked = {
-        "from": source, "to": target, "valid": options.valid, "test": options.test, "vocab_size": options.vocab_size,
-        "keep_dropped": False,
+        "source": options.source, "target": options.target,
+        "of_bundle": _languages_of(options.bundle, paths) if options.bundle is not None and needs else None,
+        "valid": options.valid, "test": options.test, "vocab_size": options.vocab_size,
+        "keep_dropped": False, "swap": options.swap,
     }  # fmt: skip
     settings = [text.removeprefix("data.") for text in written if text.startswith("data.")]
-    return settings_from(paths, asked, options.weight, None, settings=settings, flags=("--source", "--target"))
+    return settings_from(paths, asked, options.weight, None, settings=settings)
 
 
 def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str]:
@@ -211,6 +214,11 @@ def _check_replay(options: Options) -> None:
     if options.bundle is None and (options.replay is not None or options.replay_data):
         given = "--replay" if options.replay is not None else "--replay-data"
         raise ConfigError(f"{given} is for going on from a translator; name it with --from, such as --from en-de")
+    if options.bundle is not None and not options.bundle.exists() and re.fullmatch("[a-z]{2,3}", str(options.bundle)):
+        raise ConfigError(
+            f"--from {options.bundle}: --from names the translator to go on from, and there is none; "
+            "the languages are given with --source and --target"
+        )
     kept = {"--preset": options.preset, "--vocab-size": options.vocab_size}
     if options.bundle is not None and any(kept.values()):
         problems = [f"{option} {given}: leave it out" for option, given in kept.items() if given]

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from operator import or_
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import xxhash
 
-from limelight.corpus.config import Mode, PrepareSettings
+from limelight.corpus.config import FilterSettings, Mode, PrepareSettings
 from limelight.corpus.filters import Filter, filters, loose, on_rows
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.reading.raw import Fault
@@ -121,25 +123,37 @@ def _identifier() -> Identifier:
     return Identifier()
 
 
-def wrong_language(settings: PrepareSettings) -> Filter:
-    """Text long enough to tell, surely in another language. A language that the identifier does not know is not judged.
+@dataclass(frozen=True)
+class Languages:
+    """Of the texts that are long enough to tell, by their rows: the likeliest language, and whether it is surely not the one asked for."""
+
+    rows: pl.Series
+    best: npt.NDArray[np.str_]
+    other: npt.NDArray[np.bool_]
+
+
+def languages_of(text: pl.Series, asked: str, bounds: FilterSettings) -> Languages | None:
+    """None for a language that the identifier does not know, and where all is too short.
 
     Names, commands and labels look like many languages a little, hence both bounds: 0.05 % of software strings are found wrong, not 3 %.
     """
-    bounds = settings.filters
+    identifier = _identifier()
+    code = asked if identifier.knows(asked) else base(asked)
+    rows = (text.str.count_matches(r"\p{L}") >= bounds.identified_letters).arg_true()
+    if not identifier.knows(code) or rows.is_empty():
+        return None
+    identified = identifier.identify(text.gather(rows).to_arrow())
+    other = (identified.probability(code) < bounds.least_likely) & (identified.confidence >= bounds.surely_other)
+    return Languages(rows, identified.languages, other)
+
+
+def wrong_language(settings: PrepareSettings) -> Filter:
+    """Text long enough to tell, surely in another language."""
 
     def unlike(text: pl.Series, asked: str) -> pl.Series:
-        identifier = _identifier()
-        code = asked if identifier.knows(asked) else base(asked)
-        if not identifier.knows(code):
-            return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
-        rows = (text.str.count_matches(r"\p{L}") >= bounds.identified_letters).arg_true()
         result = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
-        if rows.is_empty():
-            return result
-        identified = identifier.identify(text.gather(rows).to_arrow())
-        other = (identified.probability(code) < bounds.least_likely) & (identified.confidence >= bounds.surely_other)
-        return result.scatter(rows, pl.Series(other))
+        found = languages_of(text, asked, settings.filters)
+        return result if found is None else result.scatter(found.rows, pl.Series(found.other))
 
     source_code, target_code = settings.languages
     return lambda source, target: unlike(source, source_code) | unlike(target, target_code)

@@ -21,6 +21,13 @@ class CorpusSettings(Settings):
     columns: tuple[str, str] | None = Field(
         default=None, description="fields of JSONL and Parquet, or column numbers of TSV"
     )
+    swapped: bool = Field(default=False, description="its sides are exchanged: what stands as source is the target")
+
+    @model_serializer(mode="wrap")
+    def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """So that runs and folders from before there was a choice stay the same."""
+        value: dict[str, Any] = written(self)
+        return {key: kept for key, kept in value.items() if kept or key != "swapped"}
 
 
 class FilterSettings(Settings):

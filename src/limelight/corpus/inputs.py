@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from limelight.corpus.config import PrepareSettings
@@ -33,9 +33,8 @@ class Inputs:
         """Finds every file before it reads one, and hashes them all."""
         parts: list[Part] = []
         for number, corpus in enumerate(settings.corpora):
-            parts += find(
-                corpus.paths, settings.languages, columns=corpus.columns, corpus=number, first_file=len(parts)
-            )
+            found = find(corpus.paths, settings.languages, columns=corpus.columns, corpus=number, first_file=len(parts))
+            parts += [replace(part, swapped=corpus.swapped) for part in found]
         train = list(parts)
         held_out: dict[Split, list[Part]] = {}
         given: dict[Split, tuple[str, ...]] = {"valid": settings.held_out.valid, "test": settings.held_out.test}
@@ -60,7 +59,10 @@ class Inputs:
     def fingerprint(self) -> list[Any]:
         """Content and order, not names or places: a renamed copy is the same input."""
         parts = [*self.train, *(part for found in self.held_out.values() for part in found)]
-        return [[part.corpus, part.format, entry.sha256] for part, entry in zip(parts, self.entries, strict=True)]
+        return [
+            [part.corpus, part.format, entry.sha256, *(["swapped"] if part.swapped else [])]
+            for part, entry in zip(parts, self.entries, strict=True)
+        ]
 
 
 def digest(*values: Any) -> str:

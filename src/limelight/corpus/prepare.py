@@ -24,6 +24,7 @@ from limelight.corpus.finish import BucketFinish, held_out_shard, merged, read_h
 from limelight.corpus.inputs import Inputs, digest
 from limelight.corpus.leaks import LeakIndex
 from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, Manifest, Shard, Split
+from limelight.corpus.mistakes import losses, mistakes, refuse
 from limelight.corpus.reading.streams import content_hash
 from limelight.corpus.report import page
 from limelight.corpus.settle import add
@@ -52,9 +53,9 @@ class Preparation:
 
 
 def prepare(
-    settings: PrepareSettings, folder: Path, engine: Engine, watch: Watch, force: bool = False
+    settings: PrepareSettings, folder: Path, engine: Engine, watch: Watch, force: bool = False, anyway: bool = False
 ) -> tuple[Manifest, bool]:
-    """The manifest, and whether it was there already."""
+    """The manifest, and whether it was there already. `anyway`: also of text that looks wrong, or is dropped for the most part."""
     before = prepared_before(folder)
     check_given(settings)  # refused before hours of reading, not after
     inputs = Inputs.find(settings)
@@ -69,20 +70,24 @@ def prepare(
     place = Workplace(folder, text_address)
     manifest = Manifest.load(place.build) if (place.build / NAME).exists() else None
     if manifest is None or manifest.address != address:
+        refuse(mistakes(inputs.train, settings), anyway)
         place.begin()
         run = Preparation(settings, inputs, place.build, place.root, engine, watch)
-        manifest = _build(run, place, before, (address, text_address))
+        manifest = _build(run, place, before, (address, text_address), anyway)
     place.publish(manifest)
     return manifest, False
 
 
-def _build(run: Preparation, place: Workplace, before: Manifest | None, addresses: tuple[str, str]) -> Manifest:
+def _build(
+    run: Preparation, place: Workplace, before: Manifest | None, addresses: tuple[str, str], anyway: bool
+) -> Manifest:
     if before is not None and before.text_address == addresses[1]:
         place.take_text(before)
         tally, shards = before.statistics["tally"], _text_shards(before)
     else:
         try:
             tally, shards = _exchange(run)
+            refuse(losses(_corpora(run, tally)), anyway)
         except DataError:
             place.discard()
             raise
@@ -103,13 +108,18 @@ class Findings(Settings):
     corpora: list[CorpusEntry]
     inputs: list[InputEntry]
     tally: dict[str, Any]
+    mistakes: list[str]
 
 
 def check(settings: PrepareSettings, work: Path, engine: Engine, watch: Watch) -> Findings:
     """What `prepare` would find, by the same code, without learning pieces or keeping anything."""
     run = Preparation(settings, Inputs.find(settings), None, work, engine, watch)
     tally, _ = _exchange(run)
-    return Findings(languages=settings.languages, corpora=_corpora(run, tally), inputs=run.inputs.entries, tally=tally)
+    corpora = _corpora(run, tally)
+    problems = mistakes(run.inputs.train, settings) + losses(corpora)
+    return Findings(
+        languages=settings.languages, corpora=corpora, inputs=run.inputs.entries, tally=tally, mistakes=problems
+    )
 
 
 def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:

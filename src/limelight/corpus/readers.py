@@ -43,4 +43,10 @@ def read(part: Part, rows: int = ROWS) -> Iterator[Any]:
         raise DataError(
             f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}"
         )
-    return READERS[part.format](part, rows)
+    batches = READERS[part.format](part, rows)
+    return (_exchanged(batch) for batch in batches) if part.swapped else batches
+
+
+def _exchanged(batch: Any) -> Any:
+    """Source and target in each other's place."""
+    return batch.select(["target", "source", *RAW.names[2:]]).rename_columns(RAW.names)

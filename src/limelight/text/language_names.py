@@ -1,65 +1,102 @@
-"""What people call a language: the English names of the codes that translators and the identifier of languages use."""
+"""Codes and names of languages: every one of ISO 639, by the registry of BCP 47 that langcodes carries.
 
+standard("ger") -> "de"; standard("pt_BR") -> "pt-BR"; standard("xx") -> an error that names the nearest
+name("hsb") -> "Upper Sorbian"
+"""
+
+import difflib
+import re
+from functools import cache, lru_cache
 from typing import Final
 
-from limelight.text.languages import base
+import langcodes
+from langcodes.registry_parser import parse_registry
 
-# After CLDR's English names. One line for each letter that names begin with, so that a missing one is found quickly.
-_NAMES: Final = """
-ab Abkhazian; ace Acehnese; af Afrikaans; am Amharic; an Aragonese; ar Arabic; arb Arabic; ary Moroccan Arabic; arz Egyptian Arabic;
-as Assamese; ast Asturian; az Azerbaijani;
-ba Bashkir; bcl Central Bikol; be Belarusian; bg Bulgarian; bho Bhojpuri; bn Bangla; bo Tibetan; br Breton; bs Bosnian;
-ca Catalan; ce Chechen; ceb Cebuano; ckb Central Kurdish; cmn Chinese; co Corsican; crh Crimean Tatar; cs Czech; cv Chuvash; cy Welsh;
-da Danish; de German; dz Dzongkha;
-el Greek; en English; eo Esperanto; es Spanish; et Estonian; eu Basque; ext Extremaduran;
-fa Persian; fi Finnish; fil Filipino; fo Faroese; fr French; fuv Nigerian Fulfulde; fy Western Frisian;
-ga Irish; gcf Guadeloupean Creole; gcr Guianese Creole; gd Scottish Gaelic; gl Galician; gn Guarani; gom Goan Konkani;
-grc Ancient Greek; gu Gujarati; gug Paraguayan Guarani; guw Gun; gv Manx;
-ha Hausa; haw Hawaiian; hbo Ancient Hebrew; he Hebrew; hi Hindi; hr Croatian; ht Haitian Creole; hu Hungarian; hy Armenian;
-ia Interlingua; id Indonesian; ig Igbo; io Ido; is Icelandic; it Italian;
-ja Japanese; jv Javanese;
-ka Georgian; kab Kabyle; kik Kikuyu; kk Kazakh; kl Kalaallisut; km Khmer; kn Kannada; ko Korean; ku Kurdish; kw Cornish; ky Kyrgyz;
-la Latin; lb Luxembourgish; lg Ganda; lij Ligurian; ln Lingala; lo Lao; lt Lithuanian; ltg Latgalian; lv Latvian;
-mai Maithili; mg Malagasy; mhr Eastern Mari; mi Māori; mk Macedonian; ml Malayalam; mn Mongolian; mr Marathi; ms Malay; mt Maltese;
-my Burmese;
-nb Norwegian Bokmål; ne Nepali; nl Dutch; nn Norwegian Nynorsk; no Norwegian; nso Northern Sotho; ny Nyanja;
-oc Occitan; om Oromo; or Odia; os Ossetic;
-pa Punjabi; pcm Nigerian Pidgin; pes Persian; pl Polish; ps Pashto; pt Portuguese;
-qu Quechua;
-rm Romansh; ro Romanian; ru Russian; rw Kinyarwanda;
-sa Sanskrit; sah Yakut; sc Sardinian; sd Sindhi; sdh Southern Kurdish; se Northern Sami; sh Serbo-Croatian; si Sinhala; sk Slovak;
-sl Slovenian; sm Samoan; sn Shona; so Somali; sq Albanian; sr Serbian; ss Swati; st Southern Sotho; su Sundanese; sv Swedish; sw Swahili;
-ta Tamil; te Telugu; tg Tajik; th Thai; ti Tigrinya; tk Turkmen; tl Filipino; tn Tswana; to Tongan; tr Turkish; ts Tsonga; tt Tatar;
-udm Udmurt; ug Uyghur; uk Ukrainian; ur Urdu; uz Uzbek; uzs Southern Uzbek;
-ve Venda; vec Venetian; vi Vietnamese; vo Volapük;
-wa Walloon; wo Wolof; wuu Wu Chinese;
-xh Xhosa;
-yi Yiddish; yo Yoruba; yue Cantonese;
-za Zhuang; zh Chinese; zu Zulu; zxx No linguistic content
-"""
-NAMES: Final = dict(entry.split(maxsplit=1) for entry in _NAMES.split(";"))
+from limelight.errors import ConfigError
+from limelight.text.languages import SCRIPTS, base
 
-# What a region or a script adds, where people use it to tell two languages apart.
-_VARIANTS: Final = {
-    "de-at": "German (Austria)",
-    "de-ch": "German (Switzerland)",
-    "en-gb": "English (British)",
-    "en-us": "English (American)",
-    "es-419": "Spanish (Latin American)",
-    "es-es": "Spanish (Spain)",
-    "fr-ca": "French (Canada)",
-    "pt-br": "Portuguese (Brazil)",
-    "pt-pt": "Portuguese (Portugal)",
-    "sr-cyrl": "Serbian (Cyrillic)",
-    "sr-latn": "Serbian (Latin)",
-    "zh-hans": "Chinese (simplified)",
-    "zh-hant": "Chinese (traditional)",
-    "zh-cn": "Chinese (simplified)",
+_OLD: Final = {"iw", "in", "ji", "jw", "mo"}  # withdrawn, and still in old files
+LONGEST_TAG: Final = 35  # characters that a language tag may have to be understood everywhere (RFC 5646, 4.4.1)
+
+# What people say where the registry's first name is another, and what a region or a script adds where they tell two languages apart by it.
+_SAID: Final = {
+    "el": "Greek", "ht": "Haitian Creole", "ky": "Kyrgyz", "mi": "Māori", "nso": "Northern Sotho", "or": "Odia", "os": "Ossetic",
+    "pa": "Punjabi", "ps": "Pashto", "to": "Tongan", "ug": "Uyghur", "yue": "Cantonese",
+    "de-at": "German (Austria)", "de-ch": "German (Switzerland)", "en-gb": "English (British)", "en-us": "English (American)",
+    "es-419": "Spanish (Latin American)", "es-es": "Spanish (Spain)", "fr-ca": "French (Canada)",
+    "pt-br": "Portuguese (Brazil)", "pt-pt": "Portuguese (Portugal)", "sr-cyrl": "Serbian (Cyrillic)", "sr-latn": "Serbian (Latin)",
+    "zh-hans": "Chinese (simplified)", "zh-hant": "Chinese (traditional)", "zh-cn": "Chinese (simplified)",
     "zh-tw": "Chinese (traditional)",
-}
+}  # fmt: skip
+_ASIDE: Final = re.compile(r" \((?:macrolanguage|individual language|International .*|[^)]*\d{3}.*)\)")
 
 
 def name(code: str) -> str:
     """name("de") -> "German"; name("pt-BR") -> "Portuguese (Brazil)"; a code that nobody knows is its own name."""
-    variant = code.replace("_", "-").lower()
-    return _VARIANTS.get(variant) or NAMES.get(base(code), code)
+    plain = code.replace("_", "-").lower()
+    known = _SAID.get(plain) or _SAID.get(base(code)) or _names().get(base(code))
+    if known is None and (usual := _standard(code)) is not None and usual.lower() != plain:
+        return name(usual)
+    return known or code
+
+
+def standard(code: str, where: str = "") -> str:
+    """The usual way to write a code, or a ConfigError: de for ger, deu and DE, pt-BR for pt_br, zh-Hans for zho_Hans.
+
+    Private ones (x-klingon, qaa to qtz) are as good as any. `where` was it written?
+    """
+    found = _standard(code)
+    if found is None:
+        raise ConfigError(f"{where}{' ' if where else ''}{code[:LONGEST_TAG]} is not a language code; {_hint(code)}")
+    return found
+
+
+@lru_cache(maxsize=1_000)
+def usual_tag(tag: str) -> str:
+    """The usual way to write a tag that stands in a file; what is no tag stays as it is."""
+    return _standard(tag) or tag
+
+
+def written(code: str) -> tuple[str, ...]:
+    """All that names of files may call a language: written("de") -> ("de", "deu", "ger")."""
+    longer: tuple[str, ...] = ()
+    try:
+        language = langcodes.Language.get(base(code), normalize=False)
+        longer = (language.to_alpha3(variant="T"), language.to_alpha3(variant="B"))
+    except (LookupError, ValueError):
+        pass
+    return tuple(dict.fromkeys((base(code), *longer)))
+
+
+def _standard(code: str) -> str | None:
+    tag = code.strip().replace("_", "-")
+    if not re.fullmatch("[A-Za-z0-9-]+", tag) or len(tag) > LONGEST_TAG:
+        return None
+    try:
+        language = langcodes.Language.get(tag, normalize=False)
+        if language.language in _OLD or not language.is_valid():
+            language = langcodes.Language.get(langcodes.standardize_tag(tag), normalize=False)
+    except ValueError:
+        return None
+    return language.simplify_script().to_tag() if language.is_valid() else None
+
+
+def _hint(code: str) -> str:
+    """What was probably meant: a language by its name, that of a country, or a code that is nearly the same."""
+    wanted = code.strip().lower()
+    called = [each for each, title in _names().items() if title.lower() == wanted]
+    country = langcodes.Language.get(f"und-{wanted}").maximize() if re.fullmatch("[a-z]{2}", wanted) else None
+    if country is not None and country.is_valid() and country.language:
+        called.append(country.language)
+    near = called or difflib.get_close_matches(wanted, list(SCRIPTS), n=3, cutoff=0.5)
+    meant = " or ".join(f"{each} ({name(each)})" for each in dict.fromkeys(near[:3]))
+    own = "a language that has no code is written x-NAME"
+    return f"did you mean {meant}? {own[0].upper()}{own[1:]}" if meant else f"give one such as en or pt-BR; {own}"
+
+
+@cache
+def _names() -> dict[str, str]:
+    """The first name of each language, without what only tells it from its relatives: "Swahili (macrolanguage)"."""
+    registry = parse_registry()  # type: ignore[no-untyped-call]
+    entries = (entry for entry in registry if entry.get("Type") == "language" and ".." not in entry["Subtag"])
+    return {entry["Subtag"]: _ASIDE.sub("", entry["Description"][0]) for entry in entries}

@@ -27,8 +27,9 @@ _DENSITY: Final = {"zh": 33, "cmn": 33, "yue": 33, "ja": 43, "ko": 50, "he": 77,
 
 
 def base(code: str) -> str:
-    """base("pt-BR") -> "pt"; base("zho_Hans") stays "zho": three-letter codes are other names, not regions."""
-    return code.replace("_", "-").split("-")[0].lower()
+    """base("pt-BR") -> "pt"; base("zho_Hans") -> "zho": longer codes are other names; a private one (x-klingon) is all of it."""
+    plain = code.replace("_", "-").lower()
+    return plain if plain.startswith("x-") else plain.split("-")[0]
 
 
 def scripts_of(code: str) -> tuple[str, ...]:

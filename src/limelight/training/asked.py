@@ -29,6 +29,7 @@ class Asked:
     precision: Precision | None = None
     threads: int | None = None
     dry_run: bool = False
+    anyway: bool = False  # also with text that looks wrong, or is dropped for the most part
 
     @property
     def old_text(self) -> OldText | None:

@@ -13,8 +13,10 @@ import torch
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.engine import Engine, Progress
 from limelight.corpus.manifest import Manifest
+from limelight.corpus.mistakes import summary
 from limelight.corpus.prepare import prepare
 from limelight.corpus.shards import Prepared
+from limelight.corpus.workplace import REPORT
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import Running, Speed
 from limelight.runtime import choose_threads, keep_freed_memory
@@ -163,14 +165,15 @@ class Run:
         place = self.folder / PREPARED
 
         def into_place(wanted: PrepareSettings) -> Manifest:
-            return prepare(wanted, place, self.engine, self.progress, force=True)[0]
+            return prepare(wanted, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)[0]
 
         old = self.asked.old_text
         if old is not None:
             seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
             settings = continued(settings, old, self.folder, seed, into_place)
             self._say(Chosen("replay", *old.described))
-        into_place(settings)
+        corpora = into_place(settings).corpora
+        self._say(Chosen("text", summary(corpora), f"what was dropped: {place / REPORT}"))
         return Prepared.open(place)
 
     def _recipe(self, prepared: Prepared, goes_on: bool) -> Recipe:

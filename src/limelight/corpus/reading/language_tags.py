@@ -1,6 +1,6 @@
-"""Language tags in files and in their names: en, en-US, en_GB, EN, eng_Latn.
+"""Language tags in files and in their names: en, en-US, en_GB, EN, eng, eng_Latn.
 
-closeness("en", "en-US") -> 1
+closeness("en", "en-US") -> 1; closeness("de", "ger") -> 1
 guess_languages("train.en.gz", "train.de.gz") -> ("en", "de")
 """
 
@@ -8,6 +8,7 @@ import functools
 import re
 
 from limelight.corpus.reading.streams import without_packing
+from limelight.text.language_names import usual_tag, written
 
 # ISO 639-1. Without the list, the `tok` and `ref` of file names would pass for languages.
 _TWO_LETTERS = re.compile(
@@ -24,10 +25,12 @@ _NO_LANGUAGES = re.compile("all|bpe|cln|dev|hyp|low|new|old|one|out|raw|ref|seg|
 
 @functools.lru_cache(maxsize=1_000)
 def closeness(wanted: str, tag: str) -> int | None:
-    """How well a tag serves the language wanted: 0 the same, 1 a kind of it, 2 more general, None another language."""
-    ours, theirs = wanted.lower().replace("_", "-"), tag.lower().replace("_", "-")
-    if ours == theirs:
+    """How well a tag serves the language wanted: 0 the same, 1 a kind of it or another code of it, 2 more general, None another."""
+    if wanted.lower().replace("_", "-") == tag.lower().replace("_", "-"):
         return 0
+    ours, theirs = (usual_tag(each).lower().replace("_", "-") for each in (wanted, tag))
+    if ours == theirs:
+        return 1
     if theirs.startswith(ours + "-"):
         return 1
     if theirs and ours.startswith(theirs + "-"):
@@ -64,9 +67,8 @@ def name_without_language(address: str, language: str, other: str) -> list[str]:
     corpus.en-de.en -> corpus.*-de.en, corpus.en-de.*, corpus.*-de.*
     """
     codes = [language]
-    primary, other_primary = (re.split("[-_]", tag)[0] for tag in (language, other))
-    if primary.lower() != other_primary.lower():
-        codes.append(primary)
+    if (names := written(language))[0] != written(other)[0]:
+        codes += names
     alternatives = "|".join(re.escape(code).replace(r"\-", "[-_]").replace("_", "[-_]") for code in codes)
     # A region is upper case and a script has a capital, so that `en-de` is two languages and `en-DE` one.
     pattern = re.compile(rf"(?<![^\W_])(?i:{alternatives})(?:[-_](?:[A-Z]{{2}}|[A-Z][a-z]{{3}}))?(?![^\W_])")

@@ -51,6 +51,7 @@ class Part:
     paths: tuple[str, ...]
     languages: tuple[str, str]
     columns: tuple[str, str] | None = None
+    swapped: bool = False  # what is read as source is the target
 
     def __post_init__(self) -> None:
         # JSON has lists where we have tuples; Part(**json.loads(...)) must equal the part that was sent.

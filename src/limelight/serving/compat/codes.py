@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from limelight.errors import ConfigError
 from limelight.interop.language_codes import find
 from limelight.serving.models import Models, Served
-from limelight.text.language_names import NAMES, name
-from limelight.text.languages import base
+from limelight.text.language_names import LONGEST_TAG, name, usual_tag
+from limelight.text.languages import SCRIPTS, base
 
 _ALIASES = {"pb": "pt-br", "zt": "zh-hant"}
-LONGEST = 35  # characters that a language tag may have to be understood everywhere (RFC 5646, 4.4.1)
 _TRADITIONAL = ("-hant", "-tw", "-hk", "-mo")
 # Targets without a region are listed with those that DeepL has: its clients refuse plain EN and PT as targets.
 _REGIONS = {"en": ("EN-US", "EN-GB"), "pt": ("PT-BR", "PT-PT"), "zh": ("ZH", "ZH-HANS")}
@@ -37,7 +36,7 @@ class Languages:
 
     def find(self, asked: str) -> str | None:
         """The language that is meant, or None. A region that we do not have is no reason to refuse; another script is."""
-        if len(asked) > LONGEST:
+        if len(asked) > LONGEST_TAG:
             return None
         wanted = _plain(_ALIASES.get(asked.lower(), asked))
         exact = (code for code in self.all if _plain(code) == wanted)
@@ -69,7 +68,10 @@ def deepl(code: str) -> str:
 def shown(code: str) -> str:
     """shown("deu_Latn") -> "de"; what has two letters stays as it is, with its region."""
     first = base(code)
-    short = next((two for two in NAMES if len(two) == 2 and same(two, first)), None) if len(first) > 2 else None
+    if len(first) == 2:
+        return code
+    # Its own short code, or that of the language whose usual form it is: arb is ar.
+    short = next((two for two in (usual_tag(first), *SCRIPTS) if len(two) == 2 and same(two, first)), None)
     if short is None:
         return code
     return f"{short}-Hant" if is_traditional(code) else short
