@@ -17,7 +17,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from limelight.bundle.strict_json import parse
-from limelight.serving.refusals import BadRequest
+from limelight.serving.refusals import BadRequest, WrongType
 
 DEEPEST = 32  # of JSON; what clients send has three levels
 MEMBERS = 50_000  # values of a JSON body: 500,000 in 1 MB would keep everybody else waiting for a fifth of a second
@@ -28,6 +28,7 @@ FILENAME = re.compile(rb"filename\*=utf-8''([^;\s]+)", re.IGNORECASE)  # RFC 598
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it; unescaped it is refused anyway
 
+JSON = "application/json"
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 
@@ -41,8 +42,19 @@ class Form:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """One object of plain JSON. Numbers are finite, no key occurs twice, no string has half characters or U+0000."""
+    """One object of plain JSON. Numbers are finite, no key occurs twice, no string has half characters or U+0000.
+
+    It has to be called JSON: any page can have a browser send plain text, but for this type the browser asks us first.
+    """
+    if not is_json(request):
+        raise WrongType("the body is not said to be JSON", f"send it with the header Content-Type: {JSON}")
     return json_of(await request.body())
+
+
+def is_json(request: Request) -> bool:
+    """application/json, and application/anything+json."""
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def json_of(content: bytes) -> dict[str, Any]:
@@ -71,9 +83,7 @@ async def read_form(request: Request) -> Form:
     content = await request.body()
     if kind == URLENCODED.encode() or not content:
         return _urlencoded(content)
-    raise BadRequest(
-        "the body is of a kind that is not understood here", f"send application/json, {URLENCODED} or {MULTIPART}"
-    )
+    raise BadRequest("the body is of a kind that is not understood here", f"send {JSON}, {URLENCODED} or {MULTIPART}")
 
 
 def _urlencoded(content: bytes) -> Form:
