@@ -5,12 +5,14 @@ import contextlib
 import gzip
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from http_server import Process, post, served, status_of
+from http_server import Process, Wire, post, served, status_of
+from native_server import Running, running, stored
 
 from limelight.serving.bounded import Bounded
+from limelight.serving.keys import Keys
 from limelight.serving.settings import ServeSettings
 
 MB = 1 << 20
@@ -238,3 +240,67 @@ def test_nothing_of_a_file_is_written_to_the_disk(server: Process) -> None:
             time.sleep(0.01)
         assert server.files == before
         assert b'"file":3000000' in wire.ask(body[-1:]).answers(1)
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    key, models = Keys.added(path, "clients"), stored()
+    limits = {"bodies_bytes": 4 * MB, "keyless_bytes": 10_000}
+    with running(models, Keys.load(path), keys=path, limits=limits) as server:
+        yield server, key
+    models.close()
+
+
+def refused_for_others(server: Running, key: str, size: int) -> bool:
+    """Is a body of this size refused because of those that others send? Its own fault is another: it is a file of no known kind."""
+    file = {"file": ("a.bin", bytes(size))}
+    answer = server.client.post("/translate_file", data={"target": "de"}, files=file, headers={"X-API-Key": key})
+    assert answer.status_code in (400, 503), answer.text
+    assert answer.status_code == 400 or answer.headers["retry-after"] == "1"
+    return answer.status_code == 503
+
+
+def becomes(what: Callable[[], bool]) -> bool:
+    """Within ten seconds."""
+    return any(what() or time.sleep(0.05) for _ in range(200))
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/translate_file", "/v2/document", "/detect"])
+def test_who_has_shown_no_key_in_a_header_sends_little(keyed: tuple[Running, str], path: str) -> None:
+    server, key = keyed
+    small = {"q": "seven", "text": "seven", "source": "en", "target": "de", "target_lang": "DE", "api_key": key}
+    large = {**small, "padding": "x" * 20_000}
+    refused = server.client.post(path, json=large)
+    assert refused.status_code == 413
+    assert "10,000 bytes" in refused.text and "X-API-Key: KEY" in refused.text, "and how it could be sent"
+    chunks = (b"x" * 1_000 for _ in range(50))
+    assert server.client.post(path, content=chunks, headers={"Content-Type": "text/plain"}).status_code == 413
+    wrong = {"X-API-Key": "x" * 43}
+    assert server.client.post(path, json=large, headers=wrong).status_code == 413
+    for header in ({"X-API-Key": key}, {"Authorization": f"Bearer {key}"}):
+        assert server.client.post(path, json=large, headers=header).status_code in (200, 400), "its file is missing"
+    assert server.client.post(path, json=small | {"auth_key": key}).status_code in (200, 400)
+
+
+def test_all_bodies_together_are_bounded_and_every_byte_is_given_back(keyed: tuple[Running, str]) -> None:
+    server, key = keyed
+    head = f"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Length: {3 * MB}\r\n\r\n"
+    nearly_all = 4 * MB - 10_000
+
+    def beside_another() -> bool:
+        with Wire(int(server.url.rpartition(":")[2])) as unfinished:
+            unfinished.ask(head.encode() + bytes(5 * MB // 2))
+            time.sleep(0.2)  # else it may be the one that is refused
+            refused = refused_for_others(server, key, 2 * MB)
+            small = server.client.post("/api/v1/translate", json={"text": "seven"}, headers={"X-API-Key": key})
+            assert small.status_code == 200
+            return refused
+
+    for _ in range(3):
+        assert becomes(beside_another)
+        assert becomes(lambda: not refused_for_others(server, key, nearly_all)), "it left, and others were refused"
+    for _ in range(5):
+        broken = {"X-API-Key": key, "Content-Type": "application/json"}
+        assert server.client.post("/translate", content=b"{" * (MB - 1), headers=broken).status_code == 400
+    assert not refused_for_others(server, key, nearly_all)
