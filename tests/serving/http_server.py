@@ -115,7 +115,7 @@ def make_app(settings: ServeSettings, service: Pretending, bounded: bool = True)
         "/work": work,
         "/freeze": freeze,
     }
-    gets = {"/echo": echo, "/left": left, "/flood": flood, "/readyz": ready}
+    gets = {"/echo": echo, "/left": left, "/flood": flood, "/healthz": ready, "/readyz": ready}
     routes = [Route(path, endpoint, methods=["POST"]) for path, endpoint in posts.items()]
     routes += [Route(path, endpoint) for path, endpoint in gets.items()]
     handlers: Any = {Refusal: refused, HTTPException: other, ClientDisconnect: nobody, ClientLeft: nobody}
@@ -130,8 +130,8 @@ class Process:
     process: subprocess.Popen[bytes]
     port: int
 
-    def connect(self) -> "Wire":
-        return Wire(self.port)
+    def connect(self, source: str | None = None) -> "Wire":
+        return Wire(self.port, source=source)
 
     def get(self, path: str) -> bytes:
         with self.connect() as wire:
@@ -157,8 +157,10 @@ class Process:
 class Wire:
     """A socket, and no idea of HTTP."""
 
-    def __init__(self, port: int, room: int | None = None) -> None:
+    def __init__(self, port: int, room: int | None = None, source: str | None = None) -> None:
         self.socket = socket.socket()
+        if source is not None:  # Linux has all of 127.0.0.0/8
+            self.socket.bind((source, 0))
         if room is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         self.socket.settimeout(10)

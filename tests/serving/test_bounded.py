@@ -5,15 +5,18 @@ import contextlib
 import gzip
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from http_server import Process, post, served, status_of
+from http_server import Process, Wire, post, served, status_of
+from native_server import Running, running, stored
 
 from limelight.serving.bounded import Bounded
+from limelight.serving.keys import Keys
 from limelight.serving.settings import ServeSettings
 
 MB = 1 << 20
+JSON = "Content-Type: application/json"
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +83,8 @@ def test_a_route_with_a_file_has_a_limit_of_its_own(server: Process) -> None:
 def test_a_packed_body_is_not_unpacked(server: Process) -> None:
     bomb = gzip.compress(bytes(10 * MB), compresslevel=1)
     for packing in ("gzip", "br", "identity, gzip", "x"):
-        assert status_of(said_to(server, post("/json", bomb, f"Content-Encoding: {packing}"))) == 400
-    assert status_of(said_to(server, post("/json", b"{}", "Content-Encoding: identity"))) == 200
+        assert status_of(said_to(server, post("/json", bomb, JSON, f"Content-Encoding: {packing}"))) == 400
+    assert status_of(said_to(server, post("/json", b"{}", JSON, "Content-Encoding: identity"))) == 200
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_body_that_is_not_plain_json_is_refused_with_a_reason(server: Process, kind: str) -> None:
-    said = said_to(server, post("/json", HOSTILE[kind]))
+    said = said_to(server, post("/json", HOSTILE[kind], JSON))
     assert status_of(said) == 400
     assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"].startswith(
         "the body cannot be read as JSON: "
@@ -168,7 +171,7 @@ def test_a_body_that_is_not_plain_json_is_refused_with_a_reason(server: Process,
     ],
 )
 def test_a_body_that_only_looks_strange_is_taken(server: Process, body: bytes) -> None:
-    assert status_of(said_to(server, post("/json", body))) == 200
+    assert status_of(said_to(server, post("/json", body, JSON))) == 200
 
 
 def part(name: str, value: bytes, more: str = "") -> bytes:
@@ -237,3 +240,67 @@ def test_nothing_of_a_file_is_written_to_the_disk(server: Process) -> None:
             time.sleep(0.01)
         assert server.files == before
         assert b'"file":3000000' in wire.ask(body[-1:]).answers(1)
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    key, models = Keys.added(path, "clients"), stored()
+    limits = {"bodies_bytes": 4 * MB, "keyless_bytes": 10_000}
+    with running(models, Keys.load(path), keys=path, limits=limits) as server:
+        yield server, key
+    models.close()
+
+
+def refused_for_others(server: Running, key: str, size: int) -> bool:
+    """Is a body of this size refused because of those that others send? Its own fault is another: it is a file of no known kind."""
+    file = {"file": ("a.bin", bytes(size))}
+    answer = server.client.post("/translate_file", data={"target": "de"}, files=file, headers={"X-API-Key": key})
+    assert answer.status_code in (400, 503), answer.text
+    assert answer.status_code == 400 or answer.headers["retry-after"] == "1"
+    return answer.status_code == 503
+
+
+def becomes(what: Callable[[], bool]) -> bool:
+    """Within ten seconds."""
+    return any(what() or time.sleep(0.05) for _ in range(200))
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/translate_file", "/v2/document", "/detect"])
+def test_who_has_shown_no_key_in_a_header_sends_little(keyed: tuple[Running, str], path: str) -> None:
+    server, key = keyed
+    small = {"q": "seven", "text": "seven", "source": "en", "target": "de", "target_lang": "DE", "api_key": key}
+    large = {**small, "padding": "x" * 20_000}
+    refused = server.client.post(path, json=large)
+    assert refused.status_code == 413
+    assert "10,000 bytes" in refused.text and "X-API-Key: KEY" in refused.text, "and how it could be sent"
+    chunks = (b"x" * 1_000 for _ in range(50))
+    assert server.client.post(path, content=chunks, headers={"Content-Type": "text/plain"}).status_code == 413
+    wrong = {"X-API-Key": "x" * 43}
+    assert server.client.post(path, json=large, headers=wrong).status_code == 413
+    for header in ({"X-API-Key": key}, {"Authorization": f"Bearer {key}"}):
+        assert server.client.post(path, json=large, headers=header).status_code in (200, 400), "its file is missing"
+    assert server.client.post(path, json=small | {"auth_key": key}).status_code in (200, 400)
+
+
+def test_all_bodies_together_are_bounded_and_every_byte_is_given_back(keyed: tuple[Running, str]) -> None:
+    server, key = keyed
+    head = f"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\nContent-Length: {3 * MB}\r\n\r\n"
+    nearly_all = 4 * MB - 10_000
+
+    def beside_another() -> bool:
+        with Wire(int(server.url.rpartition(":")[2])) as unfinished:
+            unfinished.ask(head.encode() + bytes(5 * MB // 2))
+            time.sleep(0.2)  # else it may be the one that is refused
+            refused = refused_for_others(server, key, 2 * MB)
+            small = server.client.post("/api/v1/translate", json={"text": "seven"}, headers={"X-API-Key": key})
+            assert small.status_code == 200
+            return refused
+
+    for _ in range(3):
+        assert becomes(beside_another)
+        assert becomes(lambda: not refused_for_others(server, key, nearly_all)), "it left, and others were refused"
+    for _ in range(5):
+        broken = {"X-API-Key": key, "Content-Type": "application/json"}
+        assert server.client.post("/translate", content=b"{" * (MB - 1), headers=broken).status_code == 400
+    assert not refused_for_others(server, key, nearly_all)

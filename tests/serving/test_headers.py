@@ -103,7 +103,7 @@ def test_a_browser_may_ask_before_it_has_a_key(path: str) -> None:
     assert (answer.status_code, answer.content) == (204, b"")
     assert answer.headers["access-control-allow-origin"] == "*"
     assert ask(app_of(KEYS, cors="off"), path, "OPTIONS", asked).status_code in (400, 403)
-    assert ask(app_of(KEYS), "/api/v1/translate", "OPTIONS", asked).status_code == 401
+    assert ask(app_of(KEYS), "/api/v1/translate", "OPTIONS", asked).status_code == 403
 
 
 def test_translations_are_kept_by_no_cache() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from urllib.parse import unquote
 
 import pytest
 
@@ -110,7 +111,25 @@ def test_long_names_are_cut_and_keep_their_ending() -> None:
     assert len(safe_name("x" * 500 + ".txt")) == LONGEST_NAME and safe_name("x" * 500 + ".txt").endswith(".txt")
 
 
-@pytest.mark.parametrize("name", ["Menü 1.po", "a\r\nb.txt", 'q".txt', "../x/名前.txt", "\u202etxt.exe"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Menü 1.po",
+        "a\r\nb.txt",
+        'q".txt',
+        "../x/名前.txt",
+        "\u202etxt.exe",
+        "..\\..\\x.txt",
+        "C:\\temp\\x.txt",
+        "..",
+        "..\\",
+        "/",
+        ".\r./x.txt",
+        "..\x00\\x.txt",
+        ".htaccess",
+        "a" * 500 + "/../" + "b" * 500,
+    ],
+)
 def test_a_browser_saves_it_under_a_name_that_is_neither_a_path_nor_a_header(name: str) -> None:
     uploads = Uploads()
     kept = uploads.take(uploads.keep(b"x", name, ""), "")
@@ -118,7 +137,10 @@ def test_a_browser_saves_it_under_a_name_that_is_neither_a_path_nor_a_header(nam
     told = kept.disposition
     assert told.isascii() and told.isprintable()
     assert re.fullmatch(r"attachment; filename=\"[A-Za-z0-9._-]+\"; filename\*=UTF-8''[A-Za-z0-9._~%-]+", told)
-    assert "%2F" not in told and "%0D" not in told and "%E2%80%AE" not in told
+    shown = unquote(told.rpartition("''")[2])
+    assert (
+        not re.search(r"[/\\\x00-\x1f\u202e]", shown) and not shown.startswith(".") and 0 < len(shown) <= LONGEST_NAME
+    )
 
 
 def test_the_sample_for_detection_has_the_words_and_not_the_tags() -> None:

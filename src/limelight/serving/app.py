@@ -1,4 +1,4 @@
-"""The parts put together: routes inside, and around them, from the outside in: seen, headed, bounded, guarded."""
+"""The parts put together: routes inside, and around them, from the outside in: seen, headed, guarded, bounded."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -90,8 +90,8 @@ def make_app(
             Middleware(Observed, metrics=metrics, log=log, tracing=tracing),
             Middleware(Headers, settings=settings),
             Middleware(Counted, under_way=service.under_way),
-            Middleware(Bounded, settings=settings),
             Middleware(Guarded, keys=keys, settings=settings, ledger=Ledger(settings.state)),
+            Middleware(Bounded, settings=settings),
         ],
         exception_handlers={
             Refusal: _refused,

@@ -19,7 +19,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from limelight.serving.reading import aside
-from limelight.serving.refusals import BadRequest
+from limelight.serving.refusals import BadRequest, WrongType
 
 DEEPEST = 32  # of JSON; what clients send has three levels
 MEMBERS = 50_000  # values of a JSON body: 500,000 in 1 MB would keep everybody else waiting for a fifth of a second
@@ -28,6 +28,7 @@ VALUES = 1_000  # of all its fields together
 FILENAME = re.compile(rb"filename\*=utf-8''([^;\s]+)", re.IGNORECASE)  # RFC 5987: aiohttp writes names so
 SMALL = 16 << 10  # bytes of a body that are parsed in the event loop: 5 ms at worst (percent signs), and JSON 1 ms
 
+JSON = "application/json"
 URLENCODED = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 
@@ -41,9 +42,20 @@ class Form:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """One object of plain JSON. Numbers are finite, no key occurs twice, no string has half characters or U+0000."""
+    """One object of plain JSON. Numbers are finite, no key occurs twice, no string has half characters or U+0000.
+
+    It has to be called JSON: any page can have a browser send plain text, but for this type the browser asks us first.
+    """
+    if not is_json(request):
+        raise WrongType("the body is not said to be JSON", f"send it with the header Content-Type: {JSON}")
     content = await request.body()
     return await aside(len(content), lambda: json_of(content), SMALL)
+
+
+def is_json(request: Request) -> bool:
+    """application/json, and application/anything+json."""
+    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    return kind == JSON or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def json_of(content: bytes) -> dict[str, Any]:
@@ -69,9 +81,7 @@ async def read_form(request: Request) -> Form:
     content = await request.body()
     if kind == URLENCODED.encode() or not content:
         return await aside(len(content), lambda: _urlencoded(content), SMALL)
-    raise BadRequest(
-        "the body is of a kind that is not understood here", f"send application/json, {URLENCODED} or {MULTIPART}"
-    )
+    raise BadRequest("the body is of a kind that is not understood here", f"send {JSON}, {URLENCODED} or {MULTIPART}")
 
 
 def _urlencoded(content: bytes) -> Form:

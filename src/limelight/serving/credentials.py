@@ -11,10 +11,11 @@ Such requests are told apart by what the browser says of their origin, and their
 import base64
 import binascii
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import HTTPConnection
 
+from limelight.serving.origins import is_own
 from limelight.serving.paths import path_of
 
 MOST = 4  # keys that one request may offer: each is compared with every key there is
@@ -54,20 +55,6 @@ def _password(encoded: str) -> str:
 
 
 def _of_this_site(request: HTTPConnection) -> bool:
-    """Did a page of ours, or a person, or a program that is no browser, send it?
-
-    Following a link from elsewhere to the page is the person's doing too; it can do no more than show the page.
-    """
-    site = request.headers.get("sec-fetch-site")
-    if site is None:  # no browser, or an old one, which still says where a form came from
-        origin = request.headers.get("origin")
-        return origin is None or _is_at(origin, request.headers.get("host"))
+    """Following a link from elsewhere to the page is the person's doing too; it can do no more than show the page."""
     followed = request.headers.get("sec-fetch-mode") == "navigate" and path_of(request.scope) == "/"
-    return site in ("same-origin", "none") or (followed and request.scope["method"] == "GET")
-
-
-def _is_at(origin: str, host: str | None) -> bool:
-    try:
-        return urlsplit(origin).netloc == host
-    except ValueError:  # http://[ is no address
-        return False
+    return is_own(request) or (followed and request.scope["method"] == "GET")

@@ -21,6 +21,7 @@ from limelight.serving.keys import Keys
 from limelight.serving.leaving import ClientLeft
 from limelight.serving.ledger import Ledger
 from limelight.serving.observed import note_refusal
+from limelight.serving.origins import check_origin
 from limelight.serving.paths import path_of
 from limelight.serving.rates import Caller
 from limelight.serving.refusals import BadRequest, Forbidden, Refusal, Unauthorized
@@ -83,6 +84,7 @@ class Guarded:
         try:
             server = scope.get("server")
             check_host(request.headers.get("host"), server[0] if server else None, self.settings)
+            check_origin(request, self.settings)
             self._look(request)
         except Refusal as refusal:
             await self._refuse(refusal, scope, receive, send)

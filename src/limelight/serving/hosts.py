@@ -30,7 +30,7 @@ def check_host(host: str | None, address: str | None, settings: ServeSettings) -
     if _is_loopback(name) or name in {name_of(known) for known in settings.hosts}:
         return
     # Probes and load balancers call by address, and a rebound name is never one.
-    if settings.wide and _address(name) is not None and _address(name) == _address(address or ""):
+    if settings.wide and address_of(name) is not None and address_of(name) == address_of(address or ""):
         return
     raise Misdirected(
         "This server does not go by the name in the Host header.",
@@ -46,12 +46,12 @@ def name_of(host: str) -> str:
 
 
 def _is_loopback(name: str) -> bool:
-    address = _address(name)
+    address = address_of(name)
     return name == "localhost" or (address is not None and address.is_loopback)
 
 
 @lru_cache(maxsize=1024)
-def _address(name: str) -> IPv4Address | IPv6Address | None:
+def address_of(name: str) -> IPv4Address | IPv6Address | None:
     """None for a name. A socket for both families gives the old one as ::ffff:10.0.0.5."""
     try:
         address = ip_address(name)

@@ -16,13 +16,15 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from limelight.errors import ConfigError, LimelightError
-from limelight.serving.protocol import SPARE, LimitedProtocol, limited
+from limelight.serving.crowd import RESERVE
+from limelight.serving.protocol import LimitedProtocol, limited
 from limelight.serving.settings import ServeSettings
 from limelight.serving.watchdog import pause, watch
 
@@ -50,11 +52,14 @@ def serve(app: ASGIApp, settings: ServeSettings, service: Ending, *, started: Ca
     `started` is called with the address once requests are answered.
     """
     listener = bound(settings.host, settings.port)
-    _allow_files(settings.limits.connections + SPARE + FILES)
+    _allow_files(settings.limits.connections + RESERVE + FILES)
     _keep_what_is_loaded()
+    allowed = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")  # as uvicorn has it
+    proxies = ProxyHeadersMiddleware(cast(Any, app), allowed).trusted_hosts
     config = uvicorn.Config(
         app,
-        http=limited(settings.limits),
+        http=limited(settings.limits, proxies.__contains__),
+        forwarded_allow_ips=allowed,
         ws="none",
         log_config=None,
         access_log=False,

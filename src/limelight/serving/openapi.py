@@ -32,6 +32,7 @@ REFUSALS = {
     403: "The key is none of this server's, or this is not allowed.",
     404: "There is no such thing.",
     413: "It is too large.",
+    415: "The body is not said to be JSON.",
     429: "This caller asks for too much in a short time.",
     456: "This caller has used up what was granted.",
     500: "The server made a mistake.",
@@ -137,7 +138,9 @@ def _refusals(method: str, path: str, settings: ServeSettings) -> Iterator[int]:
     keyed, works = settings.keys is not None, method == "post" or path in WORKS
     for status in REFUSALS:
         needs_key = status in (401, 456) or (status == 429 and path not in SHORT_OF_ROOM)
-        needs_work = status in (413, 429, 456, 504)
+        needs_work = status in (413, 415, 429, 456, 504)
+        if status == 415 and dialect_of(path) != "native":
+            continue
         if (keyed or not needs_key) and (works or not needs_work):
             yield status
 

@@ -7,30 +7,24 @@ One clock per connection. It is set when the stage changes and not when bytes co
 """
 
 import asyncio
-import json
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, ClassVar, cast
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from limelight.serving.crowd import Crowd, is_probe
+from limelight.serving.last_words import REASONS, Outlet, answer_of
 from limelight.serving.settings import Limits
 
 REFUSED = "refused"  # in the state of the app: called with the code of what is refused before the app hears of it
 Loop = asyncio.AbstractEventLoop
 PIPELINED = 16  # requests of one connection that wait for the one before them
-SPARE = 64  # connections above the limit that are told so; more are cut without a word
 LINGER_SECONDS = 2.0  # between our last word and the end, so that the client can read it
 IGNORED_BYTES = 256 << 10  # that a client may still send meanwhile
-
-REASONS = {
-    400: ("bad_request", "this is not HTTP/1.1 as it should be"),
-    408: ("slow", "the request took too long to arrive"),
-    431: ("headers_too_large", "the request line and the headers are too large"),
-    503: ("busy", "the server has as many connections as it can serve, or stops; try again in a moment"),
-}
 
 
 class Stage(Enum):
@@ -49,6 +43,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """`front` is the request that is being answered, `cycle` the last one that came; they differ when requests are pipelined."""
 
     limits: ClassVar[Limits] = Limits()
+    crowd: ClassVar[Crowd] = Crowd(Limits())
     draining: ClassVar[bool] = False
 
     def __init__(
@@ -67,17 +62,16 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         super().connection_made(transport)
-        self.outlet = cast(asyncio.Transport, Outlet(transport, self))
-        excess = len(self.connections) - self.limits.connections
-        if excess > SPARE:
+        self.outlet = cast(asyncio.Transport, Outlet(transport, self.leave))
+        self.reserved = not self.crowd.seat(self, self.client)  # then only probes are answered
+        if self.reserved and not self.crowd.reserve(self):
             transport.abort()
-        elif excess > 0:
-            self._refuse(503)
         else:
             self._set_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset(self.clock, self.stuck)
+        self.crowd.remove(self)
         # uvicorn tells the last request that its client has left. Those before it have to know as well.
         for cycle in (self.front, *(cycle for cycle, _ in self.pipeline)):
             if cycle is not None:
@@ -134,11 +128,12 @@ class LimitedProtocol(HttpToolsProtocol):
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.limits.header_bytes:
             self._raise(431)
+        self._check_headers()
         super().on_headers_complete()  # raises for an address that is none; then there is no request
         self.stage = Stage.BODY
         self.header_bytes = self.body_bytes = self.framing_bytes = self.ignored_bytes = 0
         self.cycle.transport = self.outlet
-        if self.draining:
+        if self.draining or self.reserved:
             self.cycle.keep_alive = False
         if self.front is None:
             self.front = self.cycle
@@ -193,6 +188,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.write_eof()
         self._unset(self.clock)
         self.clock = self.loop.call_later(LINGER_SECONDS, self._close)
+        self.crowd.mark(self, idle=True)
+
+    def vacate(self) -> None:
+        self.leaving = True
+        self._unset(self.clock)
+        # What is not sent yet would keep the socket for a client that may never read.
+        (self.transport.abort if self.transport.get_write_buffer_size() else self.transport.close)()
 
     def _parse(self, data: bytes) -> None:
         """Java's client and curl offer HTTP/2 with their first request. A server may go on as if they had not; but this parser takes what
@@ -212,6 +214,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unset(self.clock)
         if self.leaving:
             return
+        self.crowd.mark(self, idle=self.front is None and self.stage is Stage.IDLE)
         if self.stage is Stage.BODY and not self.pipeline:
             self.clock = self.loop.call_later(self.limits.body_seconds, self._refuse, 408)
         elif self.front is None and self.stage is Stage.HEADERS:
@@ -230,6 +233,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self._raise(431)
         if self.stage is Stage.BODY and self.framing_bytes > self.limits.header_bytes + self.body_bytes:
             self._raise(400)
+
+    def _check_headers(self) -> None:
+        """Two readers must not disagree on where a body ends or whom it is for. And who had no place may have got one by now."""
+        framing = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if framing not in ([], [b"chunked"]) or sum(name == b"host" for name, _ in self.headers) > 1:
+            self._raise(400)
+        self.reserved = self.reserved and not self.crowd.seat(self, self.client)
+        if self.reserved and not is_probe(self.parser.get_method(), self.url):
+            self._raise(503)
 
     def _raise(self, status: int) -> None:
         self.verdict = status
@@ -269,32 +281,17 @@ class LimitedProtocol(HttpToolsProtocol):
         self.leave()
 
     def _say(self, status: int) -> None:
-        code, message = REASONS[status]
         if (count := self.app_state.get(REFUSED)) is not None:
-            count(code)
-        body = json.dumps({"error": {"code": code, "message": message, "hint": None}}).encode()
-        head = [STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in self.server_state.default_headers)]
-        head += [b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n" % len(body)]
-        head += [b"retry-after: 1\r\n"] if status == 503 else []
-        self.transport.write(b"".join([*head, b"\r\n", body]))
+            count(REASONS[status][0])
+        self.transport.write(answer_of(status, self.server_state.default_headers))
 
     def _close(self) -> None:
-        self.transport.close()
-        if (
-            self.transport.get_write_buffer_size()
-        ):  # it closes when all is sent, which whoever does not read can put off
+        self.transport.close()  # when all is sent, which whoever does not read can put off
+        if self.transport.get_write_buffer_size():
             self._unset(self.stuck)
             self.stuck = self.loop.call_later(self.limits.write_seconds, self.transport.abort)
 
 
-class Outlet:
-    """The transport as an answer sees it: to close it is to leave."""
-
-    def __init__(self, transport: asyncio.Transport, protocol: LimitedProtocol) -> None:
-        self.write, self.is_closing = transport.write, transport.is_closing
-        self.close = protocol.leave
-
-
-def limited(limits: Limits) -> type[LimitedProtocol]:
-    """A class of its own for each server: two in one process share neither limits nor the end."""
-    return type("Limited", (LimitedProtocol,), {"limits": limits, "draining": False})
+def limited(limits: Limits, trusts: Callable[[str], bool] = lambda address: False) -> type[LimitedProtocol]:
+    """A class of its own for each server: two in one process share neither limits nor the end. `trusts` tells proxies by their address."""
+    return type("Limited", (LimitedProtocol,), {"limits": limits, "crowd": Crowd(limits, trusts), "draining": False})

@@ -39,6 +39,12 @@ class TooLarge(Refusal):
     status, code = 413, "too_large"
 
 
+class WrongType(Refusal):
+    """The body is of a type that is not taken here."""
+
+    status, code = 415, "wrong_type"
+
+
 class TooMany(Refusal):
     """This caller has asked for too much in a short time."""
 

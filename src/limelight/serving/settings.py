@@ -16,11 +16,28 @@ class Limits(Settings):
     header_bytes: int = Field(default=16 << 10, ge=1 << 10, le=1 << 20, description="Request line and headers.")
     body_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 30, description="Body of a request without a file.")
     file_bytes: int = Field(default=8 << 20, ge=1 << 10, le=32 << 20, description="Body of a request with a file.")
+    keyless_bytes: int = Field(
+        default=64 << 10,
+        ge=1 << 10,
+        le=1 << 30,
+        description="Body of a request that shows no key in a header, where keys are asked for.",
+    )
+    bodies_bytes: int = Field(
+        default=256 << 20, ge=1 << 10, le=1 << 40, description="Bodies of all requests under way together."
+    )
     header_seconds: float = Field(default=10.0, gt=0, le=3600, description="From the first byte to the last header.")
     body_seconds: float = Field(default=30.0, gt=0, le=3600, description="From the last header to the end of the body.")
     idle_seconds: float = Field(default=15.0, gt=0, le=3600, description="A connection without a request.")
     write_seconds: float = Field(default=30.0, gt=0, le=3600, description="A client that does not read its answer.")
-    connections: int = Field(default=1000, ge=1, le=100_000, description="Open at once; more are refused.")
+    connections: int = Field(
+        default=1000, ge=1, le=100_000, description="Open at once; one more takes the place of the longest idle."
+    )
+    address_connections: int = Field(
+        default=250,
+        ge=1,
+        le=100_000,
+        description="Of one address (version 6: one /64), unless FORWARDED_ALLOW_IPS names it as a proxy.",
+    )
     characters: int = Field(default=5_000, ge=1, le=1_000_000, description="Of one text.")
     texts: int = Field(default=128, ge=1, le=10_000, description="Of one request.")
     alternatives: int = Field(default=8, ge=0, le=64, description="Translations of one text beside the best.")

@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from limelight.serving.refusals import Busy
@@ -38,7 +37,7 @@ class Kept:
     @property
     def disposition(self) -> str:
         """The header that makes a browser save it, whatever it is, under a name that is no path."""
-        given = quote(PurePosixPath(self.name).name[-LONGEST_NAME:], safe="")
+        given = quote(plain_name(self.name), safe="")
         return f"attachment; filename=\"{safe_name(self.name)}\"; filename*=UTF-8''{given}"
 
 
@@ -53,7 +52,7 @@ class Uploads:
             del self._files[dropped]
         key = f"{secrets.token_urlsafe(24)}.{safe_name(name)}"
         until, secret = self._now() + SECONDS, secrets.token_hex(32)
-        self._files[key] = Kept(data, _CONTROLS.sub("", name), owner, until, secret, characters)
+        self._files[key] = Kept(data, name, owner, until, secret, characters)
         return key
 
     def check_room(self, size: int, owner: str) -> None:
@@ -103,6 +102,12 @@ class Uploads:
 def sample_of(data: bytes) -> str:
     """The beginning of a file, for its language to be detected: without what is English in every catalogue, and times of subtitles."""
     return _NO_WORDS.sub(" ", data[:SAMPLE].decode("utf-8", "ignore"))
+
+
+def plain_name(name: str) -> str:
+    """plain_name("..\\\\Menü 1.po") -> "Menü 1.po": what people read, without a path, hidden files, or signs that deceive the eye."""
+    last = _CONTROLS.sub("", name).replace("\\", "/").rsplit("/", 1)[-1]
+    return last.rstrip(". ")[-LONGEST_NAME:].lstrip(". ") or "file"
 
 
 def safe_name(name: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from limelight.serving.body import Form, read_form, read_json
+from limelight.serving.body import Form, is_json, read_form, read_json
 from limelight.serving.refusals import BadRequest
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -82,12 +82,6 @@ async def read_parameters(request: Request) -> Parameters:
     for name, several in form.fields.items():
         values.setdefault(name, []).extend(_unix(each) for each in several)
     return Parameters(values, file=form.file)
-
-
-def is_json(request: Request) -> bool:
-    """application/json, and application/anything+json."""
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
 def _query(request: Request) -> list[tuple[str, str]]:
