@@ -36,13 +36,7 @@ from limelight.translator.running import Postponed, Running
 from limelight.translator.searching import Searcher, Spare
 from limelight.translator.sentences import Reader, checked
 from limelight.translator.traced import Text, Tracing, loose_changes
-from limelight.translator.translation import (
-    InvalidScoresError,
-    Scored,
-    Translation,
-    confidence_of,
-    pieces_of,
-)
+from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, pieces_of
 
 GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
 
