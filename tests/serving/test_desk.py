@@ -68,6 +68,20 @@ def without_times(value: dict[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in value.items() if name not in ("timing_ms", "trace_id")}
 
 
+def test_where_translating_gives_another_text_the_trace_says_which_and_why(server: Running) -> None:
+    """The desk shows what a model does by itself; the page protects, and searches again what loops. They must not disagree in silence."""
+    text = "three %s one"
+    page = server.post("translate", {"text": text}).json()["results"][0]
+    trace = server.post("trace", {"source": text}).json()
+    desk_answers.TraceAnswer.model_validate(trace)
+    assert "%s" in page["text"] and "%s" not in trace["target"]["text"]
+    assert trace["translation"] == {"text": page["text"], "warnings": page["warnings"]}
+    other = server.post("trace", {"source": text, "target": page["text"]}).json()
+    same = server.post("trace", {"source": "three seven one"}).json()
+    changed = server.post("trace", {"source": text, "interventions": {"gates": {"cross.1.0": 0.5}}}).json()
+    assert not any("translation" in each for each in (other, same, changed))
+
+
 def test_every_number_is_that_of_the_trace_in_python(told: dict[str, Any], python: Trace) -> None:
     desk_answers.TraceAnswer.model_validate(told)
     assert without_times(told) == without_times(json.loads(json.dumps(as_json(python))))

@@ -69,7 +69,8 @@ class Desk:
         def answer(trace: Trace) -> Response:
             nonlocal changed
             changed = asked.changes.any()
-            return self._answer(request, trace, asked, name, before)
+            beside = None if changed else translation_beside(served, asked, trace, self.service.deadline().left)
+            return self._answer(request, trace, asked, name, before, beside)
 
         response = await self._made(request, served, asked, answer)
         if changed:
@@ -201,11 +202,21 @@ class Desk:
         self.service.watching.stage("trace", time.monotonic() - begin)
         return done.response
 
-    def _answer(self, request: Request, trace: Trace, asked: TraceRequest, name: str, before: str) -> Response:
+    def _answer(
+        self,
+        request: Request,
+        trace: Trace,
+        asked: TraceRequest,
+        name: str,
+        before: str,
+        beside: dict[str, Any] | None = None,
+    ) -> Response:
         most = self.settings.answer_bytes
         told = as_json(trace, asked.include, asked.layers, asked.heads, asked.encoding, most_bytes=most)
         if "baseline" in told:
             told["baseline"]["trace_id"] = before
+        if beside is not None:
+            told["translation"] = beside
         return json_answer(_written({"v": told.pop("v"), "trace_id": name, **told}), request)
 
 
@@ -223,6 +234,17 @@ def traced(served: Served, asked: TraceRequest, longest: int, is_over: IsOver) -
         is_over=is_over,
     )
     return replace(made, model=replace(made.model, id=served.id))
+
+
+def translation_beside(served: Served, asked: TraceRequest, trace: Trace, seconds: float) -> dict[str, Any] | None:
+    """What /translate answers to the same text, where it is another translation: a guard searched again, or something was protected."""
+    if asked.target is not None or asked.prefix:
+        return None
+    search = asked.search(served.translator.settings.search)
+    [made] = served.translator.translate([asked.source], search, timeout=seconds)
+    if made.text == trace.target.text:
+        return None
+    return {"text": made.text, "warnings": [{"code": each.code, "message": each.message} for each in made.warnings]}
 
 
 def _numbers(written: str | None) -> list[int] | None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from limelight.serving.answers import Count, Number, Problem, Score, Share, Short, Text
+from limelight.serving.answers import Count, Number, Problem, Score, Share, Short, Text, WarningAnswer
 from limelight.serving.jobs import JobState
 
 MANY = 1 << 26  # characters or numbers of an array; `desk.answer_bytes` decides
@@ -146,6 +146,11 @@ class BaselineAnswer(BaseModel):
     tokens: Annotated[list[Short], Field(max_length=PIECES)] = Field(description="Pieces, one for each of the deltas.")
 
 
+class BesideAnswer(BaseModel):
+    text: Text
+    warnings: Annotated[list[WarningAnswer], Field(max_length=100)]
+
+
 class PinAnswer(BaseModel):
     step: Count
     source: Count
@@ -178,6 +183,10 @@ class TraceAnswer(BaseModel):
     stats: StatsAnswer | None = None
     interventions: InterventionsAnswer | None = None
     baseline: BaselineAnswer | None = Field(default=None, description="Only with interventions.")
+    translation: BesideAnswer | None = Field(
+        default=None,
+        description="What /translate gives, where that is another text: a loop was searched again, something protected, a text cut.",
+    )
     timing_ms: Annotated[dict[str, Number], Field(max_length=100)]
 
 

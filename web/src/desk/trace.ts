@@ -115,6 +115,7 @@ export interface Trace {
     absent_out: number;
   };
   baseline?: Baseline | null;
+  translation?: { text: string; warnings: { code: string; message: string }[] }; // of the page, where that is another one
   stages?: Record<string, Packed>;
   timing_ms?: Record<string, number>;
 }
