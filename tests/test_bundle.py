@@ -1,8 +1,10 @@
 """A bundle comes back as it was written, or is refused with the name of every file that is not."""
 
+import errno
 import json
 import logging
 import os
+import resource
 import shutil
 import stat
 import sys
@@ -359,7 +361,7 @@ def test_a_folder_that_is_no_bundle_is_told_what_was_looked_for(tmp_path: Path) 
         "prepared": "is a prepared corpus",
     }.items():
         message = refusal(lambda name=name: read(tmp_path / name))
-        assert words in message and "limelight.bundle.write" in message and str(tmp_path / name) in message
+        assert words in message and "limelight train or limelight import" in message and str(tmp_path / name) in message
 
 
 @contextmanager
@@ -750,3 +752,25 @@ def test_the_stored_bundle_can_be_made_again(tmp_path: Path) -> None:
     make_numbers(tmp_path / "again")
     exact = read(tmp_path / "again").settings.scores[0]
     assert exact.metric == "exact match" and exact.value >= 99
+
+
+def test_a_disk_without_room_is_an_error_of_the_disk_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    """So that a command ends with 74, and a run whose best translator does not fit goes on."""
+    found = read(folder)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # room for all but the weights
+    try:
+        with pytest.raises(OSError, match="File too large") as full:
+            write(tmp_path / "full", found.settings, found.weights(), (found.folder / "pieces.model").read_bytes())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert full.value.errno == errno.EFBIG and str(full.value.filename).endswith("model.safetensors")
+    assert list(tmp_path.glob(".*")) == [] and not (tmp_path / "full").exists()
+
+
+def test_positions_that_would_take_minutes_to_compute_are_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_bytes())
+    config["model"]["max_length"] = 10**7
+    (folder / "config.json").write_bytes(json.dumps(config).encode())
+    relist(folder)
+    assert "model.max_length" in refusal(lambda: read(folder))

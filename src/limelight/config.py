@@ -3,11 +3,12 @@
 class Recipe(Settings):
     steps: int = 1000
 
-Recipe(stpes=5)  ->  ConfigError: Recipe cannot be used:
+Recipe(stpes=5)  ->  ConfigError: the recipe cannot be used:
                        - stpes: there is no such key; did you mean `steps`?
 """
 
 import difflib
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -29,7 +30,7 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(f"{type(self).__name__} cannot be used:", _problems(type(self), values, error)) from None
+            raise ConfigError(f"{_called(type(self))} cannot be used:", _problems(type(self), values, error)) from None
 
     # Without this mark pydantic would call our __init__ for nested settings too, and the first broken one would hide the others.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -39,7 +40,7 @@ class Settings(BaseModel):
         try:
             return cls(**tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{cls.__name__} cannot be read, the text is not valid TOML: {error}") from None
+            raise ConfigError(f"{_called(cls)} cannot be read, the text is not valid TOML: {error}") from None
 
     def to_toml(self) -> str:
         """Complete: every value is written, also the defaults, so that the file alone reproduces the settings."""
@@ -63,6 +64,11 @@ class Settings(BaseModel):
     def changed(self, **values: Any) -> Self:
         """A copy with some values replaced, checked like any other."""
         return type(self)(**{**self.model_dump(exclude_unset=True), **values})
+
+
+def _called(cls: type[Settings]) -> str:
+    """What a person would call them: "the serve settings", "the recipe"."""
+    return "the " + re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
 def _problems(cls: type[Settings], values: dict[str, Any], error: ValidationError) -> list[str]:

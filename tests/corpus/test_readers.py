@@ -197,3 +197,13 @@ def test_a_part_that_makes_no_sense_is_refused() -> None:
         read(Part(0, 0, "docx", ("a",), LANGUAGES))
     with pytest.raises(DataError, match=r"2 file\(s\)"):
         read(Part(0, 0, "lines", ("a",), LANGUAGES))
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["github://corpus.tsv", "github://a:b@/x.tsv", "nowhere://a.tsv", "hdfs://x/a.tsv", "reference://a.tsv"],
+)
+def test_an_address_that_cannot_be_read_is_an_error_for_people(address: str) -> None:
+    with pytest.raises(DataError, match="cannot be read") as refused:
+        find([address], LANGUAGES)
+    assert address in str(refused.value)

@@ -16,7 +16,7 @@ from prepare_command import FAST, given_pieces, here, write_pairs
 from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
-from limelight.planning.choosing import BATCH, LEAST_BATCH, LEAST_TRAINING
+from limelight.planning.choosing import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
 from limelight.planning.gist import NOT_ENOUGH
 from limelight.planning.size import parameters
 from limelight.training import calibrate as calibrate_file
@@ -165,7 +165,7 @@ def test_a_budget_that_preparation_used_up_is_said(prepared: Prepared) -> None:
     reason = why(made, "schedule").why
     assert "55 of the 30 seconds" in reason and "give a larger one" in reason
     assert "within the budget" not in reason
-    assert made.recipe.schedule.steps == max(20, int(LEAST_TRAINING * 10_000 / BATCH[0]))
+    assert made.recipe.schedule.steps == max(LEAST_STEPS, int(LEAST_TRAINING * 10_000 / BATCH[0]))
 
 
 @pytest.mark.usefixtures("fast")

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import torch
 
+from limelight.evaluation.config import Speed
 from limelight.training import pace as pace_file
+from limelight.training.finish import Remaining
 from limelight.training.pace import FEW, Pace, memory_held, reserve
 
 
@@ -15,8 +17,13 @@ class Clock:
 
     now = 1_000.0
 
+    computed = 1.0  # of each second: less on a busy machine
+
     def monotonic(self) -> float:
         return self.now
+
+    def process_time(self) -> float:
+        return self.computed * self.now
 
 
 @pytest.fixture
@@ -73,6 +80,73 @@ def test_nothing_is_planned_anew_without_a_budget_or_by_the_first_steps(clock: C
 
 def test_a_budget_that_is_used_up_leaves_no_step(clock: Clock) -> None:
     assert after(clock, 200, seconds=10).replanned(200, 5_000) == 200
+
+
+def test_a_machine_that_became_slow_between_validations_has_fewer_steps_at_once(clock: Clock) -> None:
+    pace = after(clock, 200, every=500)
+    assert pace.is_looked_at(200) and not pace.is_looked_at(201)
+    assert not after(clock, 200, budget=None).is_looked_at(200)
+    fitting = pace.replanned(200, 5_000, late=True)
+    assert fitting == pace.replanned(200, 5_000)
+    assert pace.replanned(200, int(fitting or 0) * 21 // 20, late=True) is None  # not late enough
+
+
+def test_time_that_others_take_of_a_machine_counts(clock: Clock) -> None:
+    pace = Pace(1000.0, 100)
+    for at in range(50):
+        clock.now += (seconds := 0.5 if at % 2 else 2.5)
+        pace.stepped(seconds)
+    assert pace.per_step() > 1.2  # the median would say 0.5
+
+
+def test_checkpoints_count(clock: Clock) -> None:
+    pace = after(clock, 20)
+    pace.saved(10.0)
+    assert pace.per_step() == 0.5 + 10 / 20
+
+
+def test_what_the_end_takes_is_kept_back_by_how_long_validations_take(clock: Clock) -> None:
+    pace = after(clock, 200)
+    pace.validations_to_end = 10.0
+    assert pace.ending() == reserve(1000)  # nothing is known yet
+    pace.validated(20.0)
+    assert pace.ending() == pytest.approx(1.2 * 10 * 20 + 8)
+    pace.validated(200.0)
+    assert pace.ending() == pytest.approx(1000 / 3)  # more is cut at the end
+
+
+def test_on_a_busy_machine_the_report_takes_longer(clock: Clock) -> None:
+    quiet = after(clock, 200)
+    clock.computed = 0.25
+    busy = after(clock, 200)
+    assert (quiet.busy(), busy.busy()) == (1.0, pytest.approx(4.0))
+    assert busy.report() == pytest.approx(4 * quiet.report())
+
+
+@pytest.mark.parametrize("slower", [1.0, 2.0, 5.0])
+def test_a_budget_holds_though_the_machine_is_slower_than_it_was_measured(clock: Clock, slower: float) -> None:
+    """A whole run on a clock of its own: steps planned at the speed that was measured, validations, and an end that is cut to fit."""
+    pace, step, steps = Pace(600.0, 50), 0, 1000
+    pace.validations_to_end = 8.0
+    while step < steps:
+        step += 1
+        clock.now += 0.4 * slower
+        pace.stepped(0.4 * slower)
+        if step % 50 == 0 or step == steps:
+            clock.now += 5 * slower
+            pace.validated(5.0 * slower)
+            steps = pace.replanned(step, steps) or steps if step < steps else steps
+        elif pace.is_looked_at(step):
+            steps = pace.replanned(step, steps, late=True) or steps
+    remaining = Remaining(pace, 500)
+    truly = 3.5 * 5 * slower / 500  # seconds of a sentence
+    confidence = remaining.sentences(1000, 0.4)
+    clock.now += truly * confidence
+    remaining.heard(Speed(confidence, truly * confidence, 0, 0))
+    scored = remaining.sentences(1000)
+    clock.now += truly * scored + 8
+    assert scored >= 100 and confidence >= 100
+    assert 0.6 * 600 < pace.elapsed <= 1.05 * 600
 
 
 def test_the_reserve_is_a_quarter_of_a_short_budget_and_little_of_a_long_one() -> None:

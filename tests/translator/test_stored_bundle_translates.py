@@ -2,6 +2,7 @@
 
 import math
 import random
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from limelight.decoding.config import Sampling, SearchSettings
+from limelight.errors import ModelFileError
 from limelight.translator import Translator
 
 FOLDER = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -161,3 +163,12 @@ def test_a_damaged_model_gives_an_error_and_no_translation() -> None:
         assert "canary" not in str(raised.value)
         with pytest.raises(ScoreError):
             broken.score(["one"], ["eins"])
+
+
+def test_a_glossary_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Of a bundle that a stranger made it might lead anywhere."""
+    folder = Path(shutil.copytree(FOLDER, tmp_path / "bundle"))
+    (tmp_path / "terms.tsv").write_bytes(b"one\teins\n")
+    (folder / "glossary.tsv").symlink_to(tmp_path / "terms.tsv")
+    with pytest.raises(ModelFileError, match="is a link"):
+        Translator.load(folder)

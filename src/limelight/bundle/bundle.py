@@ -149,7 +149,7 @@ def linked(old: str, new: str) -> None:
 
 
 def _find(folder: Path) -> Path:
-    wanted = "give the folder of a bundle or of a run, or make one with limelight train, limelight import or limelight.bundle.write"
+    wanted = "give the folder of a bundle or of a run, or make one with limelight train or limelight import"
     if not folder.is_dir():
         raise ModelFileError(f"{folder} {'is a file' if folder.exists() else 'does not exist'}; {wanted}")
     for place in (folder, folder / "bundle"):

@@ -68,7 +68,11 @@ def verify(folder: Path) -> set[str]:
     strays = [path for path in paths(folder) if path != MANIFEST and path not in listed]
     problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if is_ours(path)]
     if problems:
-        raise refusal(folder, problems, advice=f"{AGAIN}; after a change that was meant, call limelight.bundle.relist")
+        raise refusal(
+            folder,
+            problems,
+            advice=f"{AGAIN}; after a change that was meant, have it listed anew by `relist`",
+        )
     if strays:
         logger.info("%s: neither listed nor read: %s", folder, ", ".join(strays))
     return set(listed)

@@ -1,5 +1,8 @@
 """model.safetensors: every weight of the model and no other, in its shape, finite."""
 
+import errno
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,8 +37,18 @@ def load_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
 def save_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
     # Copies, since safetensors refuses tensors that share memory or are not contiguous.
     plain = {name: w.detach().cpu().clone(memory_format=torch.contiguous_format) for name, w in weights.items()}
-    save_file(plain, folder / WEIGHTS)
+    try:
+        save_file(plain, folder / WEIGHTS)
+    except SafetensorError as error:
+        raise as_os_error(error, folder / WEIGHTS) from None
     (folder / WEIGHTS).chmod(folder.stat().st_mode & 0o666)  # safetensors lets only the owner read
+
+
+def as_os_error(error: SafetensorError, path: Path) -> OSError:
+    """safetensors writes the number of an input-output error into its text: "... No space left on device (os error 28)"."""
+    found = re.search(r"\(os error ([0-9]+)\)", str(error))
+    number = int(found[1]) if found else errno.EIO
+    return OSError(number, os.strerror(number) if found else str(error), str(path))
 
 
 def weight_problems(weights: Mapping[str, Tensor], config: ModelConfig) -> list[str]:

@@ -81,7 +81,7 @@ def main() -> None:
             typer.echo(f"interrupted{_go_on()}", err=True)
         raise
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS):
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS):
             raise
         typer.echo(
             f"error: {error.strerror}: {error.filename or 'while writing'}; make room or choose another place{_go_on()}",

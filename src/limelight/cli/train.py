@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
@@ -74,6 +75,7 @@ def train(
 
     Ctrl-C saves and stops; the same command goes on.
     """
+    began = time.monotonic()  # before torch is loaded
     from limelight.cli.train_asked import Options, asked_from
     from limelight.training.launched import is_supervised
 
@@ -89,10 +91,12 @@ def train(
         from limelight.cli.train_launch import launch
 
         raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
-    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json))
+    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
 
 
-def _train(asked: "Asked", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool) -> int:
+def _train(
+    asked: "Asked", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float
+) -> int:
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train_screen import TrainScreen
     from limelight.training.launched import is_main
@@ -105,7 +109,7 @@ def _train(asked: "Asked", folder: Path, workers: int | None, plain: bool, quiet
         ) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
-        result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]])
+        result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)
     if is_main():
         sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
         sys.stdout.flush()

@@ -48,7 +48,7 @@ class ModelConfig(Settings):
         "or in halves with the frequencies of tensor2tensor (fairseq, M2M100).",
     )
     position_offset: int = Field(default=0, ge=0, le=10_000_000, description="Position of the first piece (M2M100: 2).")
-    max_length: int = Field(default=1024, gt=0, le=10_000_000, description="Longest sequence, in pieces.")
+    max_length: int = Field(default=1024, gt=0, le=100_000, description="Longest sequence, in pieces.")
 
     tie: Literal["all", "decoder", "none"] = Field(
         default="all", description="Which embeddings are one matrix with the output."

@@ -35,6 +35,7 @@ EPOCHS_ENOUGH: Final = 40
 ENOUGH_PER_PARAMETER: Final = 200
 LEAST_ENOUGH: Final = 10_000_000  # however short the text
 VALIDATION_SHARE: Final = 0.05  # of the time; what it really takes is measured, and the steps follow
+LEAST_STEPS: Final = 5  # however small the budget: more would not hold it on a slow machine
 LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
 # (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
 DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))

@@ -64,7 +64,7 @@ class _Plan:
     def option(self, name: str, config: ModelConfig) -> Option:
         parallel, shares = shared(config, self.count, self.device.per_host, self.device.memory)
         step, seen, batch = self._settled(config, parallel)
-        steps = max(20, int(seen / step.pieces))
+        steps = max(choosing.LEAST_STEPS, int(seen / step.pieces))
         epochs = steps * step.pieces / self.text.target
         seconds = steps * step.time.worst / (1 - choosing.VALIDATION_SHARE)
         price = self.device.price

@@ -10,6 +10,8 @@ from limelight.training.config import OF_THE_WORLD, Precision, ProbeSettings, Re
 from limelight.training.layout import State
 from limelight.training.replay import OldText
 
+MOST_TOLD, LONGEST_TOLD = 8, 200  # differences to another command, and characters of a value
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -61,6 +63,25 @@ def _without_world(values: Mapping[str, Any]) -> dict[str, Any]:
     """How many processes share a run, and how, may change while it goes on."""
     machine = {key: value for key, value in values.get("machine", {}).items() if key not in OF_THE_WORLD}
     return {key: machine if key == "machine" else value for key, value in values.items() if key != "machine" or machine}
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """differences({"data": {"seed": 1}}, {"data": {"seed": 2}}) -> ["data.seed was 1, and is 2 now"]"""
+    old, new = _leaves(before), _leaves(now)
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    told = [f"{key} was {_shown(old.get(key))}, and is {_shown(new.get(key))} now" for key in keys[:MOST_TOLD]]
+    return told + ([f"and {len(keys) - MOST_TOLD} more"] if len(keys) > MOST_TOLD else [])
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    if inner is None:
+        return {path: value}
+    return {key: leaf for name, each in inner for key, leaf in _leaves(each, f"{path}.{name}".strip(".")).items()}
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else str(value)[:LONGEST_TOLD]
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.tensor import DTensor
 
+from limelight.bundle.weights import as_os_error
 from limelight.training.checkpoint_folder import TENSORS, shard_name
-from limelight.training.checkpoint_tensors import as_os_error
 from limelight.training.together import together
 from limelight.training.world import World
 

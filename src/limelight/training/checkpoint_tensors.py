@@ -1,8 +1,6 @@
 """Tensors in a file: written whole, forced to disk, and compared bit by bit with what they should be."""
 
 import errno
-import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from limelight.bundle.weights import as_os_error
 from limelight.files import whole_file
 
 
@@ -70,10 +69,3 @@ def separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         plain[name] = here.clone() if memory in memories else here
         memories.add(memory)
     return plain
-
-
-def as_os_error(error: SafetensorError, path: Path) -> OSError:
-    """safetensors writes the number of an input-output error into its text: "... No space left on device (os error 28)"."""
-    found = re.search(r"\(os error ([0-9]+)\)", str(error))
-    number = int(found[1]) if found else errno.EIO
-    return OSError(number, os.strerror(number) if found else str(error), str(path))

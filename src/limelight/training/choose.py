@@ -79,7 +79,7 @@ class Planner:
         self.enough = choosing.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
-        steps = self.steps or max(20, int(seen / pieces))
+        steps = self.steps or max(choosing.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._regularized(config, epochs)
         self._say(told.name, told.value, told.why)
@@ -258,6 +258,8 @@ class Planner:
         values: dict[str, Any] = {
             "every": max(1, steps // rules.VALIDATIONS, int(rules.BETWEEN_VALIDATIONS / step_seconds))
         }
+        if self.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
+            values["sentences"] = int(min(rules.SENTENCES[1], max(rules.SENTENCES[0], self.budget_seconds)))
         if self.budget_seconds is None and self.steps is None:
             values["patience"] = rules.PATIENCE
         return values

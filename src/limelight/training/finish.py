@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from limelight import bundle
@@ -24,12 +24,46 @@ from limelight.files import write_whole
 from limelight.training.config import Inherited, Recipe
 from limelight.training.kept import Kept
 from limelight.training.layout import BUNDLE, SCORES
+from limelight.training.pace import Pace
 from limelight.training.replay import split_off_at
 from limelight.training.validate import Validator, spread, translating, validation_pairs
 
 AT_THE_END = "weights at the end"
 SHOWN = 5  # examples of each kind in the report
 SETTINGS = EvaluateSettings(worst=SHOWN)
+
+
+BEAM_COST = 3.0  # of a sentence as a user would have it, in sentences of a validation: a beam, and the guards
+LEAST_SCORED = 50  # sentences, however late it is
+SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is for the test set
+
+
+class Remaining:
+    """What is left of the budget while the end is made, in sentences that can still be translated."""
+
+    def __init__(self, pace: Pace, sentences: int) -> None:
+        """`sentences` of a validation."""
+        self.pace = pace
+        self.each = BEAM_COST * pace.validation / max(1, sentences)  # seconds of one
+
+    @property
+    def seconds(self) -> float:
+        """Before the report has to be written; without a budget as many as it takes."""
+        return math.inf if self.pace.budget is None else self.pace.budget - self.pace.elapsed - self.pace.report()
+
+    def heard(self, speed: Speed) -> None:
+        self.each = speed.seconds / max(1, speed.sentences)
+
+    def sentences(self, rows: int, share: float = 1.0) -> int:
+        """Of so many those that there is time for."""
+        room = share * self.seconds
+        return rows if self.each * rows <= room else max(0, int(room / self.each))
+
+
+def validations_to_end(prepared: Prepared, sentences: int) -> float:
+    """How many validations of so many sentences the end takes as long as: two to compare weights, the confidence, the test set."""
+    rows = min(ENOUGH, prepared.split("valid").rows) + _test_rows(prepared)
+    return 2 + BEAM_COST * rows / max(1, sentences)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +82,11 @@ def winner(
     threads: int,
     watch: Callable[[int, int], None] = lambda done, total: None,
     known: float | None = None,
+    affordable: Callable[[], bool] = lambda: True,
 ) -> Winner:
     """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best.
 
-    `known` is the score of those at the end, when the last validation was of them.
+    `known` is the score of those at the end, when the last validation was of them. Others are tried while that is `affordable`.
     """
     candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {AT_THE_END: lambda: last}
     best = kept.best
@@ -66,7 +101,7 @@ def winner(
         watch(len(compared), len(candidates))
         if name == AT_THE_END and known is not None:
             compared[name] = known
-        else:
+        elif not compared or affordable():
             compared[name] = validator.validate(get(), threads).score(metric)
     watch(len(compared), len(candidates))
     name = max(compared, key=lambda each: compared[each])
@@ -108,14 +143,19 @@ def write_bundle(
 
 
 def calibrated(
-    run: Path, prepared: Prepared, running: Running, watch: Callable[[Speed, int], None]
+    run: Path, prepared: Prepared, running: Running, watch: Callable[[Speed, int], None], remaining: Remaining
 ) -> Calibration | None:
     """What is true of what the bundle claims, on the validation set, translated as a user would. None when that is too small.
 
     The weights were chosen on the same set, and a little in its favour; nothing was learned from it.
     """
-    source, target = spread(validation_pairs(prepared), ENOUGH)
+    pairs = validation_pairs(prepared)
+    most = remaining.sentences(min(ENOUGH, pairs.rows), SHARE_OF_CONFIDENCE)
+    if most < LEAST_SCORED and most < pairs.rows:
+        return None
+    source, target = spread(pairs, most)
     made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=True)
+    remaining.heard(made.speed)
     return fitted(collect(made.claimed, target))
 
 
@@ -124,20 +164,23 @@ def score(
     prepared: Prepared,
     running: Running,
     watch: Callable[[Speed, int], None],
+    remaining: Remaining,
     confidence: Calibration | None = None,
 ) -> tuple[Evaluation, list[bundle.Score]] | None:
-    """Of the bundle on the test set, as a user would translate it. None when there is no test set."""
-    pairs = prepared.split("test") if "test" in prepared.manifest.splits else None
-    if pairs is None or not pairs.rows:
+    """Of the bundle on the test set, as a user would translate it, or on the part of it that there is time for. None when there is none."""
+    rows = _test_rows(prepared)
+    if not rows:
         return None
-    source, target = (side.to_pylist() for side in pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
+    source, target = spread(prepared.split("test"), min(rows, max(LEAST_SCORED, remaining.sentences(rows))))
     made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=confidence is not None)
     checked = None if confidence is None else check(collect(made.claimed, target), confidence)
     found = evaluate(made.texts, [target], source, prepared.manifest.languages[1], SETTINGS)
     given = prepared.manifest.settings.get("held_out", {}).get("test")
     named = bool(given) and Path(given[0]) != split_off_at(run, "test")
     title = Path(given[0]).name if named else "test set split off from the corpus"
-    stored = _stored(title, found, made, source, target) | {"confidence": _plain(checked)}
+    some = f"{found.sentences:,} of its {rows:,} pairs, since the budget was used up"
+    told = f"{title}, {found.sentences:,} pairs" if found.sentences == rows else f"{title}, {some}"
+    stored = _stored(told, found, made, source, target) | {"confidence": _plain(checked)}
     write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
     return found, [
         bundle.Score(
@@ -147,8 +190,12 @@ def score(
     ]
 
 
+def _test_rows(prepared: Prepared) -> int:
+    return prepared.split("test").rows if "test" in prepared.manifest.splits else 0
+
+
 def _stored(
-    title: str, found: Evaluation, made: Translated, source: Sequence[str], target: Sequence[str]
+    told: str, found: Evaluation, made: Translated, source: Sequence[str], target: Sequence[str]
 ) -> dict[str, Any]:
     evaluation = {
         field.name: _plain(getattr(found, field.name)) for field in dataclasses.fields(found) if field.name != "counts"
@@ -161,7 +208,7 @@ def _stored(
         "random": random.Random(17).sample(range(len(source)), min(SHOWN, len(source))),
     }
     return {
-        "set": f"{title}, {found.sentences:,} pairs",
+        "set": told,
         "evaluation": evaluation,
         "speed": vars(made.speed),
         "search": made.search.model_dump(mode="json"),

@@ -1,6 +1,7 @@
 """The phases of a run, in the process that leads it: it alone decides, writes and tells."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -21,14 +22,14 @@ from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import Running, Speed
 from limelight.runtime import choose_threads, keep_freed_memory
 from limelight.training import checkpoint
-from limelight.training.asked import Asked, Result
+from limelight.training.asked import Asked, Result, differences
 from limelight.training.assembly import assembled, led
 from limelight.training.choose import Text
 from limelight.training.config import Recipe
 from limelight.training.disk import Spared
 from limelight.training.dump import TROUBLE
 from limelight.training.ending import divergence, dry_result, result_of
-from limelight.training.finish import calibrated, score, winner, write_bundle
+from limelight.training.finish import Remaining, calibrated, score, validations_to_end, winner, write_bundle
 from limelight.training.journal import forget_after, written
 from limelight.training.kept import Kept
 from limelight.training.layout import (
@@ -70,10 +71,11 @@ class Run:
         progress: Callable[[Progress], None],
         command: Sequence[str],
         stop: Stop,
+        began: float,
         world: World,
     ) -> None:
         self.asked, self.folder, self.engine, self.watch, self.progress = asked, folder, engine, watch, progress
-        self.began, self.stop, self.world = time.monotonic(), stop, world
+        self.began, self.stop, self.world = began, stop, world  # a budget counts from when the command was given
         self.spared = Spared()
         self.facts = Facts.load(folder)
         self.resumes = bool(self.facts.asked)
@@ -98,7 +100,8 @@ class Run:
                 return
             raise ConfigError(
                 f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
-                "folder with -o"
+                "folder with -o:",
+                differences(self.facts.asked, self.asked.fingerprint()),
             )
 
     def go(self) -> Result:
@@ -184,9 +187,18 @@ class Run:
             choose_threads(recipe.machine.threads)
         else:
             recipe = resolved(self.asked, prepared, time.monotonic() - self.began, self._say)
+            self._refuse_used_up(recipe.budget_seconds)
         if not self.asked.dry_run:
             recipe.save(path)
         return recipe
+
+    def _refuse_used_up(self, budget: float | None) -> None:
+        spent = time.monotonic() - self.began
+        if budget is not None and spent > budget:
+            raise ConfigError(
+                f"the budget of {budget:.0f} s is too small: preparing the text and measuring the machine took {spent:.0f} s of it; give "
+                f"a larger one, such as --budget {math.ceil(spent / 10)}m; what is prepared stays, so this part will be shorter"
+            )
 
     def _train(self, recipe: Recipe, prepared: Prepared, stack: ExitStack) -> State:
         resumed, world = self.found.checkpoint, self.world
@@ -210,6 +222,7 @@ class Run:
             self._better(recipe, prepared), world,
         )  # fmt: skip
         training.pace.spent.before = time.monotonic() - self.began
+        training.pace.validations_to_end = validations_to_end(prepared, len(parts.validator.sources))
         if resumed is not None:
             training.resume(resumed)
             training.tell("resumed", f"goes on from step {resumed.step:,}")
@@ -247,7 +260,11 @@ class Run:
         self.world.phase("scoring", self.step, long=True)
         self.world.leave()  # the other processes are done
         training.validator.world = World()
-        won = winner(training.last, self.step, training.kept, training.validator, metric, threads, told, last)
+        remaining = Remaining(training.pace, len(training.validator.sources))
+        affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
+        won = winner(
+            training.last, self.step, training.kept, training.validator, metric, threads, told, last, affordable
+        )
         self.facts.winner, self.facts.compared = won.name, won.compared
         write_bundle(self.folder, recipe, prepared, won.weights, self.step)
         running = Running(device=recipe.machine.device, threads=threads)
@@ -255,9 +272,9 @@ class Run:
         def said(phase: str) -> Callable[[Speed, int], None]:
             return lambda speed, total: self.progress(Progress(phase, speed.sentences, total))
 
-        confidence = calibrated(self.folder, prepared, running, said("confidence"))
+        confidence = calibrated(self.folder, prepared, running, said("confidence"), remaining)
         self.facts.calibrated = None if confidence is None else confidence.lines
-        found = score(self.folder, prepared, running, said("score"), confidence)
+        found = score(self.folder, prepared, running, said("score"), remaining, confidence)
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
         scores, verdict = () if found is None else found[1], read_run(self.folder).verdict

@@ -114,25 +114,28 @@ class Training:
             if over:
                 self._settle()
                 if over in ("interrupted", "preempted") and self._changed:
-                    raise StorageError(
-                        f"step {self.at.step:,} is not saved; the same command goes on from {self.saved:,}"
-                    )
+                    told = f"step {self.at.step:,} is not saved; the same command goes on from {self.saved:,}"
+                    raise StorageError(told)
                 return over
             self._take_step()
             self.world.patient(self.recipe.machine.patience)
+            if self.pace.is_looked_at(self.at.step):
+                self._replan(late=True)
             if self.recipe.r_drop is not None and self.at.step % TRIM_EVERY == 0:
                 give_back_memory()
 
     def _over(self) -> Ending | None:
         patience = self.recipe.validation.patience
-        if self.watchdog.in_a_row >= self.recipe.trouble.in_a_row:
-            return "diverged"
-        if self.stopping:
-            return self.stopping
+        if self.is_diverging or self.stopping:
+            return "diverged" if self.is_diverging else self.stopping
         if patience is not None and self.at.since_best >= patience:
             self.tell("stopped", f"no better validation in {patience} in a row")
             return "done"
         return "done" if self.at.step >= self.schedule.steps else None
+
+    @property
+    def is_diverging(self) -> bool:
+        return self.watchdog.in_a_row >= self.recipe.trouble.in_a_row
 
     @property
     def stopping(self) -> Reason | None:
@@ -155,9 +158,7 @@ class Training:
         self._report(made, learning_rate)
         for kind, text in made.notices:
             self.tell(kind, text)
-        if (
-            self.watchdog.in_a_row >= self.recipe.trouble.in_a_row
-        ):  # of one of them only? Then starting again is the cure
+        if self.is_diverging:  # only one of them? Then starting again is the cure
             replicas.refuse_differing(self.world, self.numbers.parallel, self.numbers.named, step)
         if made.agreed.written:
             self._settle()
@@ -217,19 +218,18 @@ class Training:
         self.at.best, self.at.since_best = (score, 0) if better else (self.at.best, self.at.since_best + 1)
         self.at.validated, self._changed = self.at.step, True
         seconds = time.perf_counter() - began
-        report = ValidReport(
-            self.at.step, self.pace.elapsed, seconds, found.nll, found.bleu, found.chrf, better, found.samples
-        )
+        figures = (found.nll, found.bleu, found.chrf)
+        report = ValidReport(self.at.step, self.pace.elapsed, seconds, *figures, better, found.samples)
         self._watch(report)
-        self.pace.validated(time.perf_counter() - began)  # with what its watchers do, such as tracing probes
         if better and self.world.main:
             self._better(weights, report)
+        self.pace.validated(time.perf_counter() - began)  # with what its watchers do, such as tracing probes
         self._replan()
 
-    def _replan(self, resumed: bool = False) -> None:
-        """A machine may be slower or faster than it was measured; the schedule still ends within the budget."""
+    def _replan(self, resumed: bool = False, late: bool = False) -> None:
+        """A machine may be slower or faster than it was measured; the schedule still ends within the budget. `late`: only slower."""
         ended = self.at.step >= self.schedule.steps
-        steps = self.world.told(self.pace.replanned(self.at.step, self.schedule.steps, longer=not self.schedule.fixed))
+        steps = self.world.told(self.pace.replanned(self.at.step, self.schedule.steps, not self.schedule.fixed, late))
         if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
             return
         steps = max(steps, self.at.step + 1)

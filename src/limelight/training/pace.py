@@ -1,20 +1,28 @@
 """How fast a run goes, how long is left, and how many steps the budget still allows."""
 
+import math
 import resource
 import sys
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
-from statistics import median
 from typing import Any, Final
 
 import torch
 
 from limelight.planning.choosing import reserve
 
-RECENT: Final = 50  # steps whose median time is the pace: a pause of the machine does not count as slowness
+RECENT: Final = 50  # steps whose mean time is the pace
+PAUSES: Final = 0.1  # of them, the slowest, that do not count: a pause of the machine is no slowness, time that others take of it is
 FEW: Final = 20  # steps, before which nothing is said: the first ones prepare kernels and memory
+LEAST: Final = 5  # steps that show that a budget will not hold
 WORTH: Final = 0.03  # of the steps left; a smaller correction is not made
+LOOKS: Final = 5  # at the pace between two validations
+LATE: Final = 0.1  # of the steps left, that fewer must fit between validations
+REPORT: Final = 8.0  # seconds that the last bundle and the report take on a machine that is not busy
+MOST_FOR_THE_END: Final = 1 / 3  # of a budget; what does not fit is cut (`finish.Remaining`)
+SLACK: Final = 1.2  # times what the end should take: nobody can wait for it any longer
+BUSIEST: Final = 8.0
 
 
 @dataclass
@@ -41,6 +49,8 @@ class Pace:
         self._validation = 0.0
         self._began = time.monotonic()
         self._earlier = 0.0  # of former starts
+        self._computed = time.process_time()
+        self.validations_to_end = 0.0  # that what comes after the last step is worth
 
     @property
     def elapsed(self) -> float:
@@ -59,22 +69,49 @@ class Pace:
     def saved(self, seconds: float) -> None:
         self.spent.save += seconds
 
+    @property
+    def validation(self) -> float:
+        """Seconds of a usual one; 0.0 before the first."""
+        return self._validation
+
     def per_step(self) -> float:
-        """Of one step with its share of validation."""
-        return (median(self._recent) if self._recent else 0.0) + self._validation / self.validation_every
+        """Of one step with its share of validation and of checkpoints."""
+        usual = sorted(self._recent)[: len(self._recent) - math.ceil(PAUSES * len(self._recent))] or self._recent
+        step = sum(usual) / len(usual) if usual else 0.0
+        return step + self._validation / self.validation_every + self.spent.save / max(1, self._steps)
+
+    def busy(self) -> float:
+        """How many times as long as alone everything takes here, since others have their share of the machine: 1 to BUSIEST."""
+        computed = time.process_time() - self._computed
+        return min(BUSIEST, max(1.0, (time.monotonic() - self._began) / computed)) if computed > 0 else 1.0
+
+    def report(self) -> float:
+        """Seconds that are needed when all is scored."""
+        return REPORT * self.busy()
+
+    def ending(self) -> float:
+        """Seconds of the budget to keep back for what comes after training, by how long validations take."""
+        assert self.budget is not None
+        needed = SLACK * self.validations_to_end * self._validation + self.report()
+        return max(reserve(self.budget), min(needed, MOST_FOR_THE_END * self.budget))
 
     def left(self, steps: int) -> float:
         return steps * self.per_step()
 
-    def replanned(self, step: int, steps: int, longer: bool = True) -> int | None:
-        """How many steps end with the budget, if that is worth a change; only fewer ones unless `longer`."""
-        if self.budget is None or self._steps < FEW:
+    def is_looked_at(self, step: int) -> bool:
+        """Between validations as well: a machine that has become slow must not be noticed when the budget is over."""
+        return self.budget is not None and step % max(LEAST, self.validation_every // LOOKS) == 0
+
+    def replanned(self, step: int, steps: int, longer: bool = True, late: bool = False) -> int | None:
+        """How many steps end with the budget, if that is worth a change; only fewer ones unless `longer`, far fewer if `late`."""
+        if self.budget is None or self._steps < (LEAST if late else FEW):
             return None
-        room = self.budget - reserve(self.budget) - self.elapsed
+        room = self.budget - self.ending() - self.elapsed
         fitting = step + max(0, int(room / self.per_step()))
-        if fitting > steps and not longer:
+        if fitting > steps and (late or not longer):
             return None
-        return fitting if abs(fitting - steps) > WORTH * max(1, steps - step) + 1 else None
+        worth = LATE if late else WORTH
+        return fitting if abs(fitting - steps) > worth * max(1, steps - step) + 1 else None
 
     def state(self) -> dict[str, Any]:
         return {
@@ -93,7 +130,7 @@ class Pace:
         self._validation = state["validation"]
         self._recent.extend(state["recent"])
         self._steps = state["steps"]
-        self._began = time.monotonic()
+        self._began, self._computed = time.monotonic(), time.process_time()
 
 
 def memory_held(device: torch.device) -> int:

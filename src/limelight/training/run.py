@@ -9,6 +9,7 @@
 The same command on the same folder goes on where the run was stopped.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -42,15 +43,20 @@ def train(
     watch: Watcher,
     progress: Callable[[Progress], None],
     command: Sequence[str],
+    began: float | None = None,
 ) -> Result:
-    """Begins a run in `folder`, or goes on with the one that is there. One of several processes leads it, the others help."""
+    """Begins a run in `folder`, or goes on with the one that is there. One of several processes leads it, the others help.
+
+    A budget counts from `began`, of the monotonic clock; now, if nothing is said.
+    """
+    began = time.monotonic() if began is None else began
     stop = Stop()
     with stop.listening():
         try:
             with joined(patience=MachineSettings().patience * FIRST_STEP) as world:
                 if not world.main:
                     return help_out(world, folder, stop)
-                return _lead(folder, partial(Run, asked, folder, engine, watch, progress, command, stop), world)
+                return _lead(folder, partial(Run, asked, folder, engine, watch, progress, command, stop, began), world)
         except Stopped as stopped:  # before it began, or while it was already closing
             return result_of(folder, stopped.reason)
         except RuntimeError as error:

@@ -19,7 +19,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, DataError, DeadlineError
+from limelight.errors import ConfigError, DataError, DeadlineError, ModelFileError
 from limelight.inspection.changes import Changes, Pin
 from limelight.inspection.live import LiveTrace
 from limelight.inspection.tracing import LONGEST
@@ -91,7 +91,10 @@ class Translator:
             engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare
         )
         translator.runs_on = engines.runs_on
-        if (terms := bundle.folder / GLOSSARY).is_file():
+        terms = bundle.folder / GLOSSARY
+        if terms.is_symlink():  # of a bundle that a stranger made, it might lead anywhere
+            raise ModelFileError(f"{terms} is a link, and links are not followed; put the glossary itself there")
+        if terms.is_file():
             translator.glossary = Glossary.load(terms, bundle.settings.languages)
         return translator
 

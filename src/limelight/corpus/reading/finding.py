@@ -10,7 +10,7 @@ from pathlib import Path
 
 from limelight.corpus.reading.language_tags import closeness, guess_languages, name_without_language
 from limelight.corpus.reading.raw import Part
-from limelight.corpus.reading.streams import filesystem_of, without_packing
+from limelight.corpus.reading.streams import filesystem_of, unreachable, without_packing
 from limelight.errors import DataError
 
 LINES = "lines"
@@ -81,7 +81,7 @@ def _expand(paths: Sequence[str]) -> tuple[list[str], list[str]]:
     found: dict[str, None] = {}
     problems = []
     for path in paths:
-        expanded = _expand_remote(path) if "://" in path else _expand_local(path)
+        expanded = _expand_elsewhere(path) if "://" in path else _expand_local(path)
         if isinstance(expanded, str):
             problems.append(expanded)
         elif expanded == [path]:
@@ -111,6 +111,15 @@ def _expand_local(path: str) -> list[str] | str:
     near = difflib.get_close_matches(place.name, beside, n=3)
     hint = f"did you mean {' or '.join(str(place.parent / name) for name in near)}?" if near else "check the name"
     return f"{path} does not exist; {hint}"
+
+
+def _expand_elsewhere(path: str) -> list[str] | str:
+    try:
+        return _expand_remote(path)
+    except DataError:
+        raise
+    except Exception as error:  # no network, no rights, no such bucket: each package has errors of its own
+        raise unreachable(path, error) from None
 
 
 def _expand_remote(path: str) -> list[str] | str:

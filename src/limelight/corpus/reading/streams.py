@@ -103,13 +103,15 @@ def filesystem_of(address: str) -> tuple[Any, str]:
     """memory://a/b -> (the filesystem, its own path for it)."""
     try:
         filesystem, path = fsspec.core.url_to_fs(address)
-    except ImportError as error:
-        raise DataError(f"{address}: {error}") from None
-    except ValueError as error:
-        raise DataError(
-            f"{address} is not an address that can be read ({error}); use a path or a known protocol"
-        ) from None
-    return filesystem, str(path)
+        return filesystem, str(path)
+    except Exception as error:  # of dozens of packages of others, each with errors of its own
+        raise unreachable(address, error) from None
+
+
+def unreachable(address: str, error: Exception) -> DataError:
+    """Whatever a package that reads from elsewhere objects to."""
+    why = f"{type(error).__name__}: {error}" if not isinstance(error, (ImportError, ValueError)) else str(error)
+    return DataError(f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path or an address that can")
 
 
 def content_hash(address: str) -> str:
