@@ -12,7 +12,7 @@ from stand_ins import Answer, Translate, each, unchanged, upper
 
 from limelight.documents.document import Translated, translate_document
 from limelight.documents.po_strings import written
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, DataError
 
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
 
@@ -240,3 +240,15 @@ def test_what_lost_something_is_fuzzy_and_what_was_not_written_is_not() -> None:
     data = (HEADER % 2 + 'msgid "open"\nmsgstr ""\n').encode()
     assert b"#, fuzzy" in translate_document(data, "po", ("en", "de"), unsure_of(protected=False)).data
     assert translate_document(data, "po", ("en", "de"), lambda texts: [Answer("") for _ in texts]).data == data
+
+
+@pytest.mark.parametrize(
+    ("language", "fits"), [("de", True), ("de_AT", True), ("", True), ("is", False), ("is_IS", False)]
+)
+def test_a_catalogue_in_another_language_is_refused(language: str, fits: bool) -> None:
+    data = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n\nmsgid "open"\nmsgstr ""\n'.encode()
+    if fits:
+        assert b"OPEN" in translate_document(data, "po", ("en", "de"), each(upper)).data
+        return
+    with pytest.raises(DataError, match=rf"in {language}, and the translator goes to de"):
+        translate_document(data, "po", ("en", "de"), each(upper), name="menu.po")

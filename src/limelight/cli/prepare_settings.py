@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.reading.finding import LINES, find, format_of
+from limelight.corpus.reading.finding import LINES, find, find_stated_languages, format_of
 from limelight.corpus.reading.language_tags import guess_languages
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
@@ -121,7 +121,7 @@ def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
 
 
 def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
-    """Asked for, or written in the file, or guessed from the names of line files; each in its usual way to be written."""
+    """Asked for, or written in the settings, or guessed from the names of line files, or what the files say of themselves."""
     given = values.get("languages") or (None, None)
     guesses = (
         guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2
@@ -136,7 +136,14 @@ def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, st
     source, target = found
     if not source or not target:
         paths = [path for corpus in values["corpora"] for path in corpus.get("paths", [])]
+        if not any("://" in path for path in paths):
+            stated = [code and standard(code, "a file says") for code in find_stated_languages(paths)]
+            source, target = source or stated[0], target or stated[1]
+    if not source or not target:
         if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
             find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
-        raise ConfigError("the languages cannot be told from the file names; say them: --source en --target de")
+        raise ConfigError(
+            "the languages cannot be told from the files and their names; say them: "
+            f"--source {source or 'en'} --target {target or 'de'}"
+        )
     return source, target

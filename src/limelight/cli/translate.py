@@ -39,6 +39,7 @@ limelight translate en-de --glossary terms.tsv --document manual.html manual.de.
 """
 
 
+@end_with_reader()
 def translate(
     context: typer.Context, bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; without any, lines of standard input.")] = None,
@@ -80,12 +81,9 @@ def translate(
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
     if document:
-        with end_with_reader():
-            document_command(bundle, _given(texts), context)
+        document_command(bundle, _given(texts), context)
         return
-    if fuzzy_below is not None or review is not None:
-        raise ConfigError("--fuzzy-below and --review are for documents; add --document, or leave them out")
-    _hint_at_files(bundle, _given(texts))
+    _check_lines(bundle, _given(texts), for_documents=fuzzy_below is not None or review is not None)
     chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
@@ -95,14 +93,13 @@ def translate(
     wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
               "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
     account = Account(quiet or bool(_given(texts)), total)
-    with end_with_reader():
-        with open_output(output) as file, Translator.load(bundle, **loading) as translator:
-            search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
-            terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
-            wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
-            translator.batch_pieces = batch_pieces or translator.batch_pieces
-            _pass(translator, chunks, wishes, file, scores, account)
-        account.close()
+    with open_output(output) as file, Translator.load(bundle, **loading) as translator:
+        search = _search(translator.settings.search, _told(wanted), sample, _told(drawing))
+        terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
+        wishes = Wishes(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
+        translator.batch_pieces = batch_pieces or translator.batch_pieces
+        _pass(translator, chunks, wishes, file, scores, account)
+    account.close()
 
 
 def _pass(
@@ -119,8 +116,10 @@ def _pass(
         account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
 
 
-def _hint_at_files(bundle: Path, texts: Sequence[str]) -> None:
-    """Whoever names a file seldom wants its name translated."""
+def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
+    """Options of documents are refused. Whoever names a file seldom wants its name translated, and gets a hint."""
+    if for_documents:
+        raise ConfigError("--fuzzy-below and --review are for documents; add --document, or leave them out")
     for text in texts:
         try:
             named = Path(text).is_file()

@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from limelight.corpus.reading.language_tags import closeness
+
 # The reader of catalogues and this room must read the same strings.
 from limelight.corpus.reading.po import STATEMENT, unescaped
+from limelight.corpus.reading.stated_languages import find_header_language
 from limelight.documents.encodings import Document
 from limelight.documents.po_strings import WIDEST, columns, written
 from limelight.documents.splices import Splice, line_places
 from limelight.documents.units import Found, Plain, Remark, TranslatedUnit, Unit, collect_splices, edges, has_words
+from limelight.errors import DataError
 
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
@@ -72,6 +76,11 @@ class _Style(NamedTuple):
 def find_po(document: Document, languages: tuple[str, str], again: bool) -> Found:
     entries = list(_entries(document))
     header = next((_value(entry, "msgstr") for entry in entries if _value(entry, "msgid") == ""), "")
+    if (tag := find_header_language(header)) is not None and closeness(languages[1], tag) is None:
+        raise DataError(
+            f"{document.name}: its header says that it is in {tag}, and the translator goes to {languages[1]}; take another "
+            f"translator, or mend the header (Language: {languages[1]})"
+        )
     said = _FORMS.search(header)
     newline = "\r\n" if "\r\n" in document.text else "\n"
     style = _Style(newline, _is_wrapped(document.text), min(int(said[1]), MOST_FORMS) if said else None, again)

@@ -5,15 +5,19 @@ find(["data/"], ("en", "de"))  ->  a Part for each .tsv, .tmx, ... and for each 
 
 import difflib
 import glob
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.corpus.reading.language_tags import closeness, guess_languages, name_without_language
 from limelight.corpus.reading.raw import Part
+from limelight.corpus.reading.stated_languages import state_languages
 from limelight.corpus.reading.streams import filesystem_of, unreachable, without_packing
 from limelight.errors import DataError
 
 LINES = "lines"
+MOST_ASKED = 1_000  # files that are opened to see which languages they say they are in
 FORMAT_OF_SUFFIX = {
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -53,6 +57,7 @@ def find(
     """
     given, found = _expand(paths)
     _refuse_unreadable([*given, *found])
+    _refuse_other_catalogues([*given, *found], languages[1])
     named = [path for path in given if format_of(path) == LINES]
     pairs: list[tuple[str, str]] = []
     if len(named) == 2:
@@ -64,6 +69,24 @@ def find(
     parts += [(format_of(path), (path,)) for path in [*given, *found] if format_of(path) != LINES]
     numbered = enumerate(parts, first_file)
     return [Part(corpus, number, kind, files, languages, columns) for number, (kind, files) in numbered]
+
+
+def find_stated_languages(paths: Sequence[str]) -> tuple[str | None, str | None]:
+    """The source and the target that most of the files say of themselves; None where none does."""
+    given, found = _expand(paths)
+    stated = [state_languages(path, format_of(path)) for path in [*given, *found][:MOST_ASKED]]
+    source = _most_common([each.source for each in stated if each.source])
+    others = [each.target for each in stated if each.target and (not source or closeness(source, each.target) is None)]
+    return source, _most_common(others)
+
+
+def _most_common(tags: Sequence[str]) -> str | None:
+    """["de", "de_DE", "is"] -> "de"; ["pt_BR", "pt_BR"] -> "pt-BR": a kind of a language only where all agree on it."""
+    if not tags:
+        return None
+    primary = Counter(re.split("[-_]", tag)[0].lower() for tag in tags).most_common(1)[0][0]
+    kinds = {tag.replace("_", "-") for tag in tags if closeness(primary, tag) is not None}
+    return kinds.pop() if len(kinds) == 1 else primary
 
 
 def format_of(address: str) -> str:
@@ -150,6 +173,17 @@ def _refuse_unreadable(paths: list[str]) -> None:
     problems = [f"{path}: {_UNREADABLE[_suffix(path)]}" for path in paths if _suffix(path) in _UNREADABLE]
     if problems:
         raise DataError("\n  - ".join(["Some files are in a format that is not read:", *problems]))
+
+
+def _refuse_other_catalogues(paths: list[str], target: str) -> None:
+    """A catalogue has one language, and every line of it would be wrong. TMX and XLIFF name theirs, and are asked when they are read."""
+    stated = {path: state_languages(path, "po").target for path in paths if target and format_of(path) == "po"}
+    problems = [f"{path}: {tag}" for path, tag in stated.items() if tag and closeness(target, tag) is None]
+    if problems:
+        raise DataError(
+            "\n  - ".join([f"Some catalogues are not in {target}, by their header or their name:", *problems])
+            + f"\nLeave them out, for example with a pattern such as '*.{target}.po', or mend the header (Language: {target})"
+        )
 
 
 def _refuse_swapped(pair: tuple[str, str], languages: tuple[str, str]) -> None:
