@@ -31,7 +31,7 @@ from limelight.translator import Translator
 FLAG = "\U0001f1e9\U0001f1ea"  # a model without marks has to write it piece by piece, which only a second search does
 KEPT = f"one {FLAG * 6}"  # 49 pieces that must occur
 SECONDS = 0.6  # that a request has
-SETTLING, WATCHED, QUIET = 0.5, 1.0, 0.15  # seconds: after an answer, looked at after that, of work in it
+SETTLING, WATCHED, QUIET = 0.5, 1.0, 0.1  # seconds: after an answer, looked at after that, of work in it
 
 Ask = Callable[[httpx.Client], httpx.Response]
 

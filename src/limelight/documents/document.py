@@ -73,18 +73,19 @@ def translate_document(
     unsure_below: float = UNSURE_BELOW,
     told: Told | None = None,
     name: str = "the document",
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Translated:
     """Translate what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
 
     `unsure_below`: a translation with less confidence is marked as one to look at, in formats that have a word for it.
-    `told` hears how many texts are done, and of how many. `name` is for errors.
+    `told` hears how many texts are done, and of how many. `name` is for errors. `is_over`, once it says yes, ends it by a DeadlineError.
     """
     if kind not in KINDS:
         raise ConfigError(f"there are no documents of the kind {kind!r}; there are {', '.join(KINDS)}")
     if len(data) > LARGEST:
         raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
     check_threshold(unsure_below)
-    document = decode(name, data, kind)
+    document = decode(name, data, kind, is_over)
     found = _FINDERS[kind](document, languages, again)
     outcome = Translating(document, translate, told, unsure_below).run(found.units)
     units = tuple(sorted(outcome.units, key=lambda each: each.unit.line))

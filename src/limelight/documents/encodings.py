@@ -8,9 +8,10 @@ windows-1252        pages and subtitles that fit nothing else: what browsers and
 
 import codecs
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from limelight.errors import DataError
+from limelight.errors import DataError, DeadlineError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -39,6 +40,12 @@ class Document:
     encoding: str
     mark: bytes
     references: bool  # what the encoding lacks can be written as &#8222;
+    is_over: Callable[[], bool] = field(default=lambda: False, compare=False)  # nobody waits for it any more
+
+    def check_time(self) -> None:
+        """Called for every few lines of it: reading a large one takes many seconds."""
+        if self.is_over():
+            raise DeadlineError(f"{self.name} was not done in time; give it more time, or part it")
 
     def encoded(self, text: str) -> bytes:
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace" if self.references else "strict")
@@ -54,7 +61,7 @@ class Document:
         return False
 
 
-def decode(name: str, data: bytes, kind: str) -> Document:
+def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lambda: False) -> Document:
     """The text of a document of that kind. A text that would not become the same bytes again is refused."""
     mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", ""))
     if not encoding and b"\0" in data:
@@ -72,7 +79,7 @@ def decode(name: str, data: bytes, kind: str) -> Document:
         ) from None
     if not same:  # stateful encodings can say one text in two ways, and would not come back to the byte
         raise DataError(f"{name} is in {encoding}, which cannot be kept to the byte; convert it to UTF-8 first")
-    return Document(name, data, text, encoding, mark, kind in ("html", "xliff", "tmx"))
+    return Document(name, data, text, encoding, mark, kind in ("html", "xliff", "tmx"), is_over)
 
 
 def _fitting(data: bytes, kind: str) -> str:

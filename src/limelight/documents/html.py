@@ -77,6 +77,7 @@ def find_html(document: Document, languages: tuple[str, str], again: bool) -> Fo
     units: list[Unit] = []
     run: list[Item] = []
     for token, translated in _with_state(page):
+        document.check_time()
         if token.kind == "start" and translated:
             units += _attributes(page, token, lines)
         item = _item(page, token, translated)

@@ -88,6 +88,7 @@ def find_po(document: Document, languages: tuple[str, str], again: bool) -> Foun
     owners: dict[int, _Entry] = {}
     remarks, left = [], 0
     for entry in entries:
+        document.check_time()
         if entry.broken:
             remarks.append(
                 Remark(entry.broken, "malformed", "this entry is no PO, and is left as it is; msgfmt -c says more")
@@ -173,6 +174,7 @@ def _entries(document: Document) -> Iterator[_Entry]:
     """As the reader of catalogues sees them, with the place of every string."""
     text, entry = document.text, _Entry()
     for number, (start, end) in enumerate(line_places(text), start=1):
+        document.check_time()
         line = text[start:end].strip(" \t\r\f\v")
         begins = _BEGINS.match(line)
         if begins and (entry.complete or ("msgid" in entry.texts and not line.startswith("#"))):

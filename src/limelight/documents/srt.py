@@ -106,9 +106,13 @@ def find_srt(document: Document, languages: tuple[str, str], again: bool) -> Fou
     text = document.text
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = Lines(text)
-    stretches = [stretch for cue in cues(text) for stretch in _stretches(text, cue) if stretch.sentence.has_words]
+    stretches: list[_Stretch] = []
+    for cue in cues(text):
+        document.check_time()
+        stretches += [stretch for stretch in _stretches(text, cue) if stretch.sentence.has_words]
     units: list[Unit] = []
     for group in _groups(stretches):
+        document.check_time()
         units.append(Spoken(lines.of(group[0].sentence.start), text, newline, tuple(group)))
     return Found(units)
 

@@ -70,6 +70,7 @@ class Translating:
 
     def _whole(self, unit: Unit) -> bool:
         """Whether the unit is dealt with: a translation that would harm the document is not."""
+        self.document.check_time()
         result = self.known[unit.text]
         text = result.text.strip()
         if not text:

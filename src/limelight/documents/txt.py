@@ -16,6 +16,7 @@ def find_txt(document: Document, languages: tuple[str, str], again: bool) -> Fou
     lines = Lines(document.text)
     units: list[Unit] = []
     for match in _STRETCH.finditer(document.text):
+        document.check_time()
         lead, text, trail = edges(match[0])
         if has_words(text):
             start, end = match.start() + len(lead), match.end() - len(trail)

@@ -71,6 +71,7 @@ class _Elements:
         self.bytes, self.characters = len(document.mark), 0  # the same place, counted twice
 
     def start(self, name: str, attributes: Attributes, line: int) -> None:
+        self.document.check_time()
         if not self.open:
             self._check_root(name)
         place = self._place()

@@ -221,7 +221,7 @@ class Batcher:
             self._fail(items[0].request, error)
         self._pump()
 
-    def _measured(self, pieces: int, fill: float, seconds: float, ended: bool) -> None:
+    def _measured(self, pieces: int, fill: float, seconds: float, ended: bool = False) -> None:
         """`ended`: some of it was not done, since nobody waited any more. Then it would have taken longer, and tells only of slowness."""
         if ended and pieces * self._seconds > self._pieces * seconds:
             return

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from limelight.documents.document import Kind, Translated, translate_document
-from limelight.errors import LimelightError
+from limelight.errors import DeadlineError, LimelightError
 from limelight.serving.refusals import BadRequest, Busy
 from limelight.serving.work import Deadline
 from limelight.translator.translation import Translation
@@ -29,7 +29,10 @@ class Documents:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
         asking = Asking(asyncio.get_running_loop(), translate, deadline)
         work = asyncio.get_running_loop().run_in_executor(
-            self._pool, lambda: translate_document(data, kind, languages, asking.texts, name=name)
+            self._pool,
+            lambda: translate_document(
+                data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()
+            ),
         )
         self.open += 1
         work.add_done_callback(self._closed)  # a thread that still reads is no room for another document
@@ -77,5 +80,5 @@ async def _within(work: Awaitable[Translated], deadline: Deadline) -> Translated
     try:
         async with asyncio.timeout(deadline.left):
             return await work
-    except TimeoutError:
+    except (TimeoutError, DeadlineError):
         raise deadline.late("the document") from None
