@@ -82,13 +82,37 @@ class TestDeepl:
         assert isinstance(xml, deepl.TextResult)
         assert (xml.text, xml.model_type_used) == (f"<p>{SEVEN}</p><x>seven</x>", "quality_optimized")
 
-    def test_it_lists_languages_usage_and_glossaries(self, client: deepl.DeepLClient) -> None:
+    def test_it_lists_languages_and_usage(self, client: deepl.DeepLClient) -> None:
         assert [each.code for each in client.get_source_languages()] == ["EN", "DE"]
         targets = client.get_target_languages()
         assert [each.code for each in targets] == ["DE", "EN-US", "EN-GB", "PT-BR", "PT-PT"]
         assert not any(each.supports_formality for each in targets)
         assert client.get_usage().character.count is not None
-        assert client.get_glossary_languages() == [] and client.list_glossaries() == []
+
+    def test_it_keeps_a_glossary_and_translates_by_it(self, client: deepl.DeepLClient, tmp_path: Path) -> None:
+        pairs = [(each.source_lang, each.target_lang) for each in client.get_glossary_languages()]
+        assert pairs == [("de", "en"), ("en", "de"), ("en", "pt")]
+        made = client.create_glossary("terms", "EN", "DE", {"seven": "Siebending"})
+        assert (made.name, made.source_lang, made.target_lang, made.entry_count) == ("terms", "EN", "DE", 1)
+        assert made.ready and [each.glossary_id for each in client.list_glossaries()] == [made.glossary_id]
+        assert client.get_glossary(made.glossary_id).name == "terms"
+        assert client.get_glossary_entries(made) == {"seven": "Siebending"}
+        found = client.translate_text("seven", source_lang="EN", target_lang="DE", glossary=made)
+        assert isinstance(found, deepl.TextResult) and "Siebending" in found.text
+        given, out = tmp_path / "a.txt", tmp_path / "b.txt"
+        given.write_bytes(b"seven\n")
+        client.translate_document_from_filepath(given, out, source_lang="EN", target_lang="DE", glossary=made)
+        assert b"Siebending" in out.read_bytes()
+        with pytest.raises(deepl.DeepLException, match="for EN to DE"):
+            client.translate_text("seven", source_lang="EN", target_lang="PT-BR", glossary=made.glossary_id)
+        client.delete_glossary(made)
+        for gone in (lambda: client.get_glossary(made.glossary_id), lambda: client.delete_glossary(made)):
+            with pytest.raises(deepl.GlossaryNotFoundException):
+                gone()
+        assert client.list_glossaries() == []
+        csv = client.create_glossary_from_csv("csv", "EN", "DE", 'one,"Eins, ja"\n"two, too",Zwei,en,de\n')
+        assert client.get_glossary_entries(csv) == {"one": "Eins, ja", "two, too": "Zwei"}
+        client.delete_glossary(csv)
 
     def test_it_sends_a_document_and_fetches_it(self, client: deepl.DeepLClient, tmp_path: Path) -> None:
         given, out = tmp_path / "a.txt", tmp_path / "b.txt"

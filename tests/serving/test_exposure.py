@@ -89,7 +89,7 @@ class Matrix:
         self.log.seek(0)
         self.log.truncate()
         admitted = line.get("caller") == "forum"
-        if path in OPEN:
+        if path in OPEN or (path, method) == ("/languages", "GET"):  # names of languages, for clients that ask before
             return None if status < 500 else "failed"
         if method == "OPTIONS" and path.startswith(PUBLIC):
             return None if (status, content) == (204, b"") else "a browser cannot ask first"
@@ -114,9 +114,9 @@ def test_a_server_without_keys_would_fail_on_every_route(models: Models) -> None
     """The control of the test above."""
     matrix = Matrix(models, None)
     found = asyncio.run(matrix.violations("k" * 43, ("GET", "POST")))
-    for path in set(matrix.paths()) - OPEN:
+    for path in set(matrix.paths()) - OPEN - {"/languages"}:
         assert any(f" {path} with" in each for each in found), path
-    assert any("GET /languages with wrong key: 200 was admitted" in each for each in found)
+    assert any("GET /frontend/settings with wrong key: 200 was admitted" in each for each in found)
 
 
 def test_a_route_that_somebody_adds_without_asking_is_closed(models: Models, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from limelight.serving.hosts import check_host
 from limelight.serving.keys import Key, Keys, digest_of
 from limelight.serving.leaving import ClientLeft
 from limelight.serving.paths import path_of
-from limelight.serving.refusals import Refusal
+from limelight.serving.rates import STRANGER_REQUESTS, STRANGERS, Strangers
+from limelight.serving.refusals import Refusal, TooMany
 from limelight.serving.settings import ServeSettings
 
 KEY = "0123456789abcdefghijklmnopqrstuv"
@@ -71,7 +72,16 @@ def routes() -> APIRouter:
     async def forgets_streaming() -> Response:
         return StreamingResponse(iter([b"secret", b"secret"]))
 
-    for path in ("/", "/assets/{name}", "/healthz", "/readyz", "/api/v1/models", "/languages", "/v2/usage"):
+    for path in (
+        "/",
+        "/assets/{name}",
+        "/healthz",
+        "/readyz",
+        "/api/v1/models",
+        "/languages",
+        "/frontend/settings",
+        "/v2/usage",
+    ):
         router.add_api_route(path, name, methods=["GET"])
     router.add_api_route("/api/v1/translate", name, methods=["POST"])
     router.add_api_route("/api/v1/fails", fails, methods=["POST"])
@@ -136,8 +146,9 @@ def test_the_public_dialects_take_the_key_from_the_body_too(path: str, headers: 
 
 @pytest.mark.parametrize(("path", "name"), [("/languages", "api_key"), ("/v2/usage", "auth_key")])
 def test_the_public_dialects_take_the_key_from_the_query(path: str, name: str) -> None:
-    assert ask(app_of(), "GET", f"{path}?{name}={KEY}").json() == {"caller": "forum"}
-    assert ask(app_of(), "GET", f"{path}?{name}={WRONG}").status_code == 403
+    app = app_of(open_languages=False)
+    assert ask(app, "GET", f"{path}?{name}={KEY}").json() == {"caller": "forum"}
+    assert ask(app, "GET", f"{path}?{name}={WRONG}").status_code == 403
 
 
 def test_our_own_routes_do_not_take_a_key_from_the_query_where_logs_and_histories_keep_it() -> None:
@@ -150,7 +161,7 @@ def test_our_own_routes_do_not_take_a_key_from_the_query_where_logs_and_historie
         ("GET", "/api/v1/models", None, 401, "A key is needed"),
         ("GET", "/", None, 401, "A key is needed"),
         ("GET", "/nothing/here", None, 401, "A key is needed"),
-        ("GET", "/languages", None, 400, "Please contact the server operator to get an API key"),
+        ("GET", "/frontend/settings", None, 400, "Please contact the server operator to get an API key"),
         ("POST", "/translate", {}, 400, "Please contact the server operator to get an API key"),
         ("POST", "/translate", {"api_key": None}, 400, "Please contact the server operator to get an API key"),
         ("POST", "/translate", {"api_key": WRONG}, 403, "Invalid API key"),
@@ -166,7 +177,7 @@ def test_a_missing_or_wrong_key_is_refused_in_the_words_of_the_dialect(
     told = answer.json()
     if path.startswith("/v2"):
         assert set(told) <= {"message", "detail"}
-    elif path in ("/translate", "/languages"):
+    elif path in ("/translate", "/frontend/settings"):
         assert told == {"error": body}
     else:
         assert told["error"]["code"] == "key_needed" and told["error"]["hint"]
@@ -239,11 +250,12 @@ def test_probes_need_no_key() -> None:
     assert ask(app_of(), "GET", "//healthz").status_code == 401
 
 
-def test_the_list_of_languages_needs_no_key_if_the_operator_says_so_and_nothing_else_does() -> None:
-    app = app_of(open_languages=True)
+def test_the_list_of_languages_needs_no_key_unless_the_operator_says_so_and_nothing_else_is_open() -> None:
+    app = app_of()
     assert ask(app, "GET", "/languages").json() == {"caller": ""}
+    assert ask(app, "GET", "/languages", {"X-API-Key": KEY}).json() == {"caller": "forum"}
     assert ask(app, "GET", "/mt/languages", prefix="/mt").status_code == 200
-    assert ask(app_of(), "GET", "/languages").status_code == 400
+    assert ask(app_of(open_languages=False), "GET", "/languages").status_code == 400
     for method, path in (
         ("POST", "/languages"),
         ("HEAD", "/languages"),
@@ -252,6 +264,29 @@ def test_the_list_of_languages_needs_no_key_if_the_operator_says_so_and_nothing_
     ):
         assert ask(app, method, path).status_code in (400, 403)
     assert ask(app, "GET", "/v2/usage").status_code == 403 and ask(app, "GET", "/").status_code == 401
+
+
+def test_who_shows_no_key_may_not_ask_for_the_languages_without_end() -> None:
+    app = app_of()
+    statuses = [ask(app, "GET", "/languages").status_code for _ in range(STRANGER_REQUESTS + 1)]
+    assert statuses == [200] * STRANGER_REQUESTS + [429]
+    assert ask(app, "GET", "/languages").headers["retry-after"] == "1"
+    assert ask(app, "GET", "/languages", {"X-API-Key": KEY}).status_code == 200, "and nobody with a key suffers for it"
+
+
+def test_strangers_are_counted_by_address_and_not_remembered_for_ever() -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    for at in range(2 * STRANGERS):
+        strangers.spend(f"10.0.{at // 256}.{at % 256}")
+    assert len(strangers._buckets) == STRANGERS
+    for _ in range(STRANGER_REQUESTS):
+        strangers.spend("192.0.2.1")
+    with pytest.raises(TooMany):
+        strangers.spend("192.0.2.1")
+    strangers.spend("192.0.2.2")
+    now += 2.0
+    strangers.spend("192.0.2.1")
 
 
 @pytest.mark.parametrize("path", ["/mt/translate", "/translate"])

@@ -99,8 +99,8 @@ def test_every_operation_has_an_answer_with_a_shape_and_its_own_refusals(models:
     names = [operation["operationId"] for _, _, operation in operations(found)]
     assert len(set(names)) == len(names)
     for path, method, operation in operations(found):
-        answer = next(iter(operation["responses"]["200"]["content"].values()))["schema"]
-        assert answer, (path, method)
+        done = next(told for status, told in operation["responses"].items() if status.startswith("2"))
+        assert method == "delete" or next(iter(done["content"].values()))["schema"], (path, method)
         expected = shapes.get(path[:4], "LibreTranslateRefusal")
         for status in ("400", "403", "404", "500", "503"):
             refusal = operation["responses"][status]

@@ -23,7 +23,7 @@ from limelight.serving.ledger import Ledger
 from limelight.serving.observed import note_refusal
 from limelight.serving.origins import check_origin
 from limelight.serving.paths import path_of
-from limelight.serving.rates import Caller
+from limelight.serving.rates import Caller, Strangers
 from limelight.serving.refusals import BadRequest, Forbidden, Refusal, Unauthorized
 from limelight.serving.settings import ServeSettings
 
@@ -52,6 +52,7 @@ class Guarded:
     def __init__(self, app: ASGIApp, keys: Keys | None, settings: ServeSettings, ledger: Ledger | None = None) -> None:
         self.app, self.keys, self.settings = app, keys, settings
         self.ledger = Ledger(settings.state) if ledger is None else ledger
+        self.strangers = Strangers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -104,23 +105,24 @@ class Guarded:
     def _look(self, request: Request) -> None:
         """Admit by a header, refuse, or leave it to the route that reads the body."""
         state = request.scope["state"]
-        if self.keys is None or self._is_open(request):
+        path = path_of(request.scope)
+        if self.keys is None or path in OPEN:
             state["caller"] = self.ledger.caller(None)
             return
-        public = dialect_of(path_of(request.scope)) in ("libretranslate", "deepl")
+        public = dialect_of(path) in ("libretranslate", "deepl")
         found = offered(request, in_query=public)
         for key in found.keys:
             if (known := self.keys.find(key)) is not None:
                 state["caller"] = self.ledger.caller(known)
                 return
+        if self.settings.open_languages and (request.method, path) == ("GET", "/languages"):
+            self.strangers.spend(request.client.host if request.client else "")
+            state["caller"] = self.ledger.caller(None)
+            return
         if public and _has_body(request):
             state["wrong_key"] = bool(found.keys)
             return
         raise self._refusal(request, wrong=bool(found.keys), by_browser=found.by_browser)
-
-    def _is_open(self, request: Request) -> bool:
-        path = path_of(request.scope)
-        return path in OPEN or (self.settings.open_languages and (request.method, path) == ("GET", "/languages"))
 
     def _refusal(self, request: HTTPConnection, *, wrong: bool, by_browser: bool = False) -> Refusal:
         """No key, or none of ours, in the words and with the status of the dialect."""

@@ -64,7 +64,7 @@ SCHEMAS = {
     "DeepLRefusal": {"type": "object", "required": ["message"], "properties": {"message": TEXT, "detail": TEXT}},
 }
 TRACED = ("/api/v1/trace/{id}", "/api/v1/probes", "/api/v1/probes/{n}/{step}")
-WORKS = ("/v2/translate", *TRACED)  # though they may be GET
+WORKS = ("/v2/translate", "/languages", *TRACED)  # though they may be GET
 # When too many wait these say 429 also where no keys are asked for.
 SHORT_OF_ROOM = ("/api/v1/trace", "/api/v1/export", "/api/v1/importance", *TRACED)
 KEYS = {

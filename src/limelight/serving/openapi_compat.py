@@ -165,6 +165,7 @@ def _deepl(method: str) -> Callable[[ServeSettings], Schema]:
             "outline_detection": FLAG,
             **dict.fromkeys(TAGS, tags),
             **dict.fromkeys(REFUSED, one_of(None, "")),
+            "glossary_id": either(text(100), NULL),
         }
         translation = record(
             {"detected_source_language": text(100), "text": LONG},
@@ -193,8 +194,28 @@ def _usage(settings: ServeSettings) -> Schema:
     return _answers(record({"character_count": number(0, 1 << 53), "character_limit": number(0, 1 << 53)}))
 
 
-def _empty(name: str) -> Callable[[ServeSettings], Schema]:
-    return lambda settings: _answers(record({name: several({}, 0)}))
+def _glossary() -> Schema:
+    codes = {"source_lang": CODE, "target_lang": CODE}
+    told = {"glossary_id": text(), "name": text(1_024), "ready": {"type": "boolean"}, **codes}
+    return record({**told, "creation_time": text(), "entry_count": number(0, 1 << 31)})
+
+
+def _glossary_pairs(settings: ServeSettings) -> Schema:
+    pair = record({"source_lang": CODE, "target_lang": CODE})
+    return _answers(record({"supported_languages": several(pair, 10_000)}))
+
+
+def _create_glossary(settings: ServeSettings) -> Schema:
+    fields = {"name": text(1_024, 1), "source_lang": CODE, "target_lang": CODE, "entries": text(MANY, 1)}
+    body = record(fields, {"entries_format": one_of("tsv", "csv", "")})
+    found = _answers(_glossary(), {JSON: body, FORM: body})
+    return found | {"responses": {"201": found["responses"]["200"]}}
+
+
+def _glossary_entries(settings: ServeSettings) -> Schema:
+    found = _answers({}, parameters=[_in_path("id")])
+    found["responses"]["200"]["content"] = {"text/tab-separated-values": {"schema": LONG}}
+    return found
 
 
 def _kept(method: str, made: Callable[..., Schema]) -> Callable[[ServeSettings], Schema]:
@@ -233,8 +254,15 @@ OPERATIONS: dict[tuple[str, str], Callable[[ServeSettings], Schema]] = {
         settings,
     ),
     ("get", "/metrics"): _metrics,
-    ("get", "/v2/glossary-language-pairs"): _empty("supported_languages"),
-    ("get", "/v2/glossaries"): _empty("glossaries"),
+    ("get", "/v2/glossary-language-pairs"): _glossary_pairs,
+    ("get", "/v2/glossaries"): lambda settings: _answers(record({"glossaries": several(_glossary(), 10_000)})),
+    ("post", "/v2/glossaries"): _create_glossary,
+    ("get", "/v2/glossaries/{id}"): lambda settings: _answers(_glossary(), parameters=[_in_path("id")]),
+    ("get", "/v2/glossaries/{id}/entries"): _glossary_entries,
+    ("delete", "/v2/glossaries/{id}"): lambda settings: {
+        "parameters": [_in_path("id")],
+        "responses": {"204": {"description": "Deleted."}},
+    },
     **{(method, "/v2/translate"): _deepl(method) for method in ("get", "post")},
     **{(method, "/v2/languages"): _deepl_languages(method) for method in ("get", "post")},
     **{(method, "/v2/usage"): _usage for method in ("get", "post")},

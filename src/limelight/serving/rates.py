@@ -6,6 +6,7 @@ larger than the bucket waits until it is empty and then fills it beyond the brim
     Bucket, 60 a minute:  60 at once, then one a second;  one of 120, then nothing for a minute
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +16,8 @@ from limelight.serving.keys import Key
 from limelight.serving.refusals import Spent, TooMany
 
 MINUTE = 60.0
+STRANGERS = 10_000  # addresses that are remembered
+STRANGER_REQUESTS = 60  # of one address in a minute
 
 
 class Usage(NamedTuple):
@@ -58,6 +61,21 @@ class Account:
         month = f"{day:%Y-%m}"
         if self.month != month:
             self.month, self.characters = month, 0
+
+
+class Strangers:
+    """Requests without a key where one is not needed. Each address has a bucket; of those that came long ago it is forgotten."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._buckets: dict[str, Bucket] = {}
+
+    def spend(self, address: str) -> None:
+        self._buckets[address] = bucket = self._buckets.pop(address, None) or Bucket(at=self._now())
+        if len(self._buckets) > STRANGERS:
+            del self._buckets[next(iter(self._buckets))]
+        _check_rate(bucket, 1, STRANGER_REQUESTS, "", self._now())
+        bucket.take(1)
 
 
 class Caller:

@@ -113,7 +113,7 @@ class ServeSettings(Settings):
         description="May pages of other sites call the two public dialects? As their own servers allow, or never.",
     )
     open_languages: bool = Field(
-        default=False, description="GET /languages answers without a key, as Mastodon asks for it."
+        default=True, description="GET /languages answers without a key, as Mastodon and Weblate ask for it."
     )
     page: bool = True
     metrics: bool = False

@@ -17,6 +17,7 @@ from limelight.serving.reading import aside, weight
 from limelight.serving.refusals import BadRequest
 from limelight.serving.service import Options, Service
 from limelight.serving.work import Deadline
+from limelight.text.glossary import Glossary
 from limelight.translator.translation import Translation
 
 
@@ -27,6 +28,7 @@ class Wish:
     alternatives: int = 0
     markup: Markup | None = None
     segment: bool = True
+    glossary: Glossary | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,14 @@ class Answering:
     async def _translated(self, texts: list[str], served: Served, wish: Wish, deadline: Deadline) -> list[Answer]:
         own = served.translator.settings.search
         search = None if wish.markup else with_alternatives(own, wish.alternatives)
-        options = Options(served, search=search, segment=wish.segment, deadline=deadline, caller=self.caller.name)
+        options = Options(
+            served,
+            search=search,
+            segment=wish.segment,
+            glossary=wish.glossary,
+            deadline=deadline,
+            caller=self.caller.name,
+        )
         pieces = 0
 
         async def translate(given: list[str]) -> list[Translation]:
@@ -123,9 +132,9 @@ class File:
             raise BadRequest("Invalid request: file format not supported") from None
         Answering(service, request, caller).pay(len(data), -(-len(data) // service.settings.limits.characters))
 
-    async def translated(self, served: Served | None) -> bytes:
+    async def translated(self, served: Served | None, glossary: Glossary | None = None) -> bytes:
         if served is None:
             return self.data
         note(self.request, model=served.id)
-        options = Options(served, caller=self.caller.name)
+        options = Options(served, glossary=glossary, caller=self.caller.name)
         return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data

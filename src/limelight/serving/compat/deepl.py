@@ -1,9 +1,10 @@
-"""The DeepL-compatible API under /v2: translate, languages, usage; and empty lists of glossaries, for clients that ask.
+"""The DeepL-compatible API under /v2: translate, languages, usage; documents and glossaries beside them.
 
 What cannot be done as asked is refused, never left out in silence; and no bad request is answered with 5xx, for clients would try again.
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from limelight.serving.compat.answering import Answer, Answering
 from limelight.serving.compat.codes import Languages, deepl
 from limelight.serving.compat.deepl_documents import Documents
+from limelight.serving.compat.deepl_glossaries import Glossaries
 from limelight.serving.compat.deepl_wishes import Asked, asked_of
 from limelight.serving.compat.parameters import Parameters, read_parameters
 from limelight.serving.detect import Detector
@@ -29,8 +31,9 @@ NO_LIMIT = 1_000_000_000_000  # characters; clients want a number
 def router(service: Service, uploads: Uploads | None = None, detector: Detector | None = None) -> APIRouter:
     """`detector`: one to share with others; its model takes a moment to load."""
     languages = Languages(service.models)
-    texts = Texts(service, languages, detector or Detector(languages.all))
-    documents = Documents(service, languages, uploads or Uploads(), texts.detector)
+    glossaries = Glossaries(service, languages)
+    texts = Texts(service, languages, detector or Detector(languages.all), glossaries)
+    documents = Documents(service, languages, uploads or Uploads(), texts.detector, glossaries)
     api = APIRouter(prefix="/v2", tags=["DeepL-compatible"])
     both = ["GET", "POST"]
 
@@ -41,8 +44,12 @@ def router(service: Service, uploads: Uploads | None = None, detector: Detector 
     add("/translate", texts.translate, both, "translate")
     add("/languages", texts.languages, both, "languages")
     add("/usage", texts.usage, both, "usage")
-    add("/glossary-language-pairs", texts.glossary_pairs, ["GET"], "glossary_pairs")
-    add("/glossaries", texts.glossaries, ["GET"], "glossaries")
+    add("/glossary-language-pairs", glossaries.pairs, ["GET"], "glossary_pairs")
+    add("/glossaries", glossaries.list, ["GET"], "glossaries")
+    add("/glossaries", glossaries.create, ["POST"], "glossaries")
+    add("/glossaries/{id}", glossaries.show, ["GET"], "glossary")
+    add("/glossaries/{id}", glossaries.delete, ["DELETE"], "glossary")
+    add("/glossaries/{id}/entries", glossaries.entries, ["GET"], "glossary_entries")
     add("/document", documents.translate, ["POST"], "document")
     add("/document/{id}", documents.status, both, "document_status")
     add("/document/{id}/result", documents.result, both, "document_result")
@@ -52,19 +59,21 @@ def router(service: Service, uploads: Uploads | None = None, detector: Detector 
 class Texts:
     """The routes without documents. Each says in one line what it does; FastAPI shows it."""
 
-    def __init__(self, service: Service, languages: Languages, detector: Detector) -> None:
-        self.service, self.known, self.detector = service, languages, detector
+    def __init__(self, service: Service, languages: Languages, detector: Detector, glossaries: Glossaries) -> None:
+        self.service, self.known, self.detector, self.glossaries = service, languages, detector, glossaries
 
     async def translate(self, request: Request) -> Response:
         """Translate texts, each by itself."""
         parameters, caller = await admitted(request)
         asked = asked_of(parameters, self.known, self.service.settings.limits)
+        glossary = self.glossaries.wanted(parameters, caller, asked.source, asked.target)
         answering = Answering(self.service, request, caller)
         answering.pay_for(asked.texts)
         sources = await self._sources(asked)
         served = [self.known.served(source, asked.target) for source in sources]
         size = weight(asked.texts)
-        found = await answering.texts(await aside(size, asked.prepared), served, asked.wish)
+        wish = replace(asked.wish, glossary=glossary)
+        found = await answering.texts(await aside(size, asked.prepared), served, wish)
         return await aside(size, lambda: _answer(asked, sources, found))
 
     async def languages(self, request: Request) -> Response:
@@ -90,16 +99,6 @@ class Texts:
         used = caller.usage()
         limit = NO_LIMIT if used.limit is None else used.limit
         return JSONResponse({"character_count": used.characters, "character_limit": limit})
-
-    async def glossary_pairs(self, request: Request) -> Response:
-        """No glossaries are kept here."""
-        await admitted(request)
-        return JSONResponse({"supported_languages": []})
-
-    async def glossaries(self, request: Request) -> Response:
-        """No glossaries are kept here."""
-        await admitted(request)
-        return JSONResponse({"glossaries": []})
 
     async def _sources(self, asked: Asked) -> list[str]:
         """Of each text: as said, or detected among those that can be translated into the target."""

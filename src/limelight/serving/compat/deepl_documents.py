@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from limelight.serving.compat.answering import File
 from limelight.serving.compat.codes import Languages
+from limelight.serving.compat.deepl_glossaries import Glossaries
 from limelight.serving.compat.deepl_wishes import refuse_unknown_wishes, source_of, target_of
 from limelight.serving.compat.parameters import read_parameters
 from limelight.serving.detect import Detector
@@ -22,8 +23,11 @@ from limelight.serving.uploads import BYTES, SECONDS, Kept, Uploads, sample_of
 
 
 class Documents:
-    def __init__(self, service: Service, languages: Languages, uploads: Uploads, detector: Detector) -> None:
-        self.service, self.known, self.uploads, self.detector = service, languages, uploads, detector
+    def __init__(
+        self, service: Service, languages: Languages, uploads: Uploads, detector: Detector, glossaries: Glossaries
+    ) -> None:
+        self.service, self.known, self.uploads = service, languages, uploads
+        self.detector, self.glossaries = detector, glossaries
 
     async def translate(self, request: Request) -> Response:
         """Translate a document."""
@@ -37,6 +41,7 @@ class Documents:
         target = target_of(parameters, self.known)
         source = source_of(parameters, self.known, target)
         refuse_unknown_wishes(parameters)
+        glossary = self.glossaries.wanted(parameters, caller, source, target)
         wanted = parameters.text("output_format")
         if wanted and wanted.lower() != PurePosixPath(name).suffix.lower().removeprefix("."):
             raise BadRequest("Parameter 'output_format' is not supported by this server.")
@@ -45,7 +50,7 @@ class Documents:
         if source is None:
             looks = await asyncio.to_thread(self.detector.look, [sample_of(data)])
             source = looks[0].source(self.known.sources_of(target), target).language
-        made = await file.translated(self.known.served(source, target))
+        made = await file.translated(self.known.served(source, target), glossary)
         key = self.uploads.keep(made, name, caller.name, characters=len(data))
         asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)
         kept = self.uploads.find(key, caller.name)

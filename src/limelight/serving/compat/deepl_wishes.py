@@ -1,8 +1,8 @@
 """What a DeepL-compatible request asks for: every parameter is done, known to change nothing here, or refused.
 
-done        text target_lang source_lang split_sentences tag_handling and its lists of tags, show_billed_characters
+done        text target_lang source_lang split_sentences tag_handling and its lists of tags, show_billed_characters, glossary_id
 no change   preserve_formatting: formatting is never repaired here; context, model_type and the like: there is one model, of one kind
-refused     formality, glossaries, styles, instructions: a translation that leaves them out is not the one that was asked for
+refused     formality, several glossaries, styles, instructions: a translation that leaves them out is not the one that was asked for
 """
 
 import re
@@ -16,7 +16,7 @@ from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import Limits
 
 TAGS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
-REFUSED = ("glossary_id", "glossary_ids", "style_id", "translation_memory_id", "custom_instructions")
+REFUSED = ("glossary_ids", "style_id", "translation_memory_id", "custom_instructions")
 SPLITS = ("0", "1", "nonewlines")
 _BLANKS = re.compile(r"\s+")
 
