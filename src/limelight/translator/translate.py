@@ -182,10 +182,8 @@ class Translator:
         if len(checked(sources, "sources")) != len(checked(targets, "targets")):
             raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
         reader = self._reader
-        source_ids, target_ids = (
-            reader.source_ids(reader.tidied(sources)),
-            reader.target_ids(reader.tidied(targets)),
-        )
+        source_ids = reader.source_ids(reader.tidied(sources))
+        target_ids = reader.target_ids(reader.tidied(targets))
         for number, ids in enumerate(source_ids):
             if not 0 < len(ids) <= reader.longest:
                 raise DataError(
@@ -246,9 +244,8 @@ class Translator:
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
-        return [
-            self._reader.begun(ids) for ids in self._reader.source_ids(self._reader.tidied(checked(texts, "texts")))
-        ]
+        reader = self._reader
+        return [reader.begun(ids) for ids in reader.source_ids(reader.tidied(checked(texts, "texts")))]
 
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model writes them, without the end."""
