@@ -208,6 +208,18 @@ def test_after_a_failure_no_more_run_at_once_than_before_and_who_left_not_at_all
     assert len(kind.batches) <= 6  # first, all, poison and the two who stayed, and one that had begun
 
 
+def test_a_batch_that_was_ended_early_tells_only_of_slowness() -> None:
+    """Else requests with hardly any time would make a server believe that it is fast, and let in more than it can do."""
+    batcher = Batcher(1, 1000.0, QueueSettings(), Nobody())
+    for _ in range(50):
+        batcher._measured(100, 1.0, 0.001, ended=True)
+    assert batcher.speed == 1000
+    for _ in range(50):
+        batcher._measured(100, 1.0, 1.0, ended=True)
+    assert batcher.speed < 200
+    batcher.close()
+
+
 def test_a_minute_of_standstill_does_not_spoil_the_estimate() -> None:
     batcher = Batcher(1, 1000.0, QueueSettings(), Nobody())
     for _ in range(50):

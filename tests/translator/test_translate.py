@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.errors import ConfigError, DataError, ScoreError
 from limelight.translator import Translator
+from limelight.translator.planned import Wanted
 
 LOOP = " ".join(["the cat"] * 12)
 
@@ -476,3 +478,14 @@ def test_few_sentences_are_shared_out_among_the_workers() -> None:
     with translator(engine) as made:
         made.translate([" ".join(WORDS)] * 40)
     assert sorted(map(len, engine.batches)) == [20, 20]
+
+
+def test_what_is_over_reaches_no_engine_and_those_beside_it_do() -> None:
+    """Whatever the engine is, and where it could not be stopped any more."""
+    engine = TableEngine()
+    made = translator(engine)
+    [waits] = made.plan(["the cat"]).asked
+    gone = replace(waits, is_over=lambda: True)
+    first, second = made.run([waits, gone], SearchSettings(), Wanted())
+    assert first is not None and second is None
+    assert [len(batch) for batch in engine.batches] == [1]
