@@ -69,8 +69,9 @@ class Planner:
         glossaries = _one_each(glossary, len(given))
         begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
         longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
+        bound = [bool(begin or need) for begin, need in zip(begins, needed, strict=True)]
         cuts = [
-            self.cutter.cut(text, False if begins[at] or needed[at] else segment, longest)
+            self.cutter.cut(text, False if bound[at] else segment, longest, parse=protect and not bound[at])
             for at, text in enumerate(given)
         ]
         owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
