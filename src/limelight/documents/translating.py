@@ -8,7 +8,7 @@ from typing import Protocol
 from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
 from limelight.documents.splices import Splice
-from limelight.documents.units import Remark, Unit
+from limelight.documents.units import Plain, Remark, Unit
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
@@ -44,6 +44,8 @@ class Translating:
         self.told = told or (lambda done, total: None)
         self.known: dict[str, Result] = {}
         self.outcome = Outcome()
+        self.groups: dict[int, list[tuple[Unit, list[Splice], Sequence[Notice]]]] = {}
+        self.incomplete: set[int | None] = set()
 
     def run(self, units: Sequence[Unit]) -> Outcome:
         short = [unit for unit in units if self._is_short(unit)]
@@ -52,6 +54,12 @@ class Translating:
         self._ask(run for unit in broken for run in unit.runs)
         for unit in broken:
             self._apart(unit)
+        for group, members in self.groups.items():
+            for unit, splices, notices in members:
+                if group in self.incomplete:
+                    self._left(unit, "forms", "another plural form of it could not be translated, so all are left")
+                else:
+                    self._put(unit, splices, notices)
         return self.outcome
 
     def _is_short(self, unit: Unit) -> bool:
@@ -107,14 +115,24 @@ class Translating:
             self._left(
                 unit, "encoding", f"its translation cannot be written in {encoding}; convert the document to UTF-8"
             )
-            return
+        elif (group := _group(unit)) is not None:
+            self.groups.setdefault(group, []).append((unit, splices, notices))
+        else:
+            self._put(unit, splices, notices)
+
+    def _put(self, unit: Unit, splices: list[Splice], notices: Sequence[Notice]) -> None:
         self.outcome.splices += splices
         self.outcome.counts["translated" if splices else "unchanged"] += 1
         self.outcome.remarks += [Remark(unit.line, notice.code, notice.message) for notice in notices]
 
     def _left(self, unit: Unit, code: str, message: str) -> None:
+        self.incomplete.add(_group(unit))
         self.outcome.counts["failed"] += 1
         self.outcome.remarks.append(Remark(unit.line, code, message))
+
+
+def _group(unit: Unit) -> int | None:
+    return unit.group if isinstance(unit, Plain) else None
 
 
 def _fitted(run: str, translation: str) -> str:
