@@ -16,33 +16,30 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import sacrebleu
-import torch
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("claims", "tests", "tests/translator", "tests/documents")]
 
 import careful_sentences as careful
+import judged_by_msgfmt as msgfmt
 import kept_structure
 import real_files
+from random_weights import random_translator
 
 from claim import Claims, run
-from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import judge
-from limelight.decoding.steps import Specials
 from limelight.documents.document import translate_document
-from limelight.engines.torch import TorchEngine
 from limelight.evaluation.calibration import right_words
 from limelight.evaluation.reliability import bins, expected_error
-from limelight.model import ModelConfig, Transformer
 from limelight.text.glossary import Glossary, met
 from limelight.text.protect import find, text_faults
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translation, Translator
 
 DATA = Path(os.environ.get("LIMELIGHT_DATA", "."))
@@ -53,16 +50,6 @@ FAILED = {"loop", "empty", "too_long", "too_short"}  # of the guards: a translat
 
 def lines(path: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode().split("\n")[:-1]
-
-
-def random_translator() -> Translator:
-    """It has learnt nothing at all: what survives it survives by construction."""
-    texts = [template.replace("{}", word) for template in careful.TEMPLATES for word in careful.WORDS]
-    tokenizer = Tokenizer(learn(texts, PieceSettings(size=600)))
-    torch.manual_seed(7)
-    model = Transformer(ModelConfig.preset("toy", vocab_size=tokenizer.size)).eval()
-    settings = BundleSettings(languages=("en", "de"), model=model.config, learnt=Learnt(marks=16))
-    return Translator(TorchEngine(model, Specials()), settings, tokenizer, tokenizer)
 
 
 def placeholders(claims: Claims, translator: Translator, count: int, whose: str, least: float = 1.0) -> None:
@@ -200,6 +187,19 @@ def documents(claims: Claims, translator: Translator, most: int) -> None:
     claims.at_least("documents", len(files), min(most, 50))
 
 
+def catalogues(claims: Claims, translator: Translator, most: int, whose: str) -> None:
+    """The judge is what people run: `msgfmt -c` on a catalogue of real strings and of wicked ones."""
+    entries = [*msgfmt.wicked(), *islice(msgfmt.real(DATA), most)]
+    done = translate_document(
+        msgfmt.catalogue(entries), "po", ("en", "de"), lambda some: translator.translate(some, GREEDY, segment=True)
+    )
+    with tempfile.TemporaryDirectory() as place:
+        said = msgfmt.complaints(done.data, Path(place))
+    claims.at_most(f"{whose}: what msgfmt -c holds against {len(entries)} translated entries", len(said), 0)
+    refused = sum(remark.code == "structure" for remark in done.warnings)
+    claims.at_most("... and entries left as they were, since it would have, %", 100 * refused / len(entries), 5)
+
+
 def trained(work: Path, name: str, *words: str) -> Path:
     command = [sys.executable, "-m", "limelight", "train", *words, "-o", str(work / name), "--budget", "30m", "-q"]
     subprocess.run(command, check=True)
@@ -221,6 +221,7 @@ def measure(claims: Claims, full: bool) -> None:
     with random_translator() as nothing_learnt:
         placeholders(claims, nothing_learnt, 1000 if full else 100, "random weights", least=0.9)
         documents(claims, nothing_learnt, 10_000 if full else 12)
+        catalogues(claims, nothing_learnt, 600 if full else 20, "random weights")
     if not full:
         return
     with tempfile.TemporaryDirectory() as place:
@@ -230,6 +231,7 @@ def measure(claims: Claims, full: bool) -> None:
             software_strings(claims, translator)
             glossaries(claims, translator)
             documents(claims, translator, 10_000)
+            catalogues(claims, translator, 1000, "software strings")
         with Translator.load(folders[1] or caption_translator(Path(place))) as translator:
             loops(claims, translator, lines(CAPTIONS / "test_2016_flickr.en.gz"))
             capitals(claims, translator)

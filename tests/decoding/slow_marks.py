@@ -39,6 +39,7 @@ def may_follow(model: TableModel, request: Request, settings: SearchSettings, pa
     never = {special.pad, special.start, special.unknown, *settings.suppress} - {*request.once, *request.allowed}
     missing = [mark for mark in request.once if mark not in path.pieces]
     never |= {mark for mark in request.once if mark in path.pieces or not closes_the_innermost(mark, path, request)}
+    never |= {mark for group in request.ordered for mark in [m for m in group if m in missing][1:]}
     found = [path.longer(piece, x) for piece, x in enumerate(row) if piece not in never and x > -math.inf]
     found = [longer for longer in found if not (settings.no_repeat_ngram and again(longer, settings))]
     if at < settings.min_length:
@@ -107,6 +108,9 @@ def check_marked(model: TableModel, request: Request, outcome: Outcome, settings
     for h in outcome.hypotheses:
         assert all(h.ids.count(mark) == 1 for mark in request.once), f"{request.once} are not once in {h.ids}"
         assert well_nested(h.ids, request.nested), f"{h.ids} does not nest {request.nested}"
+        for group in request.ordered:
+            places = [h.ids.index(mark) for mark in group]
+            assert places == sorted(places), f"{group} are in another order in {h.ids}"
         assert h.ids[: len(request.prefix)] == list(request.prefix)
         assert not foreign.intersection(h.ids[len(request.prefix) :]), f"foreign pieces in {h.ids}"
         for phrase in request.phrases:

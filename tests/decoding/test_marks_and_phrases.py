@@ -54,7 +54,8 @@ def test_every_phrase_and_every_mark_occur(kind, seed, width, wanted, max_length
         once = RESERVED[:marks]
         begin = [piece for piece in prefix if piece != 8 or 8 in once]
         nested = list(zip(once[::2], once[1::2], strict=False))[:pairs]
-        batch.append(sentence(100 + i, phrases=phrases, once=once, nested=nested, prefix=begin))
+        single = tuple(mark for mark in once if not any(mark in pair for pair in nested))
+        batch.append(sentence(100 + i, phrases=phrases, once=once, nested=nested, ordered=[single], prefix=begin))
     for request, outcome in zip(batch, find(model, batch, settings), strict=True):
         if outcome.hypotheses or no_repeat_ngram is None:  # few pieces, none of them twice: all may be forbidden
             check_marked(model, request, outcome, settings)
@@ -72,6 +73,7 @@ def test_a_phrase_may_hold_marks(kind, width, max_length):
         sentence(102, once=(8, 9), nested=[(9, 8)], phrases=[[9, 8]]),
         sentence(103, once=(8,), phrases=[[4, 4, 8, 4, 4], [4, 4, 4]]),
         sentence(104, once=(8, 10), phrases=[[4, 8, 5], [4, 8, 5]]),
+        sentence(105, once=RESERVED, ordered=[(12, 9, 8)], phrases=[[4, 5], [6]]),
     ]
     for request, outcome in zip(batch, find(model, batch, settings), strict=True):
         check_marked(model, request, outcome, settings)

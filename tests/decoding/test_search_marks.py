@@ -1,4 +1,4 @@
-"""Every mark occurs exactly once and well nested, in every translation of every search, whatever the model thinks of it."""
+"""Every mark occurs exactly once, well nested and in order, in every translation of every search, whatever the model thinks of it."""
 
 import pytest
 from hypothesis import given
@@ -45,12 +45,16 @@ def asked(search: str, **more: object) -> SearchSettings:
     return SearchSettings(**{"nbest": options.get("beam", 1), **options})  # type: ignore[arg-type]
 
 
-def nested_text(draw: st.DrawFn, once: list[int], nested: list[tuple[int, int]], most: int) -> list[int]:
+def nested_text(
+    draw: st.DrawFn, once: list[int], nested: list[tuple[int, int]], ordered: list[list[int]], most: int
+) -> list[int]:
     """The beginning of a text in which marks stand as they may."""
     found: list[int] = []
     closing, still_open = dict(nested), list[int]()
     for _ in range(draw(st.integers(0, most))):
         free = [m for m in once if m not in found and m not in closing.values()]
+        waiting = {m for group in ordered for m in [m for m in group if m not in found][1:]}
+        free = [m for m in free if m not in waiting]
         piece = draw(st.sampled_from([4, 5, *free, *(closing[m] for m in still_open[-1:])]))
         still_open = [*still_open, piece] if piece in closing else [m for m in still_open if closing[m] != piece]
         found.append(piece)
@@ -61,12 +65,16 @@ def nested_text(draw: st.DrawFn, once: list[int], nested: list[tuple[int, int]],
 def requests(draw: st.DrawFn, number: int) -> Request:
     once = draw(st.permutations(RESERVED))[: draw(st.integers(0, len(RESERVED)))]
     pairs = list(zip(once[::2], once[1::2], strict=False))[: draw(st.integers(0, 3))]
+    single = [mark for mark in once if not any(mark in pair for pair in pairs)]
+    cut = draw(st.integers(0, len(single)))
+    ordered = [single[:cut], single[cut:]][: draw(st.integers(0, 2))]
     return sentence(
         number,
         draw(st.integers(1, 3)),
         once=draw(st.permutations(once)),
         nested=pairs,
-        prefix=nested_text(draw, once, pairs, most=5),
+        ordered=ordered,
+        prefix=nested_text(draw, once, pairs, ordered, most=5),
         allowed=draw(st.lists(st.sampled_from([m for m in (*RESERVED, 1) if m not in once]), max_size=2)),
     )
 
@@ -112,6 +120,8 @@ def test_models_that_want_anything_else_give_every_mark_once(kind, search):
         sentence(103, once=RESERVED, nested=[(8, 9), (10, 11), (12, 13)]),
         sentence(104, once=(11,), allowed=(12,)),
         sentence(105, once=RESERVED, nested=tags, prefix=[13, 4, 9, 12]),
+        sentence(106, once=RESERVED, nested=tags, ordered=[(12, 11)]),
+        sentence(107, once=RESERVED, ordered=[(9, 13, 8), (12, 10)], prefix=[9, 12]),
     ]
     for request, outcome in zip(batch, find(model, batch, settings), strict=True):
         check_marked(model, request, outcome, settings)
@@ -154,6 +164,18 @@ def test_a_model_that_ignores_its_marks_says_what_it_has_to_say_and_does_not_ram
     assert plain.hypotheses[0].ids == [4, 5, 6]
     assert [piece for piece in found.ids if piece not in RESERVED] == [4, 5, 6]
     assert found.finish == "eos"
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("order", [(8, 9, 10), (10, 9, 8), (9, 8, 10)])
+def test_marks_of_an_ordered_group_come_in_that_order_whatever_the_model_would_have_first(order, search):
+    """The model wants the last first; without an order, a search that takes what is best next gets them so."""
+    settings = asked(search, max_length=7)
+    wanted = [sentence(100, once=(8, 9, 10, 13), ordered=[order]), sentence(101, once=(8, 9, 10))]
+    bound, free = find(table("only marks, the last first"), wanted, settings)
+    assert {tuple(m for m in h.ids if m in order) for h in bound.hypotheses} == {order}
+    if search == "greedy":
+        assert [m for m in free.hypotheses[0].ids if m in order] == [10, 9, 8]
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -243,6 +265,9 @@ def test_a_beginning_that_breaks_the_rules_is_kept_and_the_rest_comes_as_it_can(
         ({"once": (8,), "nested": [(8, 9)]}, "piece 9 is in a pair of tags but not among those that occur once"),
         ({"once": (8, 9, 10), "nested": [(8, 9), (9, 10)]}, "piece 9 is in two pairs of tags"),
         ({"once": (8,), "nested": [(8, 8)]}, "piece 8 is in two pairs of tags"),
+        ({"once": (8,), "ordered": [(8, 9)]}, "piece 9 is ordered but not among those that occur once"),
+        ({"once": (8, 9), "ordered": [(8, 9), (9,)]}, "piece 9 is twice in what is ordered"),
+        ({"once": (8, 9), "nested": [(8, 9)], "ordered": [(9, 8)]}, "piece 8 is in a pair of tags and ordered"),
         ({"once": (3,)}, "holds the end piece, which no text has"),
         ({"allowed": (0,)}, "the list of allowed pieces of sentence 1 holds the padding piece"),
         ({"allowed": (-4,)}, "the list of allowed pieces of sentence 1 holds"),

@@ -35,10 +35,10 @@ def test_only_empty_translations_are_filled() -> None:
 
 def test_comments_flags_contexts_and_deleted_entries_stay() -> None:
     catalogue = (
-        '# by hand\n#. extracted\n#: a.c:1\n#, c-format\n#| msgid "old"\nmsgctxt "menu"\nmsgid "_open %s"\nmsgstr ""\n\n'
+        '# by hand\n#. extracted\n#: a.c:1\n#, c-format\n#| msgid "old"\nmsgctxt "menu"\nmsgid "_open it"\nmsgstr ""\n\n'
         '#~ msgid "gone"\n#~ msgstr ""\n'
     )
-    assert filled(catalogue) == catalogue.replace('msgstr ""\n\n', 'msgstr "_OPEN %S"\n\n')
+    assert filled(catalogue) == catalogue.replace('msgstr ""\n\n', 'msgstr "_OPEN IT"\n\n')
 
 
 def test_fuzzy_entries_are_left_unless_asked_for() -> None:

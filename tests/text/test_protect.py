@@ -95,8 +95,43 @@ def test_faults_of_marks_are_told(translation: str, fault: str | None) -> None:
     assert marked_faults(translation, protect("<b>%s</b>")) == fault
 
 
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        ("%s on %d", marks(0, 1), marks(1, 0)),
+        ("%s of %s", marks(0, 1), marks(1, 0)),
+        ("%'d / %'d - %s", marks(0, 1, 2), marks(2, 0, 1)),
+        ("{} of {:>10}", marks(0, 1), marks(1, 0)),
+        ("%s {0} %d", marks(1, 0, 2), marks(2, 1, 0)),
+    ],
+)
+def test_placeholders_without_numbers_keep_their_order(source: str, right: str, wrong: str) -> None:
+    protected = protect(source)
+    assert marked_faults(right, protected) is None
+    assert "another order" in (marked_faults(wrong, protected) or "")
+    told = text_faults(source, restored(wrong, protected))
+    assert told is None if source == "%s of %s" else "another order" in (told or "")
+    assert mask_pair("%s on %d", "%d auf %s", range(16)) is None
+
+
+def test_placeholders_with_numbers_or_names_may_change_places() -> None:
+    for source in ("%1$s on %2$d", "%(a)s on %(b)d", "{0} of {1}", "%1 of %2", "%d %B %Y", "%s: %m"):
+        assert (
+            marked_faults(" ".join(reversed(marks(*range(len(protect(source).spans))).split())), protect(source))
+            is None
+        )
+
+
+def test_an_element_with_nothing_inside_is_one_mark() -> None:
+    assert protect('Open <x id="7"></x> now').text == "Open ⟦0⟧ now"
+    assert text_faults("<b>x</b>", "<b></b>") is None
+
+
 def well_nested(order: tuple[int, ...], text: str) -> bool:
-    """Written from the meaning of the word: no two pairs cross, and each opens before it closes."""
+    """Written from the meaning of the words: no two pairs cross, each opens before it closes, and %s comes before %d."""
+    turns = [order.index(i) for i, span in enumerate(protect(text).spans) if span.text in ("%s", "%d")]
+    if turns != sorted(turns):
+        return False
     pairs = [(order.index(opening), order.index(closing)) for opening, closing in protect(text).nested]
     return all(a < b for a, b in pairs) and not any(a < c < b < d for a, b in pairs for c, d in pairs)
 
@@ -104,7 +139,7 @@ def well_nested(order: tuple[int, ...], text: str) -> bool:
 @pytest.mark.parametrize(
     "text", ["<b><i>a</i></b>%s", "<b>a</b><i>c</i>", "<b>%s<i>%d</i></b>", "<b>a</b><br><u>%s</u>"]
 )
-def test_an_order_of_marks_is_accepted_if_and_only_if_tags_are_well_nested(text: str) -> None:
+def test_an_order_of_marks_is_accepted_if_and_only_if_tags_are_well_nested_and_conversions_in_order(text: str) -> None:
     protected = protect(text)
     orders = list(permutations(protected.numbers))
     accepted = [order for order in orders if marked_faults(marks(*order), protected) is None]

@@ -9,19 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limelight.text import patterns
-from limelight.text.spans import find
+from limelight.text.spans import find, in_turn
 
 PLACEHOLDERS = [
     "%s", "%d", "%i", "%5.2f", "%-10s", "%'d", "%03d", "%*d", "%lld", "%1$s", "%2$.1f", "%(name)s", "%(count)d", "%1", "%L1", "%PATH%",
-    "%%", "%%a", "%%(title)s", "%{name}", "%<n>d",
+    "%%", "%%a", "%%(title)s", "%{name}", "%<n>d", "%,d", "%@", "%1$@", "%n", "[X0X]", "[X7X]", "[X131X]",
     "{}", "{0}", "{name}", "{user.name}", "{0:x}", "{name!r}", "${name}", "#{name}", "{{name}}", "{{ name | upper }}", "{ $count }",
     "{% if a %}", "{0,10}", "{0:#,##0.00}", "{:>10}", "{n, number, integer}", "{ DATETIME($date) }", "$(CC)",
     "$HOME", "$NAME$", "@VERSION@", "__name__",
-    "\\n",
+    "\\n", "${a + b}", "{a[0]}", "{#}", "{0,choice,0#no files|1#one file|1<{0} files}", "{0,number,#.##}",
 ]  # fmt: skip
 TAGS = [
     "<b>", "</b>", "<br>", "<br/>", "<br />", "<B>", "</qt>", "<nl/>", '<a href="x y">', '<a title="a > b" href=x>', "<x:g id='1'>",
     "<hr noshade>", '<font color="red size=3>', "<!-- note -->", "<!DOCTYPE html>", "<?php echo ?>", "<%= name %>",
+    '<x id="7"></x>', "<keep/>", "<i class='icon'></i>",
 ]  # fmt: skip
 ADDRESSES = [
     "http://example.org", "https://example.org/a?b=c&d=%20#e", "HTTPS://EXAMPLE.ORG/", "ftp://x", "irc://", "www.example.org/x",
@@ -61,13 +62,14 @@ def test_a_span_is_found_whole(span: str, kind: str) -> None:
     "text",
     [
         "", "a", "Größe", "a < b and c > d", "<3", "<file> and <Ctrl>", "x<y && z>w", "a <b and c> d", "<b", "b>", "<>", "<<>>",
-        "<your name>", "50 % of", "100% sure", "100%sure", "20%ige", "20 %ige", "5 $ each", "$5", "$1", "a % of",
+        "<your name>", "50 % of", "100% sure", "100%sure", "20%ige", "20 %ige", "100%", "5 % d'eau", "5%d'eau", "a 20%-a", "100%x100%",
+        "a % d", "5 $ each", "$5", "$1", "a % of",
         "%", "{", "}", "{a, b}", "{End of Text}",
         "{{PLURAL:$1|file|files}}", "snake_case", "@name", "me@home", "f&uuml;r", "don&#39;t", "&quot;", "AT&T", "Tom & Jerry", "&File",
         "and/or", "date/time", "/Edit/Preferences", "/help", "I/O", "~5", "1/2", "e.g. this", "d.h. so", "README.txt", "example.org",
         "1234", "\u0661\u0662\u0663\u0664\u0665", "1,234,567", "1.234.567,8", "3.14159265", "12345.67", "2013-2014",
         "MP3", "www.", "mailto: link", "...", "© 2024", "→",
-        "⟦x⟧", "⟦007⟧",
+        "⟦x⟧", "⟦007⟧", "[XX]", "[X7]", "C#", "# 5",
         "{n, plural, one {file} other {files}}",
     ],
 )  # fmt: skip
@@ -84,6 +86,42 @@ def test_spans_side_by_side_are_told_apart() -> None:
     assert found("100%% of 20%ige, %%a") == ["%%", "%%a"]
     assert found("Image size %ux%u, %sen, %dmal") == ["%u", "%u", "%s", "%d"]
     assert found("<b>http://a.b/c</b>, %s/%s") == ["<b>", "http://a.b/c", "</b>", "%s", "%s"]
+
+
+@pytest.mark.parametrize(
+    ("text", "conversions"),
+    [
+        ("$5%s", ["%s"]),
+        ("10%s", ["%s"]),
+        ("0%d:0%d", ["%d", "%d"]),
+        ("5%d of", ["%d"]),
+        ("Save 10%(x)s", ["%(x)s"]),
+        ("v2 2%1$s", ["%1$s"]),
+        ("1%-5s", ["%-5s"]),
+        ("0%.2f", ["%.2f"]),
+        ("0%1:0%2", ["%1", "%2"]),
+        ("x: % d, % 5d", ["% d", "% 5d"]),
+        ("50% of %s", ["%s"]),
+        ("100%sure 20%s", ["%s"]),
+    ],
+)
+def test_a_conversion_wins_over_a_percentage(text: str, conversions: list[str]) -> None:
+    assert found(text) == conversions
+
+
+@pytest.mark.parametrize(
+    ("spans", "groups"),
+    [
+        (["%s", "<b>", "%d", "</b>"], [[0, 2]]),
+        (["%'d", "%-10s", "%*d", "%lu", "%@", "% d", "%,d"], [[0, 1, 2, 3, 4, 5, 6]]),
+        (["%s", "%m", "%%", "%d"], [[0, 3]]),
+        (["{}", "%s", "{:>10}", "{!r}", "%d"], [[1, 4], [0, 2, 3]]),
+        (["%1$s", "%2$d", "%(n)d", "%1", "%L2", "{0}", "{n}", "%{n}", "%<n>d", "$n", "[X7X]"], []),
+        (["%d", "%B", "%Y"], []),  # the parts of a date may change places
+    ],
+)
+def test_what_is_filled_in_one_after_the_other_is_known(spans: list[str], groups: list[list[int]]) -> None:
+    assert in_turn(spans) == groups
 
 
 def test_an_address_leaves_to_the_sentence_what_is_of_the_sentence() -> None:
@@ -154,7 +192,7 @@ def test_the_quick_look_for_signs_overlooks_nothing(text: str, numbers: str) -> 
         "/", "/a", "/*", "~",
         "../", "0", "1,", "1 000", "A1-", "http://", "http://.", "http://)", "http://(", "__a", "⟦", "⟦1", "$",
         "$a", "\\", "\\\\a\\", "C:\\", "</a>", "<a><b>", "😀\u200d",
-        "{a,plural", "1%",
+        "{a,plural", "{a,plural,", "1%", "1%s", "[X", "[X1", "% ", "${", "{0,", "{0,{", "<a></", "<a></a>",
     ],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(part: str) -> None:

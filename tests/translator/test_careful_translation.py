@@ -5,7 +5,9 @@ constraints can hold to a promise.
 """
 
 import re
+import string
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -108,6 +110,81 @@ def test_a_lost_mark_is_searched_again_under_constraints() -> None:
     first, second = engine.batches
     opening, closing = pieces().placeholder(0), pieces().placeholder(1)
     assert not first[0].once and second[0].once == [opening, closing] and second[0].nested == [(opening, closing)]
+
+
+def test_conversions_in_another_order_are_searched_again_in_theirs() -> None:
+    engine = answering("⟦1⟧ on ⟦0⟧", "on ⟦0⟧ ⟦1⟧")
+    made = translator(engine).translate(["the %s on %d"])[0]
+    assert made.text == "on %s %d" and made.protected and [notice.code for notice in made.warnings] == ["redecoded"]
+    assert engine.batches[1][0].ordered == [[pieces().placeholder(0), pieces().placeholder(1)]]
+    made = translator(answering(*["⟦1⟧ on ⟦0⟧"] * 2)).translate(["the %s on %d"])[0]
+    assert not made.protected and "another order" in made.warnings[0].message
+
+
+def test_a_model_of_random_weights_keeps_the_order_of_conversions() -> None:
+    texts = ["%s has %d of %s", "%'d / %'d - %s left", "Cannot mount %s on %d", "{} of {:>10} files", "$5%s, 0%d:0%d"]
+    for one in random_translator().translate(texts, BEAM):
+        turns = re.findall(r"%'?[sd]|\{[^}]*\}", one.source)
+        assert re.findall(r"%'?[sd]|\{[^}]*\}", one.text) == turns
+
+
+@pytest.mark.parametrize("text", ["{name!r:>10} has {n:,} of {a[0]}", "{} has {:>10}", "{{x}} is {0.name} of {1}"])
+def test_python_reads_the_same_fields_in_the_translation(text: str) -> None:
+    """Judged by `string.Formatter`, which a program will use."""
+
+    def fields(each: str) -> list[tuple[str | None, ...]]:
+        found = [parsed[1:] for parsed in string.Formatter().parse(each) if parsed[1] is not None]
+        return found if "{}" in text else sorted(found, key=str)
+
+    [made] = random_translator().translate([text], BEAM)
+    assert fields(made.text) == fields(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["$name has ${n} files", "$$5 for $name", "10%(n)d of %(name)s", "%(n)d%% of %(name)s"]
+)
+def test_python_fills_in_the_translation_as_the_source(text: str) -> None:
+    [made] = random_translator().translate([text], BEAM)
+    values = {"name": "Ada", "n": 7}
+    assert "Ada" in (string.Template(made.text).safe_substitute(values) if "$" in text else made.text % values)
+
+
+@pytest.mark.parametrize(
+    "text", ["three [X6X] one", "[X0X] of [X12X]", 'open <x id="7"></x> and <x id="8"/>', "<keep>a</keep>"]
+)
+def test_what_clients_put_in_the_place_of_placeholders_comes_back_once(text: str) -> None:
+    [made] = random_translator().translate([text], BEAM)
+    masks = re.compile(r"\[X\d+X\]|<x id=\"7\"></x>|<x id=\"8\"/>|</?keep>")
+    assert sorted(masks.findall(made.text)) == sorted(masks.findall(text)) != []
+
+
+def saying(choose: Callable[[str], str]) -> TableEngine:
+    """What it finds depends on the source alone."""
+
+    def answer(request: Request, asked: SearchSettings) -> list[Hypothesis]:
+        found = ids(choose(pieces().decode([list(request.source)])[0]))
+        return [Hypothesis(found, -1.0, [-0.1] * (len(found) + 1), "eos")]
+
+    return TableEngine(answer)
+
+
+def test_the_texts_of_a_message_are_translated_and_its_skeleton_stays() -> None:
+    engine = saying(lambda source: "the cat ⟦0⟧" if "⟦0⟧" in source else "the dog")
+    text = "You have {n, plural, one {# file} other {# files}} in {folder}."
+    made = translator(engine).translate([text])[0]
+    assert made.text == "the dog {n, plural, one {the cat #} other {the cat #}} the cat {folder}"
+    assert made.protected and made.source == text and "{#}" not in "".join(word.text for word in made.words)
+
+
+def test_a_translation_that_would_break_a_message_is_not_put_into_it() -> None:
+    engine = saying(lambda source: "the } cat" if "dog" in source else "it's the cat")
+    made = translator(engine).translate(["{g, select, a {the dog} other {it''s}}"])[0]
+    assert made.text == "{g, select, a {the dog} other {it''s the cat}}"
+    assert "message" in [notice.code for notice in made.warnings]
+
+
+def test_a_message_that_cannot_be_read_is_said() -> None:
+    assert not translator(saying(lambda _: "the cat")).translate(["{n, plural, one {the cat"])[0].protected
 
 
 def test_what_is_lost_twice_is_said() -> None:

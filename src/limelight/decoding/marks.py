@@ -3,14 +3,16 @@
     once = (20, 21, 22), nested = ((20, 21),)        x 20 y 22 z 21        yes
                                                      x 21 y 20 22          no: closed before it was opened
     nested = ((20, 21), (22, 23))                    20 22 21 23           no: the innermost is closed first
+    ordered = ((22, 20),)                            x 22 y 21 20          yes, and 20 before 22 is not
 
-A mark that was taken may not come again, one that closes only when what it closes is the innermost that is open, and there is no end
-while a mark is missing. A text that would rather end than go on takes a missing mark instead: made to go on otherwise, a
-model rambles up to the limit. There, when the room left is what the marks need, nothing else may come. One that may come is always
-there, so this holds for every model that thinks no mark impossible.
+A mark that was taken may not come again, one that closes only when what it closes is the innermost that is open, one of an ordered group
+only when the one before it has come, and there is no end while a mark is missing. A text that would rather end than go on takes a
+missing mark instead: made to go on otherwise, a model rambles up to the limit. There, when the room left is what the marks need, nothing
+else may come. One that may come is always there, so this holds for every model that thinks no mark impossible.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -28,6 +30,7 @@ class Marks:
     def __init__(self, requests: Sequence[Request], width: int, device: torch.device) -> None:
         self.once_BM = padded([request.once for request in requests], NOTHING).to(device)
         self.opening_BM = padded([_openings(request) for request in requests], NOTHING).to(device)
+        self.before_BM = padded([_predecessors(request) for request in requests], NOTHING).to(device)
         self.free_BM = padded([_outside_phrases(request) for request in requests], False).bool().to(device)
         sentences, most = self.once_BM.shape
         self.place_BWM = torch.zeros((sentences, width, most), dtype=torch.long, device=device)  # from 1; 0: not yet
@@ -41,11 +44,13 @@ class Marks:
     def fitting(self) -> Tensor:
         """Which of the missing may come next (B, W, M); one at least, if any is missing."""
         missing_BWM, closing_B1M = self.missing(), (self.opening_BM != NOTHING)[:, None]
+        before_BWM = self.before_BM.clamp(min=0)[:, None].expand_as(missing_BWM)
+        turn_BWM = (self.before_BM == NOTHING)[:, None] | (self.place_BWM.gather(2, before_BWM) > 0)
         opening_BWM = self.opening_BM.clamp(min=0)[:, None].expand_as(missing_BWM)
         opened_BWM = self.place_BWM.gather(2, opening_BWM)
         open_BWM = closing_B1M & missing_BWM & (opened_BWM > 0)
         innermost_BW1 = opened_BWM.masked_fill(~open_BWM, 0).amax(dim=2, keepdim=True)
-        return torch.where(closing_B1M, open_BWM & (opened_BWM == innermost_BW1), missing_BWM)
+        return torch.where(closing_B1M, open_BWM & (opened_BWM == innermost_BW1), missing_BWM & turn_BWM)
 
     def scores(self, log_probs_BWV: Tensor, which_BWM: Tensor) -> tuple[Tensor, Tensor]:
         """The marks as ids, and what the model says of these, (B, W, M) each; -inf of the others."""
@@ -117,7 +122,7 @@ class Marks:
         self.follow(grown.tokens)
 
     def select(self, sentences: Tensor) -> None:
-        for name in ("once_BM", "opening_BM", "free_BM", "place_BWM", "paid_BW"):
+        for name in ("once_BM", "opening_BM", "before_BM", "free_BM", "place_BWM", "paid_BW"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
 
 
@@ -131,6 +136,15 @@ def _openings(request: Request) -> list[int]:
     """For each mark the place of the one that it closes: once = (20, 21, 22), nested = ((22, 20),) -> [2, NOTHING, NOTHING]"""
     opening = {closing: opening for opening, closing in request.nested}
     return [list(request.once).index(opening[mark]) if mark in opening else NOTHING for mark in request.once]
+
+
+def _predecessors(request: Request) -> list[int]:
+    """For each mark the place of the one that comes before it in its group: once = (20, 21, 22), ordered = ((22, 20),) -> [2, NOTHING,
+    NOTHING]. One that a phrase holds comes when the phrase does, and nothing waits for it."""
+    free = {mark for mark, is_free in zip(request.once, _outside_phrases(request), strict=True) if is_free}
+    groups = [[mark for mark in group if mark in free] for group in request.ordered]
+    before = {mark: earlier for group in groups for earlier, mark in pairwise(group)}
+    return [list(request.once).index(before[mark]) if mark in before else NOTHING for mark in request.once]
 
 
 def _outside_phrases(request: Request) -> list[bool]:

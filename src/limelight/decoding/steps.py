@@ -75,6 +75,7 @@ class Request:
     )
     once: Sequence[int] = ()  # each of these pieces occurs exactly once (`marks`), also where the settings suppress it
     nested: Sequence[tuple[int, int]] = ()  # (opening, closing) among them: what is opened last is closed first
+    ordered: Sequence[Sequence[int]] = ()  # groups among them: each keeps its order, whatever stands between
     allowed: Sequence[int] = ()  # pieces that may occur in this translation although the settings suppress them
     is_over: IsOver = field(default=never, compare=False)  # nobody waits for it any more: it leaves the batch
 

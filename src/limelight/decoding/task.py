@@ -120,6 +120,12 @@ def _wrong_marks(request: Request) -> list[str]:
     problems += [f"piece {mark} is in two pairs of tags; each opens or closes one" for mark in _twice(paired)]
     unknown = sorted(set(paired) - set(request.once))
     problems += [f"piece {mark} is in a pair of tags but not among those that occur once; add it" for mark in unknown]
+    in_order = [mark for group in request.ordered for mark in group]
+    problems += [f"piece {mark} is twice in what is ordered; each has one place" for mark in _twice(in_order)]
+    unknown = sorted(set(in_order) - set(request.once))
+    problems += [f"piece {mark} is ordered but not among those that occur once; add it" for mark in unknown]
+    both = sorted(set(in_order) & set(paired))
+    problems += [f"piece {mark} is in a pair of tags and ordered, which may contradict; leave one out" for mark in both]
     phrases = list(dict.fromkeys(tuple(phrase) for phrase in request.phrases))
     held = [piece for phrase in phrases for piece in phrase if piece in set(request.once)]
     problems += [f"piece {mark} occurs once and is in two places of the phrases" for mark in _twice(held)]

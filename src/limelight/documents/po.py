@@ -19,9 +19,20 @@ from limelight.corpus.reading.language_tags import closeness
 from limelight.corpus.reading.po import STATEMENT, unescaped
 from limelight.corpus.reading.stated_languages import find_header_language
 from limelight.documents.encodings import Document
+from limelight.documents.formats import is_part, keeps_format
 from limelight.documents.po_strings import WIDEST, columns, written
 from limelight.documents.splices import Splice, line_places
-from limelight.documents.units import Found, Plain, Remark, TranslatedUnit, Unit, collect_splices, edges, has_words
+from limelight.documents.units import (
+    Found,
+    Plain,
+    Remark,
+    TranslatedUnit,
+    Unit,
+    collect_splices,
+    edges,
+    has_words,
+    tidied,
+)
 from limelight.errors import DataError
 
 MOST_FORMS = 8  # Arabic has six
@@ -131,7 +142,7 @@ def _units(entry: _Entry, style: _Style) -> Iterator[Unit]:
     if "msgid_plural" not in entry.texts:
         target = entry.texts.get("msgstr")
         if target is not None and (fuzzy or not target.value):
-            yield from _unit(entry.texts["msgid"].value, target, style.newline, wrap, "")
+            yield from _unit(entry, "msgid", target, style.newline, wrap, "")
         return
     forms = entry.forms
     if not forms:
@@ -139,22 +150,35 @@ def _units(entry: _Entry, style: _Style) -> Iterator[Unit]:
     count = style.forms or len(forms)
     for number, target in sorted(forms.items()):
         if fuzzy or not target.value:
-            yield from _unit(_form(entry, number, count), target, style.newline, wrap, "")
+            yield from _unit(entry, _form(entry, number, count), target, style.newline, wrap, "")
     after = max(forms.values(), key=lambda text: text.end)
     for number in range(max(forms) + 1, count):
         target = _Text(f"msgstr[{number}]", after.end, after.end, after.line)
-        yield from _unit(_form(entry, number, count), target, style.newline, wrap, style.newline)
+        yield from _unit(entry, _form(entry, number, count), target, style.newline, wrap, style.newline)
 
 
 def _form(entry: _Entry, number: int, count: int) -> str:
-    return entry.texts["msgid" if number == 0 and count > 1 else "msgid_plural"].value
+    """Which of its texts a form is the translation of. msgfmt compares them all with msgid_plural, of which they may leave out the end."""
+    if number or count == 1 or not is_part(_value(entry, "msgid"), _value(entry, "msgid_plural"), entry.flags):
+        return "msgid_plural"
+    return "msgid"
 
 
-def _unit(source: str, target: _Text, newline: str, wrap: bool, before: str) -> Iterator[Unit]:
+def _unit(entry: _Entry, keyword: str, target: _Text, newline: str, wrap: bool, before: str) -> Iterator[Unit]:
+    source = entry.texts[keyword].value
     if has_words(source):
         lead, text, trail = edges(source)
-        write = _Writer(target.keyword, lead, trail, newline, wrap, before)
-        yield Plain(target.line, text, target.start, target.end, write, fills=True)
+        # In the messages of Java an apostrophe is written twice; a single one quotes, and is left to people.
+        java = "java-format" in entry.flags and "'" not in source.replace("''", "")
+        write = _Writer(target.keyword, lead, trail, newline, wrap, before, java)
+        shown = text.replace("''", "'") if java else text
+        fits = partial(_fits, source, write, entry.flags)
+        group = entry.texts["msgid"].start if "msgid_plural" in entry.texts else None
+        yield Plain(target.line, shown, target.start, target.end, write, fills=True, fits=fits, group=group)
+
+
+def _fits(source: str, write: "_Writer", flags: set[str], translation: str) -> bool:
+    return keeps_format(source, write.value(translation), flags)
 
 
 @dataclass(frozen=True)
@@ -165,9 +189,14 @@ class _Writer:
     newline: str
     wrap: bool
     before: str
+    java: bool
 
     def __call__(self, translation: str) -> str:
-        return self.before + written(self.keyword, self.lead + translation + self.trail, self.newline, self.wrap)
+        return self.before + written(self.keyword, self.value(translation), self.newline, self.wrap)
+
+    def value(self, translation: str) -> str:
+        translation = tidied(translation)
+        return self.lead + (translation.replace("'", "''") if self.java else translation) + self.trail
 
 
 def _entries(document: Document) -> Iterator[_Entry]:

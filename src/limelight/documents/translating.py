@@ -8,7 +8,7 @@ from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
 from limelight.documents.review import UNSURE_BELOW, find_reasons
 from limelight.documents.splices import Splice
-from limelight.documents.units import Remark, Result, TranslatedUnit, Unit
+from limelight.documents.units import Plain, Remark, Result, TranslatedUnit, Unit
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
@@ -36,6 +36,8 @@ class Translating:
         self.told = told or (lambda done, total: None)
         self.known: dict[str, Result] = {}
         self.outcome = Outcome()
+        self.groups: dict[int, list[tuple[TranslatedUnit, Sequence[Notice]]]] = {}
+        self.incomplete: set[int | None] = set()
 
     def run(self, units: Sequence[Unit]) -> Outcome:
         short = [unit for unit in units if self._is_short(unit)]
@@ -44,6 +46,13 @@ class Translating:
         self._ask(run for unit in broken for run in unit.runs)
         for unit in broken:
             self._apart(unit)
+        for group, members in self.groups.items():
+            for done, notices in members:
+                if group in self.incomplete:
+                    why = "another plural form of it could not be translated, so all are left"
+                    self._left(done.unit, "forms", why, done.results)
+                else:
+                    self._put(done, notices)
         return self.outcome
 
     def _is_short(self, unit: Unit) -> bool:
@@ -103,14 +112,26 @@ class Translating:
         notices = [*said, *(notice for result in results for notice in result.warnings)]
         reasons = find_reasons(results, notices, self.unsure_below)
         sure = min(result.confidence for result in results)
-        self.outcome.units.append(TranslatedUnit(unit, text, sure, reasons, tuple(splices), tuple(results)))
-        self.outcome.counts["translated" if splices else "unchanged"] += 1
-        self.outcome.remarks += [Remark(unit.line, notice.code, notice.message) for notice in notices]
+        done = TranslatedUnit(unit, text, sure, reasons, tuple(splices), tuple(results))
+        if (group := _group(unit)) is None:
+            self._put(done, notices)
+        else:
+            self.groups.setdefault(group, []).append((done, notices))
+
+    def _put(self, done: TranslatedUnit, notices: Sequence[Notice]) -> None:
+        self.outcome.units.append(done)
+        self.outcome.counts["translated" if done.splices else "unchanged"] += 1
+        self.outcome.remarks += [Remark(done.unit.line, notice.code, notice.message) for notice in notices]
 
     def _left(self, unit: Unit, code: str, message: str, results: Sequence[Result] = ()) -> None:
+        self.incomplete.add(_group(unit))
         self.outcome.units.append(TranslatedUnit(unit, "", None, (Notice(code, message),), (), tuple(results)))
         self.outcome.counts["failed"] += 1
         self.outcome.remarks.append(Remark(unit.line, code, message))
+
+
+def _group(unit: Unit) -> int | None:
+    return unit.group if isinstance(unit, Plain) else None
 
 
 def _fitted(run: str, translation: str) -> str:

@@ -101,10 +101,16 @@ class Plain:
     fills: bool = False  # a place that was empty is filled also with what is the same in both languages
     small: bool = False
     runs: tuple[str, ...] = ()
+    fits: Callable[[str], bool] | None = None  # else the translation would harm the document
+    group: int | None = (
+        None  # of texts that are put in their places together or not at all: the plural forms of an entry
+    )
 
     def whole(self, translation: str) -> list[Splice] | None:
         if translation == self.text and not self.fills:
             return []
+        if self.fits is not None and not self.fits(translation):
+            return None
         return [Splice(self.start, self.end, (self.write(translation),), self.small)]
 
     def apart(self, translations: Sequence[str]) -> list[Splice]:

@@ -3,20 +3,24 @@
     protect("Open <b>%s</b>").text          -> "Open ⟦0⟧⟦1⟧⟦2⟧", and spans <b>, %s, </b>
     restored("⟦0⟧⟦1⟧⟦2⟧ öffnen", protected) -> "<b>%s</b> öffnen"
 
-A translation is right when it has each mark once and the marks of paired tags are nested; then the spans of both texts are the same.
+A translation is right when it has each mark once, the marks of paired tags are nested, and what a program fills in one after the other
+(%s, %d, {}) keeps its order; then the spans of both texts are the same.
 No sentence that is made here holds any of the text: it may be written to a log.
 """
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from limelight.text.spans import MARK, TAG_NAME, Kind, Numbers, Range, find, is_message
+from limelight.text.messages import is_message
+from limelight.text.spans import MARK, TAG_NAME, Kind, Numbers, Range, find, in_turn
 from limelight.text.tokenizer import placeholder
 
 __all__ = ["Kind", "Protected", "Span", "find", "marked_faults", "mask_pair", "protect", "restored", "text_faults"]
 
-_MESSAGE = "a message with plural forms or a selection (ICU) holds text inside its braces, which are not protected"
+_MESSAGE = "a message with plural forms or a selection (ICU) whose braces could not be read, or are not to be, is not protected"
+_UNORDERED = "placeholders without numbers are in another order, and a program would fill in the wrong values"
 _NO_SPACE_BEFORE = ".,;:!?)]}»”"
 
 
@@ -37,6 +41,7 @@ class Protected:
     numbers: tuple[int, ...]
     nested: tuple[tuple[int, int], ...]  # (opening span, closing span), tags that belong together
     problem: str | None  # why not all is masked
+    ordered: tuple[tuple[int, ...], ...] = ()  # groups of spans that keep their order
 
 
 def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
@@ -50,7 +55,7 @@ def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
 
 
 def marked_faults(marked: str, protected: Protected) -> str | None:
-    """What is wrong with the marks of a translation, as a sentence. None: every mark is there once, and tags are nested."""
+    """What is wrong with the marks of a translation, as a sentence. None: every mark is there once, nested and in order."""
     wanted, given = (Counter(_marks(text)) for text in (protected.text, marked))
     missing, more = wanted - given, given - wanted
     foreign = sum(count for number, count in more.items() if number not in wanted)
@@ -64,7 +69,11 @@ def marked_faults(marked: str, protected: Protected) -> str | None:
         return f"of {wanted.total()} marks: {', '.join(faults)}"
     at = {number: i for i, number in enumerate(protected.numbers)}
     order = [at[number] for number in _marks(marked) if number in at]
-    return None if _is_nested(order, protected.nested) else "paired tags are not nested"
+    if not _is_nested(order, protected.nested):
+        return "paired tags are not nested"
+    place = {i: at for at, i in enumerate(order)}
+    kept = all(place[a] < place[b] for group in protected.ordered for a, b in pairwise(group))
+    return None if kept else _UNORDERED
 
 
 def restored(marked: str, protected: Protected) -> str:
@@ -87,7 +96,7 @@ def restored(marked: str, protected: Protected) -> str:
 
 def text_faults(source: str, translation: str) -> str | None:
     """The same question as `marked_faults` of plain texts: do both have the same spans, and the same tags around something?"""
-    from_spans, to_spans = _spans(source, find(source)), _spans(translation, find(translation))
+    from_spans, to_spans = (_apart(_spans(text, find(text))) for text in (source, translation))
     wanted, given = Counter(from_spans), Counter(to_spans)
     missing, more = wanted - given, given - wanted
     faults = [
@@ -99,7 +108,7 @@ def text_faults(source: str, translation: str) -> str | None:
         return f"of {wanted.total()} protected spans: {', '.join(faults)}"
     if _paired_texts(from_spans) != _paired_texts(to_spans):
         return "paired tags are not nested"
-    return None
+    return None if _turns(from_spans) == _turns(to_spans) else _UNORDERED
 
 
 def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str] | None:
@@ -107,7 +116,8 @@ def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str
 
     mask_pair("%s of %s", "%s von %s", [7, 3]) -> ("⟦7⟧ of ⟦3⟧", "⟦7⟧ von ⟦3⟧")
 
-    None when there is no span, or more than marks, or the spans of both sides differ, or the tags of the target are nested in another way.
+    None when there is no span, or more than marks, or the spans of both sides differ, or the target has them nested in another way or in
+    an order that matters.
     """
     ranges = find(source)
     if not ranges or len(ranges) > len(choose):
@@ -131,7 +141,8 @@ def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str
 
 def _protected(text: str, ranges: Sequence[Range], numbers: Sequence[int], problem: str | None) -> Protected:
     spans = _spans(text, ranges)
-    return Protected(_masked(text, ranges, numbers), spans, tuple(numbers), _pairs(spans), problem)
+    ordered = tuple(tuple(group) for group in in_turn([span.text for span in spans]) if len(group) > 1)
+    return Protected(_masked(text, ranges, numbers), spans, tuple(numbers), _pairs(spans), problem, ordered)
 
 
 def _first(ranges: Sequence[Range], most: int) -> list[Range]:
@@ -165,6 +176,16 @@ def _spans(text: str, ranges: Iterable[Range]) -> tuple[Span, ...]:
     return tuple(Span(text[start:end], kind) for start, end, kind in ranges)
 
 
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    """An element with nothing inside as two tags: "<b>x</b>" may have become "<b></b>"."""
+    texts = ((span, *span.text.rpartition("</")) for span in spans)
+    return [
+        Span(text, span.kind)
+        for span, opening, sign, closing in texts
+        for text in ((opening, sign + closing) if span.kind == "tag" and opening.endswith(">") else (span.text,))
+    ]
+
+
 def _pairs(spans: Sequence[Span]) -> tuple[tuple[int, int], ...]:
     """Opening and closing tags that belong together, never crossing. In <p><br></p> the <br>, in <b><i></b></i> the <i> are alone."""
     pairs = []
@@ -172,7 +193,7 @@ def _pairs(spans: Sequence[Span]) -> tuple[tuple[int, int], ...]:
     waiting: Counter[str] = Counter()
     for i, span in enumerate(spans):
         name = TAG_NAME.match(span.text) if span.kind == "tag" else None
-        if name is None or span.text.endswith("/>"):
+        if name is None or span.text.endswith("/>") or "></" in span.text:
             continue
         closes, called = name[1], name[2].lower()
         if not closes:
@@ -186,6 +207,11 @@ def _pairs(spans: Sequence[Span]) -> tuple[tuple[int, int], ...]:
                     break
             pairs.append((opening, i))
     return tuple(sorted(pairs))
+
+
+def _turns(spans: Sequence[Span]) -> list[list[str]]:
+    texts = [span.text for span in spans]
+    return [[texts[i] for i in group] for group in in_turn(texts)]
 
 
 def _paired_texts(spans: Sequence[Span]) -> Counter[tuple[str, str]]:

@@ -8,9 +8,11 @@ What was decided by looking at catalogues: a file's bare name, a bare domain, @n
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from limelight.text import patterns
+from limelight.text.messages import is_message
 
 Kind = Literal["placeholder", "tag", "entity", "address", "path", "number", "emoji", "mark"]
 Numbers = Literal["long", "all"]
@@ -23,14 +25,18 @@ TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
 _PLACEHOLDER = "|".join(
     (
         r"%%(?:\(\w{1,80}\)[a-z]|[A-Za-z]\b)?",  # 100%%; and %%a, which a program prints as %a
+        r"(?<![\w%)])(?<![\w%)][ \u00a0\u202f])% [0-9]{0,4}(?:\.[0-9]{1,4})?[dif](?![\w'\u2019])",  # a sign or a blank; not 5 % d'eau
         r"%[{<]\w{1,80}[}>](?:[-+0]?\d{0,3}(?:\.\d{1,3})?[a-z]\b)?",  # Ruby: %{name} %<n>d
-        r"%(?:\(\w{1,80}\)|\d{1,3}\$)?[-+#0']{0,5}(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
+        r"%(?:\(\w{1,80}\)|\d{1,3}\$)?[-+#0',]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
         r"%L?\d{1,2}\b",
         r"%u(?=x%)|%\w{2,80}%(?!\w)",  # %ux%u is a size
+        r"\[X[0-9]{1,6}X\]",  # what Weblate writes in the place of a placeholder
+        r"\$\{[^{}]{1,200}\}|(?<!\$)\$\$(?=\d)",  # ${a + b} of JavaScript; $$5 is $5
         r"\{\{(?!\s{0,9}(?i:plural|gender|grammar)\b)[^{}]{0,200}\}\}",  # {{name | filter}}, not the {{PLURAL:$1|file|files}} of MediaWiki
         r"\{%[^{}]{0,200}%\}",  # {% if %}
-        r"[$#]?\{\{?\s{0,9}[\w.:!$-]{0,200}\s{0,9}\}\}?",  # "{End of Text}" is translated
-        r"\{\d{1,3}[,:][^{}]{0,80}\}|\{\w{0,80}(?:![rsa])?:[^{}|\s]{1,40}\}",  # {0,10} {0:#,##0} {:>10} {x!r:>10}
+        r"[$#]?\{\{?\s{0,9}[\w.:!$#\[\]-]{0,200}\s{0,9}\}\}?",  # "{End of Text}" is translated
+        # {0,10} {0:#,##0} {:>10} {x!r:>10} {0,choice,0#no|1#{0}}
+        r"\{\d{1,3}[,:][^{}]{0,80}(?:\{[^{}]{0,40}\}[^{}]{0,80}){0,9}\}|\{\w{0,80}(?:![rsa])?:[^{}|\s]{1,40}\}",
         r"\{\s{0,9}\w{1,80}\s{0,9},\s{0,9}(?:number|date|time|spellout|ordinal|duration)\b[^{}]{0,80}\}",
         r"\{\s{0,9}[A-Z]{2,20}\([^{}()]{0,200}\)\s{0,9}\}",  # { DATETIME($date) }
         r"\$\(\w{1,80}\)|\$\w{1,80}\$(?!\w)|\$[A-Za-z_]\w{0,80}",
@@ -65,6 +71,7 @@ _PATH = "|".join(
 )
 _TAG = "|".join(
     (
+        r"<(?P<empty>[A-Za-z][\w:.-]{0,80})(?:\s[^<>]{0,400})?></(?P=empty)>",  # with nothing inside: one span, so that it stays so
         # By the grammar of attributes, whose values may hold a >.
         r"</?[A-Za-z][\w:.-]{0,80}(?:\s{1,99}[\w:.@-]{1,80}(?:\s{0,9}=\s{0,9}(?:\"[^\"<]{0,4000}\"|'[^'<]{0,4000}'|[^\s\"'<>=]{1,2000}))?){0,50}\s{0,99}/?>",
         r"</?[A-Za-z][\w:.-]{0,80}(?:[\s/][^<>]{0,4000})?>",  # and broken ones
@@ -111,30 +118,35 @@ def _scanner(number: str) -> re.Pattern[str]:
     at_sign, at_word = (
         "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()) for kinds in (signs, words)
     )
-    return re.compile(rf"(?=[⟦<&/~.%{{$#@_\\*{_PICTURES}{_SYMBOLS}])(?:{at_sign})|(?<![A-Za-z0-9])(?=\w)(?:{at_word})")
+    return re.compile(
+        rf"(?=[⟦<&/~.%{{$#@_\\*\[{_PICTURES}{_SYMBOLS}])(?:{at_sign})|(?<![A-Za-z0-9])(?=\w)(?:{at_word})"
+    )
 
 
 _SCANNERS: dict[Numbers, re.Pattern[str]] = {"long": _scanner(_LONG), "all": _scanner(f"{_LONG}|{_EVERY}")}
 # Cheap to look for: a text without these has no span.
 _ANY: dict[Numbers, re.Pattern[str]] = {
     "long": re.compile(
-        rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|www\.|mailto:|[0-9]:[0-9]|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"
+        rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|\[X|www\.|mailto:|[0-9]:[0-9]|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"
     ),
-    "all": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}\d]|__|www\.|mailto:"),
+    "all": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}\d]|__|\[X|www\.|mailto:"),
 }
-_PERCENTAGE = re.compile(r"(?<![%\w.,])\d[\d.,]*%")  # "20%ige": no placeholder begins at this sign
+_PERCENTAGE = re.compile(r"(?<![%\w.,])\d[\d.,]*+%")  # as in "20%ige"
+_GOES_ON = re.compile(r"['\u2019]?\w")
+# Filled in one after the other, so their order is their meaning: %s %-10s %*d, and {} {:>10} {!r} of Python. %m takes nothing.
+_IN_TURN = (
+    re.compile(r"%[-+#0', ]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?!m)[A-Za-z@]"),
+    re.compile(r"\{(?:![rsa])?(?::[^{}]*)?\}"),
+)
+_DATE = re.compile(
+    r"%[-_0^#]?[ABDHIMNPRVWYZabhjklryz]"
+)  # no printf has these, and the parts of a date may change places
 _CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,80})\s{0,99}>")
 _KNOWN = re.compile(patterns.KNOWN_TAGS, re.IGNORECASE)
-_MESSAGE = re.compile(r"\{\s{0,9}\w{1,80}\s{0,9},\s{0,9}(?:plural|select)")
 # /Edit/Preferences is a menu: a path begins with a folder that systems have, ends with a suffix, or knows no capital letter.
 _ROOTS = re.compile(
     r"/(?:bin|boot|dev|etc|home|lib\d*|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Library|System|Users|Volumes)\b"
 )
-
-
-def is_message(text: str) -> bool:
-    """Whether this is an ICU message with plural forms or a selection: its braces hold text to be translated."""
-    return _MESSAGE.search(text) is not None
 
 
 def find(text: str, numbers: Numbers = "long") -> list[Range]:
@@ -154,7 +166,7 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
         if kind == "tag":
             length *= _is_tag(hit, closed)
         elif kind == "placeholder":
-            length *= (hit.startswith("%%") or start not in percentages) and not (message and hit.startswith("{"))
+            length *= not (start in percentages and _is_percentage(text, match)) and not (message and hit[0] == "{")
         elif kind == "entity" and not _is_verbatim(hit):
             at = match.end()  # its digits are no number
             continue
@@ -168,17 +180,32 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
     return found
 
 
+def in_turn(spans: Sequence[str]) -> list[list[int]]:
+    """The numbers of the spans that must keep their order, in groups: in_turn(["%s", "<b>", "%d", "</b>", "{}"]) -> [[0, 2], [4]]"""
+    date = any(_DATE.fullmatch(span) for span in spans)
+    groups = ([i for i, span in enumerate(spans) if kind.fullmatch(span)] for kind in _IN_TURN)
+    return [group for group in groups if group and not (date and spans[group[0]][0] == "%")]
+
+
 def _is_tag(hit: str, closed: frozenset[str]) -> bool:
     """A tag is known by its name, its closing form or its attributes. Usage texts say <file>, keys are <Ctrl>: translated, no tags."""
     parts = TAG_NAME.match(hit)
-    if parts is None:
-        return True  # comments, declarations
+    if parts is None or hit.find("></") > 0:
+        return True  # comments, declarations, elements with nothing inside
     slash, name, rest = parts[1], parts[2], hit[parts.end() : -1].strip()
     known = _KNOWN.fullmatch(name) is not None
     if not rest:
         return bool(slash) or known or name in closed  # <para>...</para>
     # "a <b and c> d" is no tag, <hr noshade> is one.
     return rest == "/" or "=" in rest or (known and len(rest.split()) == 1)
+
+
+def _is_percentage(text: str, match: re.Match[str]) -> bool:
+    """Whether the sign after a number says per cent: in "100%sure", "20%-a" and "5%d'eau" it does, in "0%d:0%d" and "10%s" it converts."""
+    hit, end = match.group(), match.end()
+    if hit.startswith("%%"):
+        return False
+    return hit.endswith("%") or re.fullmatch(r"%[-+,]\w", hit) is not None or bool(_GOES_ON.match(text, end))
 
 
 def _is_verbatim(entity: str) -> bool:

@@ -59,6 +59,11 @@ class Care:
         return [(numbers[opening], numbers[closing]) for opening, closing in self.protected.nested]
 
     @property
+    def ordered(self) -> list[list[int]]:
+        """Groups of them that keep their order."""
+        return [[self.protected.numbers[i] for i in group] for group in self.protected.ordered]
+
+    @property
     def demanded(self) -> list[str]:
         """What the translation has to contain word by word, where no piece can stand for it."""
         if not self.watched or self.marks:

@@ -1,8 +1,8 @@
 """A search, a look, and where something that must survive did not, a search under constraints that leaves no other way.
 
 The first search is the usual one, with any engine. What it lost is found by comparing; few sentences go on from there. In the second, every
-reserved piece must occur exactly once and well nested, terms must occur, and numbers are reserved pieces too: so the promise holds by
-construction. Where even that is impossible, or more is to be kept than a search can carry, the translation says so.
+reserved piece must occur exactly once, well nested and in order, terms must occur, and numbers are reserved pieces too: so the promise
+holds by construction. Where even that is impossible, or more is to be kept than a search can carry, the translation says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -123,7 +123,8 @@ class Careful:
         written = [self.keeper.ids[number] for number in care.written if number in self.keeper.ids]
         request = replace(sentence.request, allowed=ids or written, is_over=asked.is_over)
         if hard:
-            request = replace(request, once=ids, nested=nested)
+            ordered = [[self.keeper.ids[number] for number in group] for group in care.ordered]
+            request = replace(request, once=ids, nested=nested, ordered=ordered)
         return replace(sentence, given=care.given, request=request)
 
 

@@ -2,7 +2,8 @@
 
     "One.\n\n  Two. Three."  ->  lead "", "One." + "\n\n  ", "Two." + " ", "Three." + ""
 
-A text of one line that the model can take stays whole, as in the lines of a test set, unless it is asked for.
+A text of one line that the model can take stays whole, as in the lines of a test set, unless it is asked for. Of a message with plural
+forms or selections, the texts inside are the parts, and the rest stands between them.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from limelight.decoding.guards import Notice
+from limelight.text import messages
 from limelight.text.protect import find
 from limelight.text.segment import Segment, segments, split_long
 from limelight.translator.alignment import given_words
@@ -25,6 +27,7 @@ class Part:
     text: str
     after: str = ""
     notices: tuple[Notice, ...] = ()
+    in_message: bool = False  # then its text is as `messages.shown` gives it
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,26 @@ class Cutter:
     def __init__(self, language: str, length: Callable[[str], int], longest: int, most: int | None) -> None:
         self.language, self.length, self.longest, self.most = language, length, longest, most
 
-    def cut(self, text: str, always: bool | None, longest: int) -> Cut:
-        """`always` None: only where there is a line break or more than the model, or the search, can take."""
+    def cut(self, text: str, always: bool | None, longest: int, parse: bool = True) -> Cut:
+        """`always` None: only where there is a line break or more than the model, or the search, can take. `parse`: read messages."""
         longest = min(longest, self.longest)
+        if parse and messages.is_message(text) and (places := messages.texts_of(text)):
+            return self._message(text, places, always, longest)
         core = text.strip()
         if always is False or not core or (always is None and self._fits(core, longest) and not _BREAK.search(core)):
             return _whole(text, core)
         found = segments(text, self.language)
         parts = tuple(part for segment in found.parts for part in self._fitting(segment, longest))
         return Cut(text, found.lead, parts) if parts else _whole(text, core)
+
+    def _message(self, text: str, places: Sequence[tuple[int, int]], always: bool | None, longest: int) -> Cut:
+        parts: list[Part] = []
+        between, ends = text[: places[0][0]], [*(start for start, _ in places[1:]), len(text)]
+        for (start, end), following in zip(places, ends, strict=True):
+            inner = self.cut(messages.shown(text[start:end]), always, longest, parse=False)
+            parts += [replace(part, after=messages.written(part.after), in_message=True) for part in inner.parts]
+            parts[-1] = replace(parts[-1], after=parts[-1].after + text[end:following])
+        return Cut(text, between, tuple(parts))
 
     def _fits(self, text: str, longest: int) -> bool:
         # A piece has a byte at least, so what is short is not counted.
@@ -91,6 +105,7 @@ def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
     noticed = [
         replace(each, warnings=[*part.notices, *each.warnings]) for part, each in zip(cut.parts, made, strict=True)
     ]
+    noticed = [_in_message(*pair) if pair[0].in_message else pair[1] for pair in zip(cut.parts, noticed, strict=True)]
     if cut.whole:
         return noticed[0]
     spoken = [each for each in noticed if each.finish != "empty_input"]
@@ -115,6 +130,16 @@ def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
         protected=all(each.protected for each in spoken),
         warnings=[notice for each in noticed for notice in each.warnings],
     )
+
+
+def _in_message(part: Part, made: Translation) -> Translation:
+    """The same as a text of a message; where its braces would end the message, the source instead."""
+    words = [word._replace(text=messages.written(word.text)) for word in made.words]
+    if messages.fits(part.text, made.text):
+        return replace(made, text=messages.written(made.text), words=words, alternatives=[])
+    why = "a text of the message is left as it was, since its translation has other braces"
+    kept = messages.written(part.text)
+    return replace(made, text=kept, words=[], alternatives=[], warnings=[*made.warnings, Notice("message", why)])
 
 
 def _mean(values: Sequence[float], weights: Sequence[int]) -> float:

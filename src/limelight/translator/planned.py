@@ -72,10 +72,12 @@ class Planner:
         glossaries = _one_each(glossary, len(given))
         begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
         longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
+        bound = [bool(begin or need) for begin, need in zip(begins, needed, strict=True)]
         cuts = []
         for at, text in enumerate(given):
             _check_time(is_over)
-            cuts.append(self.cutter.cut(text, False if begins[at] or needed[at] else segment, longest))
+            whole = bound[at]
+            cuts.append(self.cutter.cut(text, False if whole else segment, longest, parse=protect and not whole))
         owner = [at for at, cut in enumerate(cuts) for _ in cut.parts]
         asked = []
         for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):

@@ -81,7 +81,8 @@ class Translation(Alternative):
     enough to look at the doubtful ones first, and no more.
     `finish`: the model ended it (eos), the limit did (length), or there was nothing to translate (empty_input).
     `degenerate`: it repeats itself or is empty, and a second search did not help.
-    `protected`: placeholders, tags and what else must not be translated are all there, once each and well nested; a warning says why not.
+    `protected`: placeholders, tags and what else must not be translated are all there, once each, well nested and in order; a warning
+    says why not.
     """
 
     source: str = ""
