@@ -502,8 +502,8 @@ def test_a_document_is_translated_in_its_place(tmp_path: Path) -> None:
 def test_a_document_refuses_what_is_for_lines(tmp_path: Path) -> None:
     source = tmp_path / "a.txt"
     source.write_bytes(b"three\n")
-    done = run(b"", "--document", str(source), str(tmp_path / "b.txt"), "--nbest", 3, "--jsonl")
-    assert done.code == 2 and b"--nbest" in done.stderr and b"--jsonl" in done.stderr
+    done = run(b"", "--document", str(source), str(tmp_path / "b.txt"), "--nbest", 3, "--scores")
+    assert done.code == 2 and b"--nbest" in done.stderr and b"--scores" in done.stderr
     assert run(b"", "--document", str(source)).code == 2
     assert not (tmp_path / "b.txt").exists()
 

@@ -72,7 +72,7 @@ def _xliff(before: bytes, after: bytes) -> str | None:
         source, target = other.find("{*}source"), other.find("{*}target")
         was = one.find("{*}target")
         if was is not None and "".join(was.itertext()).strip():
-            if lxml.etree.tostring(was) != lxml.etree.tostring(target):
+            if _alone(was) != _alone(target):
                 return f"a finished target, line {was.sourceline}"
         elif target is not None and len(target) + len((target.text or "").strip()):
             if _bag(source) != _bag(target):
@@ -88,6 +88,11 @@ def _xliff(before: bytes, after: bytes) -> str | None:
     for name in [name for name in new.attrib if name.startswith(f"{{{ITS}}}")]:
         del new.attrib[name]
     return None if _exact(old) == _exact(new) else "the tree around the targets"
+
+
+def _alone(element: Any) -> bytes:
+    """An element to the byte, without the namespaces that it only inherits."""
+    return bytes(lxml.etree.tostring(element, method="c14n", exclusive=True, with_tail=False))
 
 
 def _tmx(before: bytes, after: bytes) -> str | None:

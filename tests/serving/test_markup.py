@@ -19,6 +19,8 @@ class Louder:
 
     text: str
     warnings: Sequence[object] = ()
+    confidence: float = 1.0
+    protected: bool = True
 
 
 def louder(asked: list[list[str]], broken: bool = False):  # type: ignore[no-untyped-def]
