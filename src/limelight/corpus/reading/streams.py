@@ -111,7 +111,9 @@ def filesystem_of(address: str) -> tuple[Any, str]:
 def unreachable(address: str, error: Exception) -> DataError:
     """Whatever a package that reads from elsewhere objects to."""
     why = f"{type(error).__name__}: {error}" if not isinstance(error, (ImportError, ValueError)) else str(error)
-    return DataError(f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path or an address that can")
+    return DataError(
+        f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path, or an address of a known protocol"
+    )
 
 
 def content_hash(address: str) -> str:
