@@ -73,6 +73,11 @@ def test_who_began_with_a_parent_is_not_told_to_look_for_one() -> None:
     assert "--from" not in verdict(20.0, 2.0, pairs=900, fine_tuned=True).because
 
 
+def test_who_learnt_from_other_text_is_told_of_that_and_not_of_time() -> None:
+    found = verdict(10.0, 0.0, epochs=0.5, pairs=900, mismatched=True)
+    assert "another kind" in found.because and "swapped" in found.because and "more time" not in found.because
+
+
 def test_of_lists_of_words_chrf_alone_judges() -> None:
     words = ["Datei", "Fenster", "Drucker", "Netzwerk"] * 30
     found = judge(evidence_of(evaluate(words, [words]), "de"))

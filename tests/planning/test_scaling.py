@@ -46,20 +46,30 @@ def test_no_run_is_far_from_the_fit() -> None:
 
 def test_fitting_the_stored_beginnings_again_gives_the_stored_numbers() -> None:
     found = fit_beginning(beginnings())
-    assert (found.level, found.steps) == pytest.approx((BEGINNING.level, BEGINNING.steps), rel=1e-3)
+    wanted = (BEGINNING.gained, BEGINNING.steps, BEGINNING.harder)
+    assert (found.gained, found.steps, found.harder) == pytest.approx(wanted, rel=1e-3)
     assert found.spread == pytest.approx(BEGINNING.spread, abs=1e-3)
     assert (found.seen, found.unique) == (BEGINNING.seen, BEGINNING.unique)
 
 
 def test_short_runs_end_near_what_is_expected_of_them_although_the_law_of_long_ones_is_far_off() -> None:
-    """As a plan sees them: of texts whose level nobody knows. Farthest: Bible verses in Kisi, whose rare pieces are many."""
+    """As a plan sees them: of texts whose pieces were counted and whose level nobody knows."""
     given = beginnings()
-    assert len(given) >= 12
+    assert len(given) >= 12 and {run.corpus for run in given} > {"multi30k", "tatoeba"}
     left = [abs(early_difference(BEGINNING, run)) for run in given]
-    assert sum(each < 0.5 for each in left) >= len(left) - 1 and max(left) < 0.7
+    assert max(left) < 0.5
     unknown = {**FITTED.levels, **{run.corpus: max(FITTED.levels.values()) for run in given}}
     before = [abs(difference(Fit(**{**vars(FITTED), "levels": unknown}), run)) for run in given]
     assert sum(left) < 0.5 * sum(before)
+
+
+def test_a_corpus_that_was_left_out_is_expected_nearly_as_well() -> None:
+    """All but one: how much harder verses stay after a hundred steps is not told by the other texts."""
+    given, left = beginnings(), []
+    for corpus in {run.corpus for run in given}:
+        others = fit_beginning([run for run in given if run.corpus != corpus])
+        left += [abs(early_difference(others, run)) for run in given if run.corpus == corpus]
+    assert sorted(left)[-2] < 0.5 and max(left) < 0.75
 
 
 def test_the_beginning_leaves_long_runs_as_they_were() -> None:
@@ -68,9 +78,9 @@ def test_the_beginning_leaves_long_runs_as_they_were() -> None:
 
 
 def test_a_run_begins_at_guessing_and_falls_with_its_steps() -> None:
-    losses = [begun(SMALL, steps) for steps in (0, 1, 5, 20, 100, 10_000)]
+    losses = [begun(SMALL, steps, 6.2) for steps in (0, 1, 5, 20, 100, 10_000)]
     assert losses[0] == pytest.approx(math.log(SMALL.vocab_size)) and losses == sorted(losses, reverse=True)
-    assert losses[-1] == pytest.approx(BEGINNING.level, abs=0.01)
+    assert losses[-1] == pytest.approx(6.2 - BEGINNING.gained, abs=0.01)
     few = ModelConfig.preset("toy", 100)
     assert begun(few, 50) <= math.log(100)
 

@@ -19,11 +19,11 @@ RECORDED = Path(__file__).parent / "recorded"
 # Of each run the advice that it must get, and those that would be false of it.
 FAILURES = {
     "too_short": ({"too_short"}, {"overfits", "underfits", "longer", "small_corpus", "another_kind", "suspicious_empty"}),
-    "too_small": ({"small_corpus"}, {"too_short", "another_kind", "unstable"}),
+    "too_small": ({"small_corpus"}, {"overfits", "underfits", "too_short", "another_kind", "unstable"}),
     "swapped": ({"another_kind"}, {"overfits", "underfits", "too_short", "longer", "small_corpus"}),
     "wrong_language": ({"another_kind"}, {"overfits", "underfits", "too_short", "longer", "small_corpus"}),
     "overfitted": ({"overfits"}, {"too_short", "longer", "underfits", "another_kind", "unstable"}),
-    "diverged": ({"unstable"}, {"overfits", "too_short", "longer", "another_kind"}),
+    "diverged": ({"unstable"}, {"overfits", "underfits", "too_short", "longer", "another_kind"}),
 }  # fmt: skip
 
 
@@ -65,6 +65,15 @@ def test_a_validation_set_of_another_kind_is_told_from_one_that_is_hard() -> Non
         _, advice = recorded(name)
         assert advice["another_kind"].serious
         assert all(word in advice["another_kind"].do for word in ("swapped", "another language", "shifted"))
+
+
+def test_a_verdict_asks_for_more_time_only_where_time_is_missing() -> None:
+    asked = {
+        name: "more time" in (verdict.because if (verdict := recorded(name)[0].verdict) else "") for name in FAILURES
+    }
+    assert asked == {name: name == "too_short" for name in FAILURES}
+    diverged = recorded("diverged")[0].verdict
+    assert diverged is not None and "lower learning rate" in diverged.because
 
 
 def test_what_was_learnt_by_heart_had_been_seen_often() -> None:

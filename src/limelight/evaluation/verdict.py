@@ -75,6 +75,8 @@ class QualityEvidence:
     epochs: float | None = None  # how often the text was seen
     pairs: int | None = None  # that it learnt from
     fine_tuned: bool = False  # began with the weights of another translator
+    diverged: bool = False  # its training ended in steps that could not be used
+    mismatched: bool = False  # what it was tried on is of another kind than what it learnt from
 
     @property
     def broken(self) -> float:
@@ -118,7 +120,11 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
         )
     if evidence.confidence_error is not None and evidence.confidence_error > UNRELIABLE:
         reasons.append(f"its confidence is off by {evidence.confidence_error:.2f}")
-    if use is not Use.GOOD and evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
+    if evidence.diverged:
+        reasons.append("its training diverged")
+    elif evidence.mismatched and use is not Use.GOOD:
+        reasons.append("its training text is of another kind than the text it was tried on")
+    elif use is not Use.GOOD and evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
         reasons.append(f"it saw its text {times(evidence.epochs)}")
     return QualityVerdict(use, tuple(reasons), _change(evidence, use))
 
@@ -188,6 +194,10 @@ def _change(evidence: QualityEvidence, use: Use) -> tuple[str, ...]:
     if use is Use.GOOD:
         return ()
     change = []
+    if evidence.diverged:
+        return ("a run that does not diverge: a lower learning rate, a longer warm-up",)
+    if evidence.mismatched:
+        return ("the right pairs: source and target not swapped, the right language, no shifted lines",)
     if evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
         change.append("more time first of all")
     few = evidence.pairs is not None and evidence.pairs < FEW_PAIRS

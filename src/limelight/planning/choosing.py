@@ -49,6 +49,7 @@ class Text:
     pairs: float
     source: float  # pieces, with what stands around them
     target: float
+    frequencies: float | None = None  # entropy of its target pieces in nats; None: not counted
 
 
 @dataclass(frozen=True)

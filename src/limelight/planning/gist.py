@@ -56,7 +56,7 @@ def find_shortfall(
     spent: float = 0.0,
 ) -> Shortfall | None:
     """None: GIST is within reach. `spent`: seconds of a budget before the first step."""
-    found = expected(config, seen, text.target, steps=steps)
+    found = expected(config, seen, text.target, steps=steps, frequencies=text.frequencies)
     if found.loss <= GIST:
         return None
     step, count = seen / max(1.0, steps), choosing.enough(text.target, math.inf)
@@ -72,7 +72,7 @@ def _pieces_for_gist(config: ModelConfig, text: Text, step: float, most: float) 
     """The least that is expected to reach GIST; by halving, since more never raises the loss."""
 
     def is_reached(seen: float) -> bool:
-        return expected(config, seen, text.target, steps=seen / step).loss <= GIST
+        return expected(config, seen, text.target, steps=seen / step, frequencies=text.frequencies).loss <= GIST
 
     low, high = step, most
     if not is_reached(high):

@@ -95,7 +95,14 @@ class _Plan:
             fits=step.fits,
             seconds=seconds,
             cost=None if price is None else price * self.count * seconds / 3_600,
-            expected=expected(config, steps * step.pieces, self.text.target, self.corpus, steps=steps),
+            expected=expected(
+                config,
+                steps * step.pieces,
+                self.text.target,
+                self.corpus,
+                steps=steps,
+                frequencies=self.text.frequencies,
+            ),
             learning_rate=choosing.peak_rate(config),
             why=tuple(why),
         )

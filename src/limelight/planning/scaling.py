@@ -10,9 +10,13 @@ pieces are worth (`worth`). The first term is the joint law of Bansal et al. 202
 little text a larger model helps little, with much text it does. The second is how far a run has come at all. The sum is bent so that the
 loss of a run that has hardly begun stays below that of guessing, as in arXiv 2605.09189.
 
-A run first learns how frequent each piece is, in tens of steps, whatever its size and its text; until the law above is lower, the loss is
+A run first learns how frequent each piece is, in tens of steps, whatever its size, and a little of what follows what. Until the law above
+is lower, the loss is
 
-    U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U, what is left when only frequencies are known (`begun`)
+    U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U (`begun`)
+
+where U is the entropy of the pieces of this very text, which is counted (`training.frequencies`), less what is soon gained. A text whose
+pieces are harder to guess by themselves than those of captions stays harder: its level is taken to be higher (`unknown_level`).
 
 ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
 own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out);
@@ -64,9 +68,10 @@ class Fit:
 class Beginning:
     """Of the `beginnings` in `scaling_runs.json`, runs that end long before they have learnt."""
 
-    level: float  # nats: what is left when a run knows how frequent each piece is, and nothing else
+    gained: float  # nats below the entropy of the pieces, of runs of tens of steps
     steps: float  # after which half of the way there is gone
-    spread: float  # root of the mean squared difference of the loss, with the level of an unknown text
+    harder: float  # nats of level for each nat by which the pieces of a text are harder to guess than captions
+    spread: float  # root of the mean squared difference of the loss, where E is not known
     seen: tuple[float, float]
     unique: tuple[float, float]
 
@@ -79,7 +84,14 @@ FITTED: Final = Fit(
     parameters=(233_728, 176_357_376), seen=(453_484, 7_500_000_000), unique=(121_910, 135_000_000),
     bleu={"multi30k": (53.06, 11.55, 0.92791)},
 )  # fmt: skip
-BEGINNING: Final = Beginning(level=5.527, steps=7.06, spread=0.3, seen=(18_000, 370_000), unique=(18_160, 1_000_000))
+USUAL: Final = (
+    6.3  # nats: the entropy of pieces where no text was counted; of the six of `scaling_runs.json` it is 5.8 to 6.9
+)
+HARDEST: Final = 1.0  # nats of level at most: short runs tell nothing of where a long one ends
+CAPTIONS: Final = 0.74  # the entropy of their pieces over that of guessing
+BEGINNING: Final = Beginning(
+    gained=0.44228, steps=5.7466, harder=2.7594, spread=0.23097, seen=(19_619, 368_079), unique=(18_160, 1_031_881)
+)
 STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.choosing` takes for short runs
 WITHOUT_A_RUN: Final = (
     0.3  # nats by which the level of another text may well differ, beside what ours differ among themselves
@@ -104,15 +116,17 @@ def expected(
     corpus: str | None = None,
     fit: Fit | None = None,
     steps: float | None = None,
+    frequencies: float | None = None,
 ) -> Expected:
     """Of a run that sees `seen` target pieces of a text that has `unique`. `corpus`: one of those measured, whose level is known.
+    `frequencies`: entropy of its target pieces, where it was counted.
 
-    Of any other text the level is taken to be the highest, that of news; a simpler text, such as captions of pictures, lies below it.
+    Of any other text the level is taken to be that of news or higher; a simpler text, such as captions of pictures, lies below it.
     """
     fit = fit or FITTED
     known = fit.levels.get(corpus or "")
-    level = known if known is not None else max(fit.levels.values())
-    first = begun(config, seen / STEP if steps is None else steps)
+    level = known if known is not None else unknown_level(fit, config, frequencies)
+    first = begun(config, seen / STEP if steps is None else steps, frequencies)
     loss = min(first, loss_of(fit, level, config, seen, unique))
     outside = _outside(fit, without_embeddings(config), seen, unique)
     doubt = (BEGINNING.spread if loss == first else fit.spread) ** 2 + sum(
@@ -144,14 +158,24 @@ def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: fl
     return level + (math.log(config.vocab_size) - level) * h / (1 + h)
 
 
-def begun(config: ModelConfig, steps: float, beginning: Beginning | None = None) -> float:
-    """The loss after so many steps of a run that has learnt nothing yet but how frequent each piece is; ln V before the first.
+def begun(
+    config: ModelConfig, steps: float, frequencies: float | None = None, beginning: Beginning | None = None
+) -> float:
+    """The loss after so many steps of a run that has learnt little yet but how frequent each piece is; ln V before the first.
 
     begun(config of 4,000 pieces, steps=0) -> 8.29
     """
     b, guessing = beginning or BEGINNING, math.log(config.vocab_size)
-    level = min(b.level, guessing)
+    level = min((USUAL if frequencies is None else frequencies) - b.gained, guessing)
     return level + (guessing - level) / (1 + (steps / b.steps) ** 2)
+
+
+def unknown_level(
+    fit: Fit, config: ModelConfig, frequencies: float | None, beginning: Beginning | None = None
+) -> float:
+    """E of a text that no run was on: that of news, the highest of ours, or more where its pieces are harder to guess."""
+    harder = 0.0 if frequencies is None else max(0.0, frequencies - CAPTIONS * math.log(config.vocab_size))
+    return max(fit.levels.values()) + min(HARDEST, (beginning or BEGINNING).harder * harder)
 
 
 def worth(seen: float, unique: float) -> float:

@@ -18,7 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from limelight.model.config import ModelConfig
-from limelight.planning.scaling import BLEU_UP_TO, FITTED, Beginning, Fit, begun, loss_of, without_embeddings
+from limelight.planning.scaling import (
+    BLEU_UP_TO,
+    FITTED,
+    Beginning,
+    Fit,
+    begun,
+    loss_of,
+    unknown_level,
+    without_embeddings,
+)
 
 PLACE: Final = Path(__file__).with_name("scaling_runs.json")
 START: Final = (math.log(30.0), math.log(3.0), math.log(4e5), 1.0)  # ln a, ln b, ln c, beta
@@ -37,7 +46,8 @@ class Run:
     unique: float
     loss: float
     bleu: float | None
-    steps: int = 0
+    steps: int
+    frequencies: float | None = None
 
 
 def runs(place: Path = PLACE) -> list[Run]:
@@ -54,7 +64,15 @@ def beginnings(place: Path = PLACE) -> list[Run]:
 def _run(each: dict[str, Any]) -> Run:
     config = ModelConfig.preset(each["preset"], each["vocab_size"], **each.get("changes", {}))
     return Run(
-        each["name"], each["corpus"], config, each["seen"], each["unique"], each["loss"], each["bleu"], each["steps"]
+        each["name"],
+        each["corpus"],
+        config,
+        each["seen"],
+        each["unique"],
+        each["loss"],
+        each["bleu"],
+        each["steps"],
+        each.get("frequencies"),
     )
 
 
@@ -83,25 +101,27 @@ def fit(given: Sequence[Run]) -> Fit:
 
 
 def fit_beginning(given: Sequence[Run], fit: Fit = FITTED) -> Beginning:
-    """Level and steps by the same method; runs that the long ones' law lies below for leave them as they are."""
+    """What is gained, steps and how much harder, by the same method; runs that the long ones' law lies below for leave them as they are."""
     _, seen, unique = _ranges(given)
 
     def named(values: Numbers) -> Beginning:
-        return Beginning(float(values[0]), math.exp(float(values[1])), 0.0, seen, unique)
+        gained, ln_steps, harder = (float(value) for value in values)
+        return Beginning(gained, math.exp(ln_steps), harder, 0.0, seen, unique)
 
     def left(values: Numbers) -> Numbers:
         return np.array([early_difference(named(values), run, fit) for run in given])
 
-    values = _least(left, np.array([6.0, math.log(5.0)]))
+    values = _least(left, np.array([0.3, math.log(5.0), 2.0]))
     found = named(values)
     return replace(found, spread=math.sqrt(float(np.mean(left(values) ** 2))))
 
 
 def early_difference(beginning: Beginning, run: Run, fit: Fit = FITTED) -> float:
     """What was measured, less what a plan expects of a text whose level is not known."""
-    level = max(fit.levels.values())
+    level = unknown_level(fit, run.config, run.frequencies, beginning)
     return run.loss - min(
-        begun(run.config, run.steps, beginning), loss_of(fit, level, run.config, run.seen, run.unique)
+        begun(run.config, run.steps, run.frequencies, beginning),
+        loss_of(fit, level, run.config, run.seen, run.unique),
     )
 
 

@@ -22,9 +22,9 @@ MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster 
 LEAST_AT_ONCE: Final = 1_024  # target pieces of one pass: below it a batch is not cut to save memory
 # Assumptions about accelerators: narrow products reach less of the peak, and a block's forward and backward passes are so many kernels.
 WIDE: Final = 1_024
-# Measured (`training.calibrate`): `tiny` is four times as far below the figures of devices.toml as `base`, `small` twice; 4,730 target
-# pieces/s of `tiny` on two cores follow, where 5,070 were measured (docs/plan.md).
-WIDE_ON_A_CPU: Final = 512
+# Of CPUs: on one core in float32 `tiny` takes 3,280 target pieces/s and `small` 970 (docs/experiments.md), a third and a half of what the
+# figures of devices.toml say.
+WIDE_ON_A_CPU: Final = 1_152
 KERNELS_OF_A_BLOCK, LAUNCH = 60, 6e-6
 
 Timing = Callable[[ModelConfig, Parallel, BatchShape, bool], StepTime]
@@ -47,7 +47,7 @@ def described(device: Device, precision: Precision) -> Timing:
     def timing(config: ModelConfig, parallel: Parallel, shape: BatchShape, recompute: bool) -> StepTime:
         plain = step_time(config, parallel, precision, shape, device, recompute)
         if device.kind == "cpu":
-            slower = 1.0 if device.source == MEASURED else max(1.0, WIDE_ON_A_CPU / config.d_model)
+            slower = 1.0 if device.source == MEASURED else math.sqrt(max(1.0, WIDE_ON_A_CPU / config.d_model))
             return replace(plain, computing=slower * plain.computing)
         slower = max(1.0, WIDE / config.d_model)
         blocks = config.encoder_layers + config.decoder_layers

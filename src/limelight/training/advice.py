@@ -166,10 +166,10 @@ LEARNT: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (_long_sentenc
 
 # Kind of suspicion: the share of the sentences from which on it is a matter of the translator, whether that is serious, what helps.
 SUSPICIONS: Final = {
-    Kind.LOOP: (0.01, True, "loops are a sign of too little training; until then --no-repeat 4 forbids them"),
+    Kind.LOOP: (0.01, True, "loops are a sign of too little training or text; until then --no-repeat 4 forbids them"),
     Kind.COPIED: (0.01, True, "the corpus likely holds untranslated pairs; shorter copies are dropped too by data.filters.copied_words=2"),
     Kind.EMPTY: (0.005, True, "something is wrong: look at these sources"),
-    Kind.SAME: (0.01, True, "it says what is frequent and not what the source says: a sign of too little training, or of shifted lines"),
+    Kind.SAME: (0.01, True, "it says what is frequent, not what the source says: too little training or text, or shifted lines"),
     Kind.NUMBERS: (0.02, False, "drop pairs whose numbers differ, that the model learns to copy them: data.filters.numbers=drop"),
     Kind.PLACEHOLDERS: (0.01, False, "too few pairs of the corpus have any: add text with %s and {name} in it"),
     Kind.SHORT: (0.02, False, "a longer translation is preferred by a higher --length-penalty, such as 1.0"),

@@ -12,10 +12,10 @@ from itertools import pairwise
 from typing import Final
 
 from limelight.corpus.markup import THIN_SPACE, figure
-from limelight.evaluation.verdict import Use, times
+from limelight.evaluation.verdict import LEAST, Use, times
 from limelight.planning.gist import find_shortfall
 from limelight.training.choose import Text
-from limelight.training.record import RunRecord
+from limelight.training.record import BY_HEART, RunRecord
 from limelight.training.watch import ValidReport
 
 NUMBER: Final = r"\d+(\.\d+)?"
@@ -47,11 +47,6 @@ def gain(record: RunRecord) -> tuple[float, int] | None:
     return best[1] - best[0], after[-1].step - before[-1].step
 
 
-BY_HEART: Final = (
-    4.0  # passes up to which repeated text teaches like new (Muennighoff et al. 2023): nothing is known by heart before
-)
-
-
 def is_too_short(record: RunRecord) -> bool:
     """Did it end, useless, before it had seen its text a few times? Of what such a run learnt there is nothing to say yet."""
     useless = record.verdict is not None and record.verdict.use is Use.NOT_USABLE
@@ -59,7 +54,7 @@ def is_too_short(record: RunRecord) -> bool:
 
 
 def too_short(record: RunRecord) -> Advice | None:
-    if not is_too_short(record) or record.epochs is None or another_kind(record) is not None:
+    if not is_too_short(record) or record.epochs is None or record.is_mismatched:
         return None
     more = _shortfall(record)
     told = f"; by the law of `limelight plan` about {figure(round(more))} times as much of it would do" if more else ""
@@ -82,16 +77,13 @@ def _shortfall(record: RunRecord) -> float | None:
     return found.pieces / max(1.0, seen) if found is not None and found.pieces is not None else None
 
 
-ANOTHER: Final = 1.5  # nats by which validation stands above training, in a run that cannot know its text by heart
-
-
 def another_kind(record: RunRecord) -> Advice | None:
-    late, last, epochs = record.late_nll, record.validations[-1:], record.epochs
-    if late is None or not last or epochs is None or epochs >= BY_HEART or not last[0].nll > late + ANOTHER:
+    if not record.is_mismatched:
         return None
+    late, last, epochs = record.late_nll, record.validations[-1], record.epochs
     return Advice(
         "another_kind",
-        f"the training loss, {late:.2f}, stands far below the validation loss, {last[0].nll:.2f}, after {times(epochs)} through the text",
+        f"the training loss, {late:.2f}, stands far below the validation loss, {last.nll:.2f}, after {epochs:.2g} passes",
         "it cannot know its text by heart yet, so the validation pairs are of another kind than the corpus: source and target swapped, "
         "another language, or lines that are shifted; read some pairs of both",
         serious=True,
@@ -100,7 +92,7 @@ def another_kind(record: RunRecord) -> Advice | None:
 
 def still_improving(record: RunRecord) -> Advice | None:
     found = gain(record)
-    if found is None or found[0] < GAIN or record.state != "done" or is_too_short(record):
+    if found is None or found[0] < GAIN or record.state != "done" or is_too_short(record) or overfits(record):
         return None
     points, steps = found
     return Advice(
@@ -138,6 +130,8 @@ def changed(record: RunRecord, *settings: str) -> str | None:
 
 LONG_AGO: Final = 0.7  # of the steps at which the best score came
 AFTER_BEST: Final = 3  # validations that did not reach it again
+# Scores below which a best one is mostly chance: what is said then is the same of all sentences.
+TELLS: Final = {"chrf": LEAST[Use.GIST][0], "bleu": LEAST[Use.GIST][1]}
 RISE: Final = 0.03  # of the lowest validation loss
 
 
@@ -146,7 +140,12 @@ def overfits(record: RunRecord) -> Advice | None:
     if best is None or len(valids) < VALIDATIONS or (record.epochs or 0.0) < BY_HEART:
         return None
     seen = []
-    if best.step <= LONG_AGO * record.last_step and sum(valid.step > best.step for valid in valids) >= AFTER_BEST:
+    told = getattr(best, record.metric) >= TELLS[record.metric]
+    if (
+        told
+        and best.step <= LONG_AGO * record.last_step
+        and sum(valid.step > best.step for valid in valids) >= AFTER_BEST
+    ):
         seen.append(
             f"the best {NAMES[record.metric]} came at step {figure(best.step)} of {figure(record.last_step)} and was not reached again"
         )
@@ -176,7 +175,8 @@ UNDERFIT: Final = 0.4  # nats by which the training loss stands above that of va
 
 def underfits(record: RunRecord) -> Advice | None:
     late, best = record.late_nll, record.best
-    if late is None or best is None or is_too_short(record) or not late > best.nll + UNDERFIT:
+    broken_off = is_too_short(record) or record.state == "diverged"
+    if late is None or best is None or broken_off or not late > best.nll + UNDERFIT:
         return None
     dropout = record.recipe.model.dropout if record.recipe else 0.1
     return Advice(

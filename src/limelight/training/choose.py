@@ -10,7 +10,7 @@ over every rule. Speed is that of one process, also where several will train: st
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from limelight.corpus.batches import BatchSettings
@@ -27,6 +27,7 @@ from limelight.training import rules
 from limelight.training.augmentation import choose_augmentation
 from limelight.training.calibrate import Measured, Stand, calibrate
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.frequencies import frequencies
 from limelight.training.layout import Chosen
 
 
@@ -73,7 +74,7 @@ class Planner:
     chosen: list[Chosen] = field(default_factory=list)
 
     def plan(self) -> Plan:
-        self.text = Text.of(self.prepared.manifest)
+        self.text = replace(Text.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
         self.augment, told = choose_augmentation(self.prepared, self.changes.get("batch", {}))
         config, measured = self._size()
         self.enough = choosing.enough(self.text.target, sum(parameters(config).values()))

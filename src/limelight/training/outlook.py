@@ -106,7 +106,7 @@ class Outlook:
         if q.timing is not None or q.seconds is None or q.steps or q.recipe:
             return None
         seen, steps = chosen.steps * chosen.pieces / 2, chosen.steps / 2
-        return expected(chosen.config, seen, q.seen.target, steps=steps).loss
+        return expected(chosen.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies).loss
 
     def values(self) -> dict[str, Any]:
         """For programs."""
@@ -251,7 +251,7 @@ def _taking(q: Question, option: Option, steps: int) -> Option:
         epochs=epochs,
         seconds=seconds,
         cost=None if q.device.price is None else q.device.price * q.count * seconds / 3_600,
-        expected=expected(option.config, seen, q.seen.target, steps=steps),
+        expected=expected(option.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies),
         config=option.config.changed(dropout=dropout_for(epochs)),
     )
 

@@ -8,6 +8,7 @@ are counted among all that was read, since a sample has few of those that the wh
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -27,8 +28,10 @@ from limelight.corpus.readers import find, read
 from limelight.corpus.reading.raw import Part
 from limelight.corpus.reading.streams import position, size_of
 from limelight.corpus.reasons import Reason
+from limelight.corpus.shards import Prepared
 from limelight.errors import DataError
 from limelight.text.tokenizer import suggest_size
+from limelight.training.frequencies import frequencies
 from limelight.training.outlook_text import Seen, seen_in
 
 MOST: Final = 20_000  # pairs that are prepared
@@ -64,7 +67,8 @@ def sampled(settings: PrepareSettings, engine: Engine, work: Path, watch: Watch,
         corpora=[corpus.written(work) for corpus in corpora if len(corpus.taken)], held_out=held_out, pieces=pieces
     )
     manifest, _ = prepare(small, work / "prepared", engine, watch)
-    return _scaled(settings, corpora, manifest, taken)
+    told = frequencies(Prepared.open(work / "prepared", verify=False))
+    return replace(_scaled(settings, corpora, manifest, taken), frequencies=told)
 
 
 def _scaled(settings: PrepareSettings, corpora: "list[_Sample]", manifest: Manifest, taken: int) -> Seen:

@@ -2,15 +2,17 @@
 has shown, what is usual; of files, from a sample (`training.outlook_sample`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from limelight.corpus.encode import at_most
 from limelight.corpus.manifest import Manifest
+from limelight.corpus.shards import Prepared
 from limelight.planning.choosing import Text
 from limelight.planning.corpus_work import BYTES
 from limelight.text.tokenizer import suggest_size
+from limelight.training.frequencies import frequencies
 
 PAIRS_OF_THE_PAPER: Final = 4_500_000  # WMT 2014 English-German (5.1)
 LONG: Final = 0.999  # of the sentences are no longer than what a batch of long ones is made of
@@ -32,10 +34,11 @@ class Seen:
     dropped: float = 0.0  # of what was read
     counted: bool = True  # False: a file was too long to be read to its end, and its pairs are told by its bytes
     typical: bool = False  # nobody saw a text: lengths that are common
+    frequencies: float | None = None  # entropy of its target pieces in nats, of those that were prepared
 
     @property
     def text(self) -> Text:
-        return Text(self.pairs, self.source, self.target)
+        return Text(self.pairs, self.source, self.target, self.frequencies)
 
     @property
     def means(self) -> tuple[float, float]:
@@ -63,7 +66,8 @@ def prepared(folder: Path) -> Seen:
     for shard in manifest.splits["train"]:
         rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
     pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
-    return seen_in(manifest, pairs, sum(corpus.read for corpus in manifest.corpora))
+    seen = seen_in(manifest, pairs, sum(corpus.read for corpus in manifest.corpora))
+    return replace(seen, frequencies=frequencies(Prepared.open(folder, verify=False)))
 
 
 def seen_in(manifest: Manifest, pairs: float, read: int) -> Seen:

@@ -31,6 +31,9 @@ from limelight.training.watch import Event, Notice, StepReport, ValidReport, eve
 
 DAMAGED = (*layout.DAMAGED, LimelightError)
 TITLES: dict[Metric, str] = {"chrf": "chrF2", "bleu": "BLEU"}  # of a validation's score among those of the test set
+# Passes up to which repeated text teaches like new (Muennighoff et al. 2023): nothing is known by heart before.
+BY_HEART = 4.0
+MISMATCH = 1.5  # nats by which validation then stands above training only where it is of another kind
 LATELY = 200  # steps, or a tenth of all, whose mean says where training stands
 
 T = TypeVar("T")
@@ -166,6 +169,13 @@ class RunRecord:
         return self.steps[-1].epoch if self.steps else None
 
     @property
+    def is_mismatched(self) -> bool:
+        """Does validation stand far above training although the text was seen too seldom to be known by heart?"""
+        late, last = self.late_nll, self.validations[-1:]
+        seldom = self.epochs is not None and self.epochs < BY_HEART
+        return seldom and late is not None and bool(last) and last[0].nll > late + MISMATCH
+
+    @property
     def verdict(self) -> QualityVerdict | None:
         """By the test set; without one by the best validation, which has no interval and does not count what is broken."""
         scores, best = self.scores, self.best
@@ -183,6 +193,8 @@ class RunRecord:
                 confidence_error=scores.confidence.words.error if scores and scores.confidence else None,
                 epochs=self.epochs,
                 pairs=self.train_pairs(),
+                diverged=self.state == "diverged",
+                mismatched=self.is_mismatched,
                 fine_tuned=self.recipe is not None and self.recipe.fine_tuning is not None,
             )
         )

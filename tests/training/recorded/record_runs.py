@@ -85,11 +85,13 @@ class Failure:
 
 FAILURES: Final = {
     "too_short": Failure(lambda: numbers(20_000, 1), 8, ("validation.every=2",)),
-    "too_small": Failure(lambda: numbers(150, 2), 60, ("validation.every=10",)),
+    "too_small": Failure(lambda: numbers(600, 2), 60, ("validation.every=10",)),
     "swapped": Failure(lambda: swapped(numbers(12_000, 3)), 60, ("validation.every=12",)),
     "wrong_language": Failure(lambda: numbers(12_000, 4, FRENCH), 60, ("validation.every=12",)),
     "overfitted": Failure(lambda: unrelated(300, 5), 400, ("validation.every=40", "model.dropout=0.0")),
-    "diverged": Failure(lambda: numbers(3_000, 6), 60, ("validation.every=20", "optimizer.learning_rate=1e30", "optimizer.clip=1e30")),
+    "diverged": Failure(lambda: numbers(3_000, 6), 100, (
+        "validation.every=8", "optimizer.learning_rate=1", "schedule.warmup=60", "trouble.window=8",
+    )),
 }  # fmt: skip
 
 
@@ -129,6 +131,9 @@ def keep(run: Path, place: Path) -> None:
         if (run / name).exists():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(run / name, place / name)
+    if (place / "scores.json").exists():
+        with (place / "scores.json").open("a", encoding="utf-8") as stored:
+            stored.write("\n")  # as every file of the repository ends
     facts = json.loads((place / "run.json").read_bytes())
     facts |= {"command": ["limelight", *facts["command"][1:]], "commit": None, "machine": {}}
     (place / "run.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
