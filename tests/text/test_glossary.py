@@ -73,6 +73,12 @@ def test_terms_are_found_as_whole_words_the_longest_first(text: str, sources: li
         (["пространство"], "Создание пространств"),
         (["C++"], "in C++ geschrieben"),
         (["(neu)"], "eine (neu)e"),
+        (["neue Datei"], "die Datei (neue Dateien)"),
+        (["E-Mail"], "die E\u2011Mails"),
+        (["E-Mail"], "eine E Mail"),
+        (["Cloud-Connector Datei"], "Cloud Connector Dateien"),
+        (["Regel Typ"], "die Grundregel-Typen"),
+        (["--"], "a -- b"),
     ],
 )
 def test_a_target_may_be_inflected_compounded_and_in_any_case(targets: list[str], translation: str) -> None:
@@ -92,6 +98,10 @@ def test_a_target_may_be_inflected_compounded_and_in_any_case(targets: list[str]
         (["C++"], "in C geschrieben"),
         (["数据库"], "数据"),
         (["Datei"], ""),
+        (["E-Mail"], "eine Mail"),
+        (["neue Datei"], "neue. Datei"),
+        (["Regel Ja"], "Regel Jahr"),
+        (["--"], "a - b"),
     ],
 )
 def test_other_words_are_not_the_target(targets: list[str], translation: str) -> None:
@@ -227,6 +237,32 @@ def test_hostile_xml_is_refused(tmp_path: Path, content: str, what: str) -> None
     path.write_bytes(content.encode())
     with pytest.raises(DataError, match=what):
         Glossary.load(path)
+
+
+def test_words_that_are_what_stands_between_words_are_looked_for_in_a_moment() -> None:
+    """As a pattern this took time exponential in the number of dashes."""
+    began = time.process_time()
+    assert not met(Term("one", (" ".join(["-"] * 60 + ["x"]),)), "-" * 200)
+    assert met(Term("one", (" ".join(["-"] * 60 + ["x"]),)), f"{'-' * 200} x")
+    assert time.process_time() - began < 1
+
+
+TERMS = st.lists(st.text("ab字 ", min_size=1, max_size=9).filter(str.strip), min_size=1, max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TERMS, st.text("ab字 ", max_size=30))
+def test_one_pass_finds_what_trying_every_term_at_every_place_finds(sources: list[str], text: str) -> None:
+    words = text.replace("字", " 字 ").split()
+    terms = dict.fromkeys(tuple(source.replace("字", " 字 ").split()) for source in sources)
+    places = [(at, term) for term in terms for at in range(len(words)) if tuple(words[at : at + len(term)]) == term]
+    taken, expected = set[int](), list[tuple[int, tuple[str, ...]]]()
+    for at, term in sorted(places, key=lambda place: (-len(place[1]), place[0])):
+        if taken.isdisjoint(range(at, at + len(term))):
+            taken.update(range(at, at + len(term)))
+            expected.append((at, term))
+    hits = [tuple(source.replace("字", " 字 ").split()) for source in found(text, *sources)]
+    assert hits == list(dict.fromkeys(term for _, term in sorted(expected)))
 
 
 def test_thousands_of_terms_with_the_same_beginning_are_searched_in_a_moment() -> None:

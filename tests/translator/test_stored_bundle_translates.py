@@ -87,6 +87,15 @@ def test_odd_input_is_answered_in_two_seconds(translator: Translator, text: str,
     assert seconds <= 2.0, f"{seconds:.1f} s"
 
 
+@pytest.mark.parametrize("text", ["twenty▁one three", "one▁▁two three", "▁one two", "one▁ two"])
+def test_the_block_that_pieces_have_for_a_space_makes_no_words_that_are_not_there(
+    translator: Translator, text: str
+) -> None:
+    found = translator.translate([text], align=True)[0].alignment
+    assert found is not None and found.words
+    assert all(s < len(text.split(" ")) for s, _ in found.words)
+
+
 def test_words_are_aligned_with_those_in_the_same_place(translator: Translator) -> None:
     """Number words translate one by one, so the alignment is the diagonal."""
     found = translator.translate([source for source, _ in numbers(300)], align=True)

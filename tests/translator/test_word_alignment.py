@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limelight.engines.engine import Matrix
-from limelight.translator.alignment import IDLE, aligned, given_words, owners, words_of
+from limelight.translator.alignment import IDLE, WordCount, aligned, given_words, owners, words_of
 
 
 def looking(*rows: list[float]) -> Matrix:
@@ -62,6 +62,16 @@ def test_an_empty_translation_has_no_links() -> None:
 
 def test_words_that_vanish_or_part_keep_their_numbers() -> None:
     assert owners(["a", "", "b c"]) == [0, 2, 2]
+    assert owners(["a▁b", "▁", "▁c"]) == [0, 0, 2]
     assert given_words(" a  b\u00a0c ") == ["a", "b\u00a0c"]
     found = aligned(looking([1, 0, 0], [0, 1, 0], [0, 0, 1]), ["▁a", "▁b"], ["▁x", "▁y"], [0, 2])
     assert found.words == [(0, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("text", ["", " ", "a", "a b", " a  b ", "a\nb c\n d", "  \n"])
+def test_words_are_counted_alike_in_pieces_of_any_length(text: str) -> None:
+    for size in range(1, len(text) + 1):
+        count = WordCount()
+        for at in range(0, len(text), size):
+            count.add(text[at : at + size])
+        assert count.words == len(given_words(text)) and count.inside == (bool(text) and not text.endswith(" "))

@@ -200,7 +200,7 @@ def _settings(
         return EvaluateSettings(**values)
     except ConfigError as error:
         # Whoever typed `--metrics bleu,blue` knows nothing of a key metrics.1; each key here is an option of the same name.
-        named = [re.sub(r"^(\w+)[.\d]*: ", r"--\1: ", problem) for problem in error.problems]
+        named = [re.sub(r"^(\w++)[.\d]*+: ", r"--\1: ", problem) for problem in error.problems]
         raise ConfigError("these options cannot be used:", named) from None
 
 

@@ -155,7 +155,7 @@ def svg(picture: "Figure", salt: str, alt: str) -> str:
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": salt}):  # names of shapes are hashes, and random without it
         picture.savefig(file, format="svg", transparent=True, metadata=nothing)
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", file.getvalue(), flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?(?:</metadata>|\Z)|<style.*?(?:</style>|\Z)", "", file.getvalue(), flags=re.DOTALL)
     svg = re.sub(r' id="[\w.]+_\d+"', "", svg)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
     svg = re.sub(r" font-family: [^;\"]*;?", "", svg).replace(INK, "currentColor")

@@ -24,7 +24,9 @@ COPIED_SHARE = 0.9  # of the words
 CASELESS_WORD = 4  # letters counted as a word where there may be no spaces: two words of Chinese or one of Hindi
 
 _RUN = re.compile(rf"(.{{1,{LONGEST_UNIT}}}?)\1{{{RUN_TIMES - 1},}}", re.DOTALL)
-_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_EDGES = re.compile(
+    r"^[\W_]+|(?<![\W_])[\W_]+$"
+)  # from its beginning, or a long row of signs would be tried from each of them
 _CODE = re.compile(r"[\d!-/:-@\[-`{-~]")  # digits and the signs of ASCII
 _INSIDE = str.maketrans("", "", "'\u2019-\u2010\u2011")  # don't, e-mail
 

@@ -21,9 +21,9 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _HEAD = 16 << 10  # bytes that are searched for a declaration; catalogues begin with a licence
-_XML = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})""")
-_META = re.compile(rb"""(?i)<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""")
-_CATALOGUE = re.compile(rb"(?i)content-type:[^\n]*?charset=([A-Za-z0-9._:-]{1,40})")
+_XML = re.compile(rb"""\A\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._:-]{1,40})""")
+_META = re.compile(rb"""(?i)<meta[^<>]*?charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""")
+_CATALOGUE = re.compile(rb"(?i)content-type:[^\n]{0,80}?charset=([A-Za-z0-9._:-]{1,40})")
 _DECLARED = {"html": (_META, _XML), "xliff": (_XML,), "tmx": (_XML,), "po": (_CATALOGUE,)}
 _GUESSED = {"html", "srt", "txt"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
 # Python's codecs that are no character sets, or in which lines and tags are no ASCII bytes.
@@ -97,7 +97,7 @@ def _fitting(data: bytes, kind: str) -> str:
 def _declared(name: str, data: bytes, kind: str) -> str | None:
     """The encoding that the document names, as Python calls it."""
     for pattern in _DECLARED.get(kind, ()):
-        found = pattern.search(data[:_HEAD]) if pattern is not _XML else pattern.match(data[:_HEAD])
+        found = pattern.search(data[:_HEAD])
         if found and found[1] != b"CHARSET":  # stands in templates that nobody has filled in
             label = found[1].decode().lower()
             if kind == "html" and label in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii", "windows-1252"):

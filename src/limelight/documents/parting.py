@@ -4,6 +4,7 @@ parted("Ein Satz, der lange dauert", [10, 16])  ->  ["Ein Satz,", "der lange dau
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 _TAG = re.compile(r"<[^<>]*>|\{[^{}]*\}")
@@ -17,6 +18,7 @@ def parted(text: str, lengths: Sequence[int]) -> list[str] | None:
     places = _places(text)
     if len(places) < len(lengths) - 1:
         return None
+    starts = [start for start, _ in places]
     total, each = sum(lengths), len(text) / len(lengths)
     parts: list[str] = []
     cursor = first = wanted = 0
@@ -24,7 +26,11 @@ def parted(text: str, lengths: Sequence[int]) -> list[str] | None:
         wanted += length
         ideal = len(text) * wanted / max(total, 1)
         last = len(places) - (len(lengths) - 1 - number)  # enough must be left for the parts that follow
-        chosen = min(range(first, last), key=lambda at: _cost(text, places[at][0], ideal, each))
+        near = min(max(first, bisect_left(starts, ideal)), last - 1)
+        far = min(abs(starts[at] - ideal) for at in (near, max(first, near - 1))) + PAUSE_WORTH * each
+        # What is farther away costs more, whatever it is.
+        few = range(max(first, bisect_left(starts, ideal - far)), min(last, bisect_right(starts, ideal + far)))
+        chosen = min(few, key=lambda at: _cost(text, starts[at], ideal, each))
         parts.append(text[cursor : places[chosen][0]])
         cursor, first = places[chosen][1], chosen + 1
     return [*parts, text[cursor:]]
@@ -32,10 +38,8 @@ def parted(text: str, lengths: Sequence[int]) -> list[str] | None:
 
 def in_lines(text: str, count: int, newline: str) -> str:
     """A subtitle in as many lines as before, of about the same length; in fewer if it has fewer words."""
-    for lines in range(min(count, len(text)), 1, -1):
-        if (parts := parted(text, [1] * lines)) is not None:
-            return newline.join(parts)
-    return text
+    lines = min(count, len(_places(text)) + 1)
+    return newline.join(parted(text, [1] * lines) or [text])
 
 
 def _cost(text: str, place: int, ideal: float, each: float) -> float:

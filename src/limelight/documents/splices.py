@@ -64,15 +64,13 @@ def _place(splice: Splice) -> tuple[int, int]:
 
 
 class Lines:
-    """The number of the line, from 1, of places that are asked for in order."""
+    """The number of the line, from 1, of places that are asked for about in order: it counts from the last one, on or back."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line = text, 0, 1
 
     def of(self, place: int) -> int:
-        if place < self._at:
-            self._at, self._line = 0, 1
-        self._line += self._text.count("\n", self._at, place)
+        self._line += self._text.count("\n", self._at, place) - self._text.count("\n", place, self._at)
         self._at = place
         return self._line
 

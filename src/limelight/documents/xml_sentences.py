@@ -17,7 +17,8 @@ from limelight.documents.xml_elements import Element, read
 _SINGLES = frozenset(("x", "ph", "it", "ut", "cp"))
 _OPENING = frozenset(("bpt", "bx", "sc", "sm"))
 _CLOSING = frozenset(("ept", "ex", "ec", "em"))
-_ASIDE = re.compile(r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+# Never fails once it has begun: what does not end would be searched again from each of its beginnings.
+_ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ Log = Callable[[Mapping[str, Value]], None]
 DEEPEST = 8  # places and causes of one error
 # Their messages are fixed sentences, with what varies as arguments; of anybody else's we know nothing.
 TRUSTED = ("limelight", "uvicorn")
-ARGUMENT = re.compile(r"%[-#0 +]*[\d.]*[a-z]")  # Finished server process [%d]
+ARGUMENT = re.compile(r"%[-#0 +]*+[\d.]*+[a-z]")  # Finished server process [%d]
 
 
 def json_lines(stream: IO[bytes]) -> Log:

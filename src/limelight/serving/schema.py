@@ -20,7 +20,8 @@ from limelight.serving.body import SMALL, read_json
 from limelight.serving.reading import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
-from limelight.text.glossary import LONGEST_TERM, MOST_TARGETS
+from limelight.text.glossary import MOST_TARGETS
+from limelight.text.term_targets import LONGEST_TERM
 
 # What `glossary` refuses, said in the schema: control characters, and terms of blanks alone.
 _TERM = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][^\x00-\x1f\x7f-\x9f]*$"

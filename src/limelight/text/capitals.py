@@ -15,7 +15,9 @@ LEAST_WORDS: Final = 2  # of two letters or more: "NATO" and "OK" are words as t
 LEAST_LETTERS: Final = 6
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_BEGINNING = re.compile(r"(?:^|[.!?]\s+)\W*[^\W\d_]")
+# What stands between two words is read once, from its beginning: a pattern that began at each of its stops would read it as often.
+_WORD_BEGIN = re.compile(r"(?:^\W*+|(?<=\w)\W++)[^\W\d_]")
+_STOP = re.compile(r"[.!?]\s")
 
 
 def shouted(text: str, language: str) -> str:
@@ -32,4 +34,8 @@ def calmed(text: str, language: str) -> str | None:
     small = lower(text, language)
     if base(language) == "en":
         small = re.sub(r"\bi\b", "I", small)
-    return _BEGINNING.sub(lambda found: upper(found[0], language), small)
+    return _WORD_BEGIN.sub(lambda begin: upper(begin[0], language) if _begins_sentence(begin) else begin[0], small)
+
+
+def _begins_sentence(begin: re.Match[str]) -> bool:
+    return begin.start() == 0 or _STOP.search(begin[0]) is not None

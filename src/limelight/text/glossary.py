@@ -7,31 +7,22 @@
 A file is TSV (source, tab, target, more targets after "|") or TBX. All that is wrong with it is said at once, with the lines.
 """
 
-import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from limelight.errors import ConfigError, DataError
 from limelight.text.tbx import pairs_of, read_tbx
+from limelight.text.term_targets import LONGEST_TERM, Written
+from limelight.text.term_tree import TermTree
 
 MOST_TERMS = 200_000
 MOST_TARGETS = 20  # of one term
-LONGEST_TERM = 200  # characters
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PROBLEMS = 20  # that are listed
-
-# A word, or one sign of a script that puts no spaces between words; any other sign stands for itself.
-_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_TOKEN = re.compile(rf"[{_SPACELESS}]|[^\W{_SPACELESS}]+|[^\w\s]")
-# By length: "Ja" is not in "Jahr"; "Typ" is in "Typen" and "Regeltyp", not in "typisch"; longer words may be anywhere in a word.
-_SHORT, _LONG = 2, 4
-_ACCENTS = re.compile("[\u0300-\u036f]")
-_CASE_ENDINGS = "аеийоуыьюя"  # of Slavic nouns; without it the plural of many would be another word
-_BETWEEN = r"[\s\u2010\u2011-]+"  # "Cloud Connector" is Cloud-Connector
 
 _Row = tuple[str, str, list[str]]  # where it stands, source, targets
 
@@ -93,105 +84,22 @@ class Glossary:
         Where two overlap, the longer one is taken; of "it" and "It" the one that is spelt so in the text.
         Whole words match, in any case unless the term is all capitals, and in the plural with -s: "IT" is not in "it", "URL" is in "URLs".
         """
-        tokens = _tokens(text)
-        folded = [token.casefold() for token in tokens]
-        matches = [match for at in range(len(tokens)) for match in self._matches(tokens, folded, at)]
-        taken, chosen = set[int](), list[tuple[int, Term]]()
-        for at, length, term in sorted(matches, key=lambda match: _rank(match, tokens)):
-            if taken.isdisjoint(range(at, at + length)):
-                taken.update(range(at, at + length))
-                chosen.append((at, term))
-        return list(dict.fromkeys(term for _, term in sorted(chosen, key=lambda each: each[0])))
-
-    def _matches(self, tokens: list[str], folded: list[str], at: int) -> Iterator[tuple[int, int, Term]]:
-        """All terms that begin with this word."""
-        node: _Node | None = self._tree
-        for end in range(at, len(tokens)):
-            if node is None:
-                return
-            for ending in (node.after[form] for form in _singulars(folded[end]) if form in node.after):
-                for term in ending.terms:
-                    if _same_case(term.source, tokens[at : end + 1]):
-                        yield at, end + 1 - at, term
-            node = node.after.get(folded[end])
+        return [self.terms[number] for number in self._tree.found(text)]
 
     @cached_property
-    def _tree(self) -> "_Node":
-        root = _Node()
-        for term in self.terms:
-            node = root
-            for token in _tokens(term.source):
-                node = node.after.setdefault(token.casefold(), _Node())
-            node.terms.append(term)
-        return root
+    def _tree(self) -> TermTree:
+        return TermTree([term.source for term in self.terms])
 
 
 def met(term: Term, translation: str) -> bool:
-    """Does any of its targets occur, in any case, from a word's beginning on or inside a compound, with any ending?
-
-    met(Term("connector", ("Konnektor",)), "die Cloud-Konnektoren")  ->  True
-    Short targets are held more strictly: two letters are a word of their own, three may have an ending.
-    """
-    text = _folded(translation)
-    return any(_pattern(target).search(text) for target in term.targets)
+    """Does any of its targets occur? met(Term("connector", ("Konnektor",)), "die Cloud-Konnektoren")  ->  True"""
+    return not unmet([term], translation)
 
 
-@dataclass(slots=True)
-class _Node:
-    """A place in the tree of terms, one step a word: what may come next, and the terms that end here."""
-
-    after: dict[str, "_Node"] = field(default_factory=dict)
-    terms: list[Term] = field(default_factory=list)
-
-
-def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(unicodedata.normalize("NFC", text))
-
-
-def _singulars(word: str) -> Iterator[str]:
-    """What the word may be the plural of, and itself."""
-    yield word
-    if len(word) > 3 and word.endswith("s"):
-        yield word[:-1]
-        if word.endswith("es"):
-            yield word[:-2]
-        if word.endswith("ies"):
-            yield word[:-3] + "y"
-
-
-def _rank(match: tuple[int, int, Term], tokens: list[str]) -> tuple[int, bool, int]:
-    """Longest first, then as spelt, then from left to right."""
-    at, length, term = match
-    return -length, tokens[at : at + length] != _tokens(term.source), at
-
-
-def _same_case(source: str, tokens: list[str]) -> bool:
-    """A term in capitals is a name: "IT", "US". Its plural has a small s."""
-    if not source.isupper():
-        return True
-    *first, last = _tokens(source)
-    return tokens[:-1] == first and tokens[-1] in (last, f"{last}s")
-
-
-def _folded(text: str) -> str:
-    """Without case and the accents of European scripts: "Bäume" has the letters of "Baum"."""
-    return _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold()))
-
-
-@lru_cache(maxsize=4096)
-def _pattern(target: str) -> re.Pattern[str]:
-    """What counts as this target. Words before the last may have another ending: "neue Datei" is in "der neuen Dateien"."""
-    *first, last = _folded(target).split()
-    if re.search(f"[{_SPACELESS}]", last):
-        return re.compile(_BETWEEN.join(map(re.escape, [*first, last])))
-    stems = [re.escape(word[:-2] if len(word) > 4 else word) + r"\w{0,4}" for word in first]
-    begin = "" if len([*first, last][0]) >= _LONG else r"(?<!\w)"
-    end = r"(?!\w)" if len(last) <= _SHORT else r"\w{0,3}(?!\w)" if len(last) < _LONG else ""
-    if len(last) == _LONG - 1 and not first:
-        begin = r"(?:(?<!\w)|(?<=\w{5}))"
-    if len(last) > _LONG and last[-1] in _CASE_ENDINGS:
-        last = last[:-1]
-    return re.compile(begin + _BETWEEN.join([*stems, re.escape(last) + end]))
+def unmet(terms: Iterable[Term], translation: str) -> list[Term]:
+    """The terms none of whose targets occurs."""
+    written = Written(translation)
+    return [term for term in terms if not any(map(written.has, term.targets))]
 
 
 def _tsv_rows(content: bytes) -> tuple[list[_Row], list[str]]:

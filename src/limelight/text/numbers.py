@@ -204,7 +204,7 @@ def _explain_values(a: _Figures, b: _Figures, missing: Counter[str], added: Coun
     """1.5 billion is 1,500 Mio.; 250 thousand is 250.000."""
     for value in a.values.keys() & b.values.keys():
         for here, there in zip(a.values[value], b.values[value], strict=False):
-            if here != there and not Counter(here) - missing and not Counter(there) - added:
+            if here != there and _holds(missing, here) and _holds(added, there):
                 missing.subtract(here)
                 added.subtract(there)
     for side in (missing, added):
@@ -244,6 +244,11 @@ def _may_be_a_word(figure: str, language: str) -> bool:
 
 
 _ROUND = ("10", "11", "12", "20", "100", "1000")  # in a language whose words are not known
+
+
+def _holds(counts: Counter[str], figures: tuple[str, ...]) -> bool:
+    """Without a look at what else there is, as a difference of Counters takes."""
+    return all(counts[figure] >= figures.count(figure) for figure in figures)
 
 
 def _cancel(one: str, here: Counter[str], other: str, there: Counter[str]) -> None:

@@ -167,12 +167,13 @@ def _best_place(
     """Where to cut text[start:end], which is to become so many parts: the best kind of place near the even cut, of these the nearest."""
     ideal = start + (end - start) * (parts // 2) // parts
     radius = max(1, (end - start) // (2 * parts))
-    lowest, highest = max(start + 1, ideal - radius), min(end - 1, ideal + radius)
+    part = text[start:end]
+    first, last = end - len(part.lstrip(BLANK)), start + len(part.rstrip(BLANK))  # neither side is to be blank
+    lowest, highest = max(first + 1, ideal - radius), min(last - 1, ideal + radius)
     for places in candidates:
         near = places[bisect_left(places, lowest) : bisect_right(places, highest)]
-        for place in sorted(near, key=lambda place: abs(place - ideal)):
-            if text[start:place].strip(BLANK) and text[place:end].strip(BLANK):
-                return place
+        if near:
+            return min(near, key=lambda place: abs(place - ideal))
     for away in range(end - start):
         for place in (ideal - away, ideal + away):
             if start < place < end and not spans.cuts(place) and not _joins(text, place):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from limelight.engines.engine import Engine, Matrix
+from limelight.text.tokenizer import SPACE
 from limelight.translator.alignment import aligned, given_words, owners
 from limelight.translator.care import Care
 from limelight.translator.careful import Found
@@ -49,7 +50,7 @@ def _own(weights: Matrix, pieces: int) -> Matrix:
 def _given_words(found: Found, reader: Reader) -> list[int] | None:
     """Normalization may join, part or remove words, and a mark may stand for several; links are between the words as they were given."""
     care, sentence = found.care, found.sentence
-    if sentence.text == care.given:
+    if sentence.text == care.given and SPACE not in care.given:
         return None
     own = care.source_words()
     return [own[number] for number in owners(reader.tidied(given_words(care.text)))]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from limelight.engines.engine import Matrix
 from limelight.text.piece_words import words_of
+from limelight.text.tokenizer import SPACE
 from limelight.translator.translation import Alignment
 
 IDLE = 0.9
@@ -34,11 +35,23 @@ def aligned(
 
 def owners(normalized: Sequence[str]) -> list[int]:
     """Of given words, normalized one by one: which of them each word of the whole comes from. A word may vanish (zero-width spaces) or
-    become two (a no-break space): ["a", "", "b c"] -> [0, 2, 2].
+    become two (a no-break space): ["a", "", "b c"] -> [0, 2, 2]. The block that pieces have for a space parts their words as well.
     """
-    return [number for number, word in enumerate(normalized) for _ in given_words(word)]
+    return [number for number, word in enumerate(normalized) for _ in given_words(word.replace(SPACE, " "))]
 
 
 def given_words(text: str) -> list[str]:
     """Between spaces, as `awk` and aligners count them."""
     return [word for word in text.split(" ") if word]
+
+
+class WordCount:
+    """How many words a text has, given piece by piece: a piece that follows without a space goes on with the last word."""
+
+    def __init__(self) -> None:
+        self.words, self.inside = 0, False  # inside: the next letter belongs to the last word
+
+    def add(self, text: str) -> None:
+        if text:
+            self.words += len(given_words(text)) - (self.inside and text[0] != " ")
+            self.inside = text[-1] != " "

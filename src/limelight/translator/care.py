@@ -16,12 +16,12 @@ from limelight.decoding.guards import Notice
 from limelight.text.accelerators import Accelerator, lifted, placed
 from limelight.text.capitals import calmed
 from limelight.text.capitals import shouted as in_capitals
-from limelight.text.glossary import Term, met
+from limelight.text.glossary import Term, unmet
 from limelight.text.numbers import differ, localized
 from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults
 from limelight.text.spans import MARK
 from limelight.text.tokenizer import Tokenizer, placeholder
-from limelight.translator.alignment import given_words
+from limelight.translator.alignment import WordCount, given_words
 
 Which = Literal["long", "all"]  # numbers that are taken out: those that a model cannot know, or every one
 UNPROTECTED, NUMBERS, TERMS = "unprotected", "numbers", "terms"
@@ -108,9 +108,8 @@ class Care:
             found.append(Notice(UNPROTECTED, why))
         if self.watched and (why := differ(self.given, text, self.languages)) is not None:
             found.append(Notice(NUMBERS, why))
-        unmet = [term for term in self.terms if not met(term, marked)]
-        if unmet:
-            found.append(Notice(TERMS, f"{len(unmet)} of {len(self.terms)} terms of the glossary do not occur"))
+        if missing := unmet(self.terms, marked):
+            found.append(Notice(TERMS, f"{len(missing)} of {len(self.terms)} terms of the glossary do not occur"))
         return found
 
     def loss(self, marked: str) -> int:
@@ -124,7 +123,13 @@ class Care:
 
     def source_words(self) -> list[int]:
         """Of each word of `text`, the number of the given word that it ends in: "<a b>Foo" is two, "⟦0⟧Foo" is one."""
-        return _ends_in(self.text, lambda prefix: _unmasked(prefix, self.protected))
+        spans = {placeholder(n): span.text for n, span in zip(self.marks, self.protected.spans, strict=True)}
+        found, at, given = list[int](), 0, WordCount()
+        for word in given_words(self.text):
+            begin, at = at, self.text.index(word, at) + len(word)
+            given.add(MARK.sub(lambda mark: spans.get(mark[0], mark[0]), self.text[begin:at]))
+            found.append(max(0, given.words - 1))
+        return found
 
     def target_words(self, marked: str) -> list[int] | None:
         """Of each word of the marked translation, the number of the shown word; None: the same numbers."""
@@ -163,12 +168,6 @@ class Keeper:
 
     def _in_style(self, span: Span) -> Span:
         return replace(span, text=localized(span.text, *self.languages)) if span.kind == "number" else span
-
-
-def _unmasked(text: str, protected: Protected) -> str:
-    """As it was given, verbatim."""
-    spans = {placeholder(n): span.text for n, span in zip(protected.numbers, protected.spans, strict=True)}
-    return MARK.sub(lambda match: spans.get(match[0], match[0]), text)
 
 
 def _ends_in(text: str, shown: Callable[[str], str]) -> list[int]:

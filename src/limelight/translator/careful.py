@@ -11,7 +11,8 @@ from itertools import chain
 
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import IsOver, never
-from limelight.text.glossary import Term, met
+from limelight.text.glossary import Term
+from limelight.text.term_targets import Written
 from limelight.translator.care import NUMBERS, TERMS, UNPROTECTED, Care, Keeper
 from limelight.translator.searching import Answer, Candidate
 from limelight.translator.sentences import Reader, Sentence
@@ -86,7 +87,7 @@ class Careful:
         care = bound if bound.marks else asked.care
         if codes == {NUMBERS} and not care.marks:
             return []
-        shown = found.answer.candidates[0].text
+        shown = Written(found.answer.candidates[0].text)
         ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
         return [
             Asked(
@@ -133,9 +134,9 @@ def _is_bound(sentence: Sentence) -> bool:
     return sum(map(len, sentence.request.phrases)) + len(sentence.request.once) > MOST_PIECES
 
 
-def _variant(term: Term, shown: str, way: int) -> str:
+def _variant(term: Term, shown: Written, way: int) -> str:
     """The form that occurs already, else the one whose turn it is."""
-    there = [target for target in term.targets if met(Term(term.source, (target,)), shown)]
+    there = list(filter(shown.has, term.targets))
     return there[0] if there else term.targets[min(way, len(term.targets) - 1)]
 
 

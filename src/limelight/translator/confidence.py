@@ -113,7 +113,8 @@ def _spelt(pieces: Sequence[str]) -> tuple[str, list[range]]:
         numbers, some = zip(*run, strict=True)
         if are_bytes:
             letters = bytes(int(piece[3:5], 16) for piece in some).decode(errors="replace")
-            text, owners = text + letters, owners + [range(numbers[0], numbers[-1] + 1)] * len(letters)
+            text += letters
+            owners += [range(numbers[0], numbers[-1] + 1)] * len(letters)
             continue
         for number, piece in zip(numbers, some, strict=True):
             text += piece.replace(SPACE, " ")

@@ -14,7 +14,7 @@ from limelight.decoding.guards import Notice
 from limelight.text import messages
 from limelight.text.protect import find
 from limelight.text.segment import Segment, segments, split_long
-from limelight.translator.alignment import given_words
+from limelight.translator.alignment import WordCount
 from limelight.translator.translation import Alignment, Translation, nothing
 
 _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -153,19 +153,17 @@ def _aligned(cut: Cut, made: Sequence[Translation]) -> Alignment | None:
     words: list[tuple[int, int]] = []
     pieces: list[tuple[int, int]] = []
     source: list[str] = []
-    before, after, spoken = cut.lead, cut.lead, 0
+    before, after, spoken = WordCount(), WordCount(), 0
+    before.add(cut.lead)
+    after.add(cut.lead)
     for part, each in zip(cut.parts, made, strict=True):
         if each.alignment is not None:
-            s, t = _words_before(before), _words_before(after)
+            # What follows without a space, as after a line break, goes on with the last word.
+            s, t = before.words - before.inside, after.words - after.inside
             words += [(a + s, b + t) for a, b in each.alignment.words]
             pieces += [(a + len(source), b + spoken) for a, b in each.alignment.pieces]
             source += each.alignment.source
             spoken += len(each.pieces)
-        before += part.text + part.after
-        after += each.text + part.after
+        before.add(part.text + part.after)
+        after.add(each.text + part.after)
     return Alignment(sorted(set(words), key=lambda link: link[::-1]), pieces, source)
-
-
-def _words_before(text: str) -> int:
-    """Words are those between spaces, so what follows without a space, as after a line break, goes on with the last one."""
-    return len(given_words(text)) - (bool(text) and not text.endswith(" "))

@@ -34,7 +34,10 @@ class _Entry:
     """What is known of one entry while its lines come in."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
+        self.texts: dict[
+            str, list[str]
+        ] = {}  # the strings of a field, joined at the end: each would else be copied with every line
+        self.size = 0  # of the field that is being read
         self.line = 0
         self.last = 0  # the greatest msgstr[n]
         self.fault = Fault.NONE
@@ -52,16 +55,21 @@ class _Entry:
         if field == "msgid" or not self.line:
             self.line = line
         self.field = field
-        self.texts[field] = ""
+        self.texts[field], self.size = [], 0
 
     def add(self, text: str, line: int) -> None:
         if self.field not in self.texts:
             self.spoil(Fault.MALFORMED, line)
-        elif len(self.texts[self.field]) + len(text) > LONGEST_LINE:
-            self.texts[self.field] = self.texts[self.field][:PREFIX]
+        elif self.size + len(text) > LONGEST_LINE:
+            self.texts[self.field] = [self.text(self.field)[:PREFIX]]
+            self.size = len(self.texts[self.field][0])
             self.spoil(Fault.TOO_LONG, line)
         elif self.fault != Fault.TOO_LONG:
-            self.texts[self.field] += text
+            self.texts[self.field].append(text)
+            self.size += len(text)
+
+    def text(self, field: str) -> str:
+        return "".join(self.texts.get(field, ()))
 
     def spoil(self, fault: Fault, line: int) -> None:
         self.fault = max(self.fault, fault)
@@ -73,7 +81,12 @@ class _Entry:
 
     @property
     def header(self) -> bool:
-        return self.texts.get("msgid") == "" and "msgctxt" not in self.texts and "msgid_plural" not in self.texts
+        return (
+            "msgid" in self.texts
+            and not self.text("msgid")
+            and "msgctxt" not in self.texts
+            and "msgid_plural" not in self.texts
+        )
 
     def units(self) -> Iterator[Unit]:
         if not self.texts and self.fault == Fault.NONE:
@@ -83,11 +96,11 @@ class _Entry:
             fault = max(fault, Fault.MALFORMED)
         elif fault == Fault.NONE and self.fuzzy:
             fault = Fault.FUZZY
-        get, context = self.texts.get, self.texts.get("msgctxt")
-        yield Unit(get("msgid", ""), get("msgstr", ""), self.line, context, fault)
+        context = self.text("msgctxt") if "msgctxt" in self.texts else None
+        yield Unit(self.text("msgid"), self.text("msgstr"), self.line, context, fault)
         if "msgid_plural" in self.texts:
-            last = get("msgstr[last]", get("msgstr", ""))
-            yield Unit(self.texts["msgid_plural"], last, self.line, context, fault)
+            last = self.text("msgstr[last]" if "msgstr[last]" in self.texts else "msgstr")
+            yield Unit(self.text("msgid_plural"), last, self.line, context, fault)
 
 
 def _units(address: str) -> Iterator[Unit]:
@@ -99,7 +112,7 @@ def _units(address: str) -> Iterator[Unit]:
         begins = text.startswith(("#", "msgctxt", "msgid ", "msgid\t", 'msgid"', "domain"))
         if begins and (entry.complete or ("msgid" in entry.texts and not text.startswith("#"))):
             if entry.header:
-                charset = _charset(address, entry.texts.get("msgstr", ""))
+                charset = _charset(address, entry.text("msgstr"))
             else:
                 yield from entry.units()
             entry = _Entry()
@@ -114,7 +127,7 @@ def _units(address: str) -> Iterator[Unit]:
             if long:
                 entry.spoil(Fault.TOO_LONG, number)
     if entry.header:
-        _charset(address, entry.texts.get("msgstr", ""))
+        _charset(address, entry.text("msgstr"))
     else:
         yield from entry.units()
 
