@@ -13,10 +13,11 @@ from types import FrameType
 
 FIRST, LOOK, LONGEST = 500, 4_000, 64_000  # characters
 SUSPECT = 16.0  # times, from FIRST to LOOK: in proportion it would be 8, its square 64
-MEASURABLE = 0.04  # seconds; a text that takes so long need not be doubled again
+MEASURABLE = 0.3  # seconds; a text that takes so long need not be doubled again
+SURE = 0.04  # seconds; what takes so long is measured once
 FLOOR = 0.0005  # seconds: what takes less at LOOK is not worth a second look
 STEEP = 2.9  # times for a doubling: in proportion it is 2, its square 4
-STUCK = 1.5  # seconds for a single call
+STUCK = 2.0  # seconds for a single call
 
 
 class _StuckError(Exception):
@@ -53,7 +54,7 @@ def _seconds(call: Callable[[str], object], text: str, tries: int = 1) -> float:
             began = time.thread_time()
             call(text)
             times.append(time.thread_time() - began)
-            if times[-1] > MEASURABLE:
+            if times[-1] > SURE:
                 break
         return min(times)
 
