@@ -3,7 +3,7 @@
     python benchmarks/serve_exposure.py
 
 Every route that the application has, with every method, and with no key, a wrong one, the right one without its end, and the right one:
-only /healthz and /readyz answer without.
+only /healthz, /readyz and /languages answer without.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from serve_client import Answer, request
 from serve_load import Load
 from serve_process import Server, limelight
 
-OPEN = ("/healthz", "/readyz")
+OPEN = ("/healthz", "/readyz", "/languages")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 BODY = b'{"q": "one", "text": ["one"], "source": "en", "target": "de", "target_lang": "DE", "side": "source"}'
 
