@@ -66,14 +66,14 @@ def test_subtitles_keep_their_cues_and_times(text: str, cue: str) -> None:
 def test_catalogues_hold_the_very_string(text: str) -> None:
     document = (
         'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "one"\nmsgstr ""\n\n'
-        '#, c-format\nmsgid "two %d"\nmsgid_plural "three %d"\nmsgstr[0] ""\nmsgstr[1] ""\n\n#~ msgid "x"\n#~ msgstr "y"\n'
+        '#: a.c:1\nmsgid "two"\nmsgid_plural "three"\nmsgstr[0] ""\nmsgstr[1] ""\n\n#~ msgid "x"\n#~ msgstr "y"\n'
     )
     done = translated("po", document, text)
     if "\ud800" in text:  # half a character: no encoding has it
         assert done.counts.failed == 3 and done.data == document.encode()
         return
     catalogue = read_catalogue(done.data)
-    assert [(entry.msgid, entry.obsolete) for entry in catalogue] == [("one", 0), ("two %d", 0), ("x", 1)]
+    assert [(entry.msgid, entry.obsolete) for entry in catalogue] == [("one", 0), ("two", 0), ("x", 1)]
     # polib does not know octal escapes, with which gettext writes other controls.
     octal = re.compile(r"\\([0-7]{3})")
     found = [catalogue[0].msgstr, *catalogue[1].msgstr_plural.values()]
