@@ -23,6 +23,7 @@ from torch import Tensor
 
 import limelight.bundle
 from limelight.bundle import Bundle, BundleSettings, Score, read, relist, write
+from limelight.bundle.card import VERDICT
 from limelight.bundle.manifest import sealed
 from limelight.bundle.strict_json import LARGEST, parse
 from limelight.bundle.weights import load_weights
@@ -198,6 +199,13 @@ def test_a_run_is_accepted_where_its_bundle_is(tmp_path: Path) -> None:
     (tmp_path / "run" / "recipe.toml").write_bytes(b"")
     shutil.copytree(STORED, tmp_path / "run" / "bundle")
     assert read(tmp_path / "run").folder == tmp_path / "run" / "bundle"
+
+
+def test_the_card_says_first_what_the_translator_is_good_for(tmp_path: Path) -> None:
+    write(tmp_path / "b", settings(trained_on={"steps": 6, VERDICT: "NOT USABLE: it says nothing"}), weights(), PIECES)
+    card = (tmp_path / "b" / "README.md").read_text(encoding="utf-8")
+    assert card.index("**NOT USABLE: it says nothing**") < card.index("A Transformer that translates")
+    assert card.count("NOT USABLE") == 1 and "- steps: 6" in card
 
 
 def test_the_card_has_the_metadata_of_the_hub(tmp_path: Path) -> None:

@@ -91,6 +91,18 @@ def test_text_that_exists_is_scored(files: Files) -> None:
     assert [line.split(":")[0] for line in outcome.err.split("\n") if line] == ["BLEU", "chrF2", "TER"]
 
 
+def test_what_the_translations_are_good_for_is_said_first(files: Files, tmp_path: Path) -> None:
+    """Also of a file that says one thing of everything, whose scores alone could be misread."""
+    good = here(files.output, files.reference, "--source", files.source, "--metrics", "bleu,chrf")
+    assert good.out.splitlines()[1].startswith("Good within its kind of text: ")
+    same = tmp_path / "same.de"
+    same.write_text("acht neun eins eins\n" * 120, encoding="utf-8")
+    bad = here(same, files.reference, "--metrics", "bleu,chrf")
+    assert bad.out.splitlines()[1].startswith("NOT USABLE: ") and "the same for several" in bad.out.splitlines()[2]
+    found = json.loads(here(same, files.reference, "--metrics", "chrf", "--json").out)
+    assert found["verdict"]["use"] == "not usable" and found["degenerate"] == 120
+
+
 def test_json_is_one_object_with_everything(files: Files) -> None:
     outcome = here(files.output, files.reference, "--source", files.source, "--compare", files.worse, "--json")
     assert outcome.code == 0 and outcome.err == "" and outcome.out.count("\n") == 1
