@@ -285,10 +285,8 @@ def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> Non
 
 
 def _described(config: ModelConfig) -> str:
-    total = sum(parameters(config).values())
-    return (
-        f"{config.encoder_layers}+{config.decoder_layers} layers, {config.d_model} wide, {total / 1e6:.1f} M parameters"
-    )
+    layers, total = f"{config.encoder_layers}+{config.decoder_layers} layers", sum(parameters(config).values())
+    return f"{layers}, {config.d_model} wide, {total / 1e6:.1f} M parameters"
 
 
 def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
