@@ -1,11 +1,14 @@
 """What a run decides by itself, from the text and the time at hand."""
 
+import math
 import re
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -25,6 +28,7 @@ from limelight.training.asked import Asked
 from limelight.training.calibrate import Measured, Memory, Stand, calibrate, estimated_bytes
 from limelight.training.choose import Plan, Planner, Text, merged
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.frequencies import frequencies, frequencies_in
 from limelight.training.layout import Chosen
 from limelight.training.resolve import longer, resolved
 
@@ -125,6 +129,16 @@ def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
     pieces = made.recipe.schedule.steps * BATCH[0]
     assert 0.9 * (1_000 - 35 - 100) * 10_000 < pieces < (1_000 - 35 - 100) * 10_000
     assert "within the budget" in why(made, "schedule").why
+
+
+def test_what_frequencies_tell_is_the_entropy_of_the_pieces(prepared: Prepared, tmp_path: Path) -> None:
+    """By hand, from the ids and one end for each pair; of a text that is gone nothing."""
+    pairs = prepared.split("train")
+    ids = pairs.ids(np.arange(pairs.rows, dtype=np.int64))[1].values.tolist()
+    counts = Counter([*ids, *[prepared.manifest.marks.end] * pairs.rows]).values()
+    entropy = -sum(n / sum(counts) * math.log(n / sum(counts)) for n in counts)
+    assert frequencies(prepared) == frequencies_in(prepared.folder) == pytest.approx(entropy)
+    assert frequencies_in(tmp_path) is None
 
 
 @pytest.mark.usefixtures("fast")

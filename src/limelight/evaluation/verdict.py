@@ -199,7 +199,7 @@ def _change(evidence: QualityEvidence, use: Use) -> tuple[str, ...]:
     if evidence.mismatched:
         return ("the right pairs: source and target not swapped, the right language, no shifted lines",)
     if evidence.epochs is not None and evidence.epochs < FEW_EPOCHS:
-        change.append("more time first of all")
+        change.append("more time")
     few = evidence.pairs is not None and evidence.pairs < FEW_PAIRS
     change.append("more text" if few else "more text of the kind it is to translate")
     if not evidence.fine_tuned and (few or use is Use.NOT_USABLE):

@@ -18,6 +18,7 @@ from limelight.planning.scaling import BLEU_UP_TO, Expected, expected
 # (`scaling_runs.json`); a verdict of "for gist" takes 38 and 10 (`evaluation.verdict`).
 GIST: Final = BLEU_UP_TO
 FEW_PAIRS: Final = 10_000  # below it the law promises too much: it was made for more text (docs/plan.md)
+PARENT: Final = "add text, or go on from a finished translator of these or related languages (--from)"
 NOT_ENOUGH: Final = "NOT ENOUGH for a usable translator"  # as it is said, in capitals
 
 
@@ -26,6 +27,7 @@ class Shortfall:
     """A run that is not expected to reach GIST."""
 
     expected: Expected
+    unique: float  # target pieces of the text
     passes: float
     pieces: float | None  # to see until it does; None: no time does it with this text
     seconds: float | None  # the budget for that; None: no time does it, or the speed is not known
@@ -40,11 +42,10 @@ class Shortfall:
     @property
     def why(self) -> str:
         seen = f"the text is seen {self.passes:.2g} times"
-        parent = "add text, or go on from a finished translator of these or related languages (--from)"
         if self.pieces is None:
-            return f"{seen}, and no time is enough with so little of it: {parent}"
+            return f"{seen}, and no time is enough with so little of it: {PARENT}"
         wanted = f"about --steps {self.steps}" if self.seconds is None else f"about --budget {written(self.seconds)}"
-        return f"{seen}; {wanted} would do{f', but with so few pairs rather {parent}' if self.few else ''}"
+        return f"{seen}; {wanted} would do{f', but with so few pairs rather {PARENT}' if self.few else ''}"
 
 
 def find_shortfall(
@@ -65,7 +66,7 @@ def find_shortfall(
     if pieces is not None and pieces_per_second is not None:
         seconds = choosing.budget_for(pieces / pieces_per_second, spent)
     wanted = None if pieces is None else math.ceil(pieces / step)
-    return Shortfall(found, seen / text.target, pieces, seconds, wanted, text.pairs < FEW_PAIRS)
+    return Shortfall(found, text.target, seen / text.target, pieces, seconds, wanted, text.pairs < FEW_PAIRS)
 
 
 def _pieces_for_gist(config: ModelConfig, text: Text, step: float, most: float) -> float | None:

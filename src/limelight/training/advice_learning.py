@@ -7,14 +7,16 @@ import math
 import re
 import shlex
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 from limelight.corpus.markup import THIN_SPACE, figure
 from limelight.evaluation.verdict import LEAST, Use, times
-from limelight.planning.gist import find_shortfall
+from limelight.planning.gist import PARENT, Shortfall, find_shortfall
 from limelight.training.choose import Text
+from limelight.training.frequencies import frequencies_in
+from limelight.training.layout import PREPARED
 from limelight.training.record import BY_HEART, RunRecord
 from limelight.training.watch import ValidReport
 
@@ -56,25 +58,30 @@ def is_too_short(record: RunRecord) -> bool:
 def too_short(record: RunRecord) -> Advice | None:
     if not is_too_short(record) or record.epochs is None or record.is_mismatched:
         return None
-    more = _shortfall(record)
-    told = f"; by the law of `limelight plan` about {figure(round(more))} times as much of it would do" if more else ""
-    return Advice(
-        "too_short",
-        f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps",
-        f"train longer, before anything else is changed{told}",
-        longer(record, math.ceil(more or 2.0)),
-        serious=True,
+    short = _shortfall(record)
+    seen = f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps"
+    if short is not None and short.pieces is None:
+        return Advice(
+            "too_short",
+            seen,
+            f"by the law of limelight plan no time is enough with so little text: {PARENT}",
+            serious=True,
+        )
+    more = (
+        short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
     )
+    told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""
+    do = f"train longer, before anything else is changed{told}"
+    return Advice("too_short", seen, do, longer(record, math.ceil(more or 2.0)), serious=True)
 
 
-def _shortfall(record: RunRecord) -> float | None:
-    """How many times as much a run would have to see. None: the law does not know, as of one that began with another's weights."""
+def _shortfall(record: RunRecord) -> Shortfall | None:
+    """What the law says is missing. None: it does not know, as of a run that began with another's weights."""
     if record.recipe is None or record.manifest is None or record.recipe.fine_tuning is not None:
         return None
-    text = Text.of(record.manifest)
-    seen = text.target * (record.epochs or 0.0)
-    found = find_shortfall(record.recipe.model, text, max(1.0, seen), record.last_step)
-    return found.pieces / max(1.0, seen) if found is not None and found.pieces is not None else None
+    text = replace(Text.of(record.manifest), frequencies=frequencies_in(record.run / PREPARED))
+    seen = max(1.0, text.target * (record.epochs or 0.0))
+    return find_shortfall(record.recipe.model, text, seen, record.last_step)
 
 
 def another_kind(record: RunRecord) -> Advice | None:
