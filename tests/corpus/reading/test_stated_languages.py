@@ -60,7 +60,7 @@ def folder(tmp_path: Path, *catalogues: str) -> Path:
 
 
 def asked(**given: str) -> dict[str, object]:
-    options: dict[str, object] = dict.fromkeys(("from", "to", "vocab_size"))
+    options: dict[str, object] = dict.fromkeys(("source", "target", "vocab_size"))
     return options | {"valid": (), "test": (), "keep_dropped": False} | given
 
 
@@ -68,12 +68,12 @@ def test_the_languages_of_a_folder_are_those_that_most_files_say(tmp_path: Path)
     place = folder(tmp_path, "de", "is")
     assert find_stated_languages([str(place)]) == ("en", "de")
     assert settings_from([str(place)], asked(), (), None).languages == ("en", "de")
-    assert settings_from([str(place)], asked(to="is"), (), None).languages == ("en", "is"), "what is asked for wins"
+    assert settings_from([str(place)], asked(target="is"), (), None).languages == ("en", "is"), "what is asked for wins"
 
 
 def test_catalogues_alone_say_their_target(tmp_path: Path) -> None:
     (tmp_path / "menu.po").write_text(catalogue("pt_BR"))
-    with pytest.raises(ConfigError, match="--from en --to pt-BR"):
+    with pytest.raises(ConfigError, match="--source en --target pt-BR"):
         settings_from([str(tmp_path)], asked(), (), None)
 
 
