@@ -10,7 +10,7 @@ from stand_ins import Answer, each, unchanged, upper
 import limelight.documents.document as door
 import limelight.documents.translating as translating
 from limelight.decoding.guards import Notice
-from limelight.documents.document import Counts, kind_of, translate_document
+from limelight.documents.document import Counts, Kind, kind_of, translate_document
 from limelight.documents.inline import Item, pair
 from limelight.documents.splices import Range, Splice, spliced
 from limelight.errors import ConfigError, DataError
@@ -63,6 +63,25 @@ def test_counts_account_for_every_text() -> None:
     assert done.data == b"EINS\ntwo\nthree\n4\n"
     assert done.counts == Counts(texts=3, translated=1, unchanged=1, failed=1, apart=0, left=0)
     assert [(remark.line, remark.code) for remark in done.warnings] == [(3, "empty")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("txt", b"one"),
+        ("html", b"<p>one</p>"),
+        ("srt", b"1\n00:00:00,000 --> 00:00:01,000\none\n"),
+        ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "one"\nmsgstr ""\n'),
+        ("xliff", b'<xliff version="1.2"><file target-language="de"><body><trans-unit id="1"><source>one</source></trans-unit></body></file></xliff>'),
+        ("tmx", b'<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>one</seg></tuv></tu></body></tmx>'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("answer", ["", " ", "\n", "\x00", "\x01 \x7f", "\ufffe"])
+def test_a_translation_of_which_nothing_can_be_written_is_empty(kind: Kind, data: bytes, answer: str) -> None:
+    done = translate_document(data, kind, LANGUAGES, each(lambda text: answer))
+    assert done.data == data
+    assert (done.counts.texts, done.counts.failed) == (1, 1)
+    assert [remark.code for remark in done.warnings] == ["empty"]
 
 
 def test_warnings_of_the_translator_come_with_their_lines() -> None:

@@ -153,3 +153,9 @@ def test_parts_end_at_a_comma_that_is_near() -> None:
 
 def test_the_parser_of_these_tests_reads_cues() -> None:
     assert list(read_srt(b"1\r\nt\r\na\r\nb\r\n\r\n\r\n2\nu\n")) == [("1", "t", ["a", "b"]), ("2", "u", [])]
+
+
+def test_no_cue_becomes_empty_by_controls_in_the_translation() -> None:
+    text = subtitles("the arctic ice", "of the world")
+    assert asked(text) == ["the arctic ice of the world"]
+    translated(text, lambda text: "\x00 Eis." if "of" in text else "\x00")  # which compares the cues

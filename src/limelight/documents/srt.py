@@ -71,7 +71,7 @@ class Spoken:
             return []
         if len(self.stretches) == 1:
             return self._written(self.stretches, [translation])
-        parts = parted(translation, [len(stretch.sentence.text) for stretch in self.stretches])
+        parts = parted(tidied(translation).strip(), [len(stretch.sentence.text) for stretch in self.stretches])
         return None if parts is None else self._written(self.stretches, parts)
 
     def apart(self, translations: Sequence[str]) -> list[Splice]:

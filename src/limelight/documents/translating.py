@@ -8,7 +8,7 @@ from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
 from limelight.documents.review import UNSURE_BELOW, find_reasons
 from limelight.documents.splices import Splice
-from limelight.documents.units import Plain, Remark, Result, TranslatedUnit, Unit
+from limelight.documents.units import Plain, Remark, Result, TranslatedUnit, Unit, tidied
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
@@ -81,7 +81,7 @@ class Translating:
         """Whether the unit is dealt with: a translation that would harm the document is not."""
         self.document.check_time()
         result = self.known[unit.text]
-        text = result.text.strip()
+        text = _read(result)
         if not text:
             self._left(unit, "empty", "its translation is empty, so it is left as it is", [result])
             return True
@@ -93,7 +93,7 @@ class Translating:
 
     def _apart(self, unit: Unit) -> None:
         results = [self.known[run] for run in unit.runs]
-        texts = [_fitted(run, result.text.strip()) or run for result, run in zip(results, unit.runs, strict=True)]
+        texts = [_fitted(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
         if not texts:
             self._left(unit, "structure", "its translation would have harmed the document, so it is left as it is")
             return
@@ -132,6 +132,11 @@ class Translating:
 
 def _group(unit: Unit) -> int | None:
     return unit.group if isinstance(unit, Plain) else None
+
+
+def _read(result: Result) -> str:
+    """The translation without blanks around it, and nothing where controls are all there is: no format can hold those."""
+    return result.text.strip() if tidied(result.text).strip() else ""
 
 
 def _fitted(run: str, translation: str) -> str:
