@@ -72,7 +72,8 @@ def test_counts_account_for_every_text() -> None:
         ("html", b"<p>one</p>"),
         ("srt", b"1\n00:00:00,000 --> 00:00:01,000\none\n"),
         ("po", b'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\nmsgid "one"\nmsgstr ""\n'),
-        ("xliff", b'<xliff version="1.2"><file target-language="de"><body><trans-unit id="1"><source>one</source></trans-unit></body></file></xliff>'),
+        ("xliff", b'<xliff version="1.2"><file target-language="de"><body><trans-unit id="1"><source>one</source></trans-unit></body>'
+                  b"</file></xliff>"),
         ("tmx", b'<tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>one</seg></tuv></tu></body></tmx>'),
     ],
 )  # fmt: skip
