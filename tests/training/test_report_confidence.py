@@ -29,7 +29,7 @@ CHECKED = Checked(words=measured(0.0), sentences=measured(0.01), whole=measured(
 
 
 def written(section: Section) -> tuple[str, str]:
-    return markdown("run", [], [], [section]), report_html.page("run", [], [], Section("In short"), [section])
+    return markdown("run", [], [section]), report_html.page("run", [], [], Section("In short"), [section])
 
 
 def test_both_forms_tell_the_error_before_and_after_and_every_bin() -> None:
