@@ -77,7 +77,7 @@ def test_a_key_is_made_once_and_asked_for(tmp_path: Path) -> None:
     [
         ([], "nothing to serve"),
         (["nowhere"], "nowhere does not exist"),
-        (["nowhere"], "limelight train, limelight import"),
+        (["nowhere"], "limelight train or limelight import"),
         (["nowhere", "--api-key-file", "no-keys.toml"], "no-keys.toml does not exist"),
         (["nowhere", "--host", "192.0.2.1", "--public"], "cannot listen on 192.0.2.1"),
         (["x", "--host", "0.0.0.0"], "--api-key-file, or --public"),
