@@ -88,6 +88,7 @@ HOSTILE = {
 }
 WORDS, SENTENCES, SIGNS, STRANGE = "one two three " * 350, "One. " * 999, "😀" * 4_999, "ไทย" * 1_600
 TERMS = {f"one{at}": [f"eins{at} {other}" for other in range(19)] for at in range(999)}
+ROWS = [f"{'one ' * 99}{at}\t{'eins ' * 99}" for at in range(999)]
 NESTED = {"字" * length: "x" for length in range(1, 200)}
 TAGGED = "<p>one <b>two</b> &amp; three</p>" * 140
 # What is as large as may be, and understood, for each route that takes a body; several where the work differs.
@@ -130,6 +131,17 @@ LARGE: dict[str, list[dict[str, Any] | bytes]] = {
         {"text": [WORDS] * 128, "target_lang": "de"},
         {"text": [TAGGED] * 128, "target_lang": "de", "source_lang": "en", "tag_handling": "xml"},
         {"text": "one", "target_lang": "de", "tag_handling": "xml", "ignore_tags": "a," * 500_000},
+    ],
+    "/v2/glossaries": [
+        {"name": "a", "source_lang": "en", "target_lang": "de", "entries": "\n".join(ROWS)},
+        {"name": "a", "source_lang": "en", "target_lang": "de", "entries": "a\tb\n" * 250_000},
+        {
+            "name": "a",
+            "source_lang": "en",
+            "target_lang": "de",
+            "entries": '"a","b"\n' * 120_000,
+            "entries_format": "csv",
+        },
     ],
     "/v2/languages": [{"type": "target" * 1_000}],
     "/v2/usage": [{"auth_key": WORDS}],
@@ -192,4 +204,4 @@ def test_a_route_that_computes_in_the_loop_is_caught(server: Running) -> None:
     server.app.router.routes.append(APIRoute("/blocking", blocking, methods=["GET"]))
     with slow_steps() as slow:
         assert send(server, "GET", "/blocking", None) == 200
-    assert len(slow) == 1
+    assert slow

@@ -15,7 +15,7 @@ from limelight.serving.openapi import document, operations
 from limelight.serving.service import Service
 from limelight.serving.settings import ServeSettings
 
-HIDDEN = {"/healthz", "/readyz", "/openapi.json", "/spec", "/", "/assets/{name}"}  # of machines and browsers
+HIDDEN = {"/healthz", "/readyz", "/openapi.json", "/spec", "/", "/desk", "/assets/{name}"}  # of machines and browsers
 
 
 @pytest.fixture(scope="module")

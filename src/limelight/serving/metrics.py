@@ -4,6 +4,7 @@ Every label has few values: routes are templates, models are those that are serv
 rate(limelight_pieces_total[1m]); the share of time that an engine works is rate(limelight_batch_seconds_sum[1m]) over its workers.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from fastapi import APIRouter
@@ -112,7 +113,7 @@ def router(metrics: Metrics) -> APIRouter:
     @routes.get("/metrics", response_class=Response)
     async def figures() -> Response:
         """Figures for Prometheus."""
-        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE_LATEST)
 
     return routes
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from limelight.errors import ConfigError
 from limelight.serving.refusals import BadRequest, NotFound
+from limelight.text import language_names
 from limelight.text.languages import base
 from limelight.translator import Translator
 
@@ -40,6 +41,10 @@ class Models:
 
     def __init__(self, served: Sequence[Served]) -> None:
         self.all = tuple(served)
+        for each in self.all:
+            language_names.name(
+                each.source
+            )  # reads the registry of languages, which takes 60 ms: not in the event loop
 
     def by_id(self, id: str) -> Served:
         for each in self.all:

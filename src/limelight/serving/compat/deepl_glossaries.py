@@ -15,6 +15,7 @@ from limelight.serving.compat.glossary_store import GlossaryStore, StoredGlossar
 from limelight.serving.compat.parameters import Parameters, read_parameters
 from limelight.serving.guard import admit
 from limelight.serving.rates import Caller
+from limelight.serving.reading import aside
 from limelight.serving.refusals import BadRequest, Forbidden
 from limelight.serving.service import Service
 from limelight.text.glossary import Glossary
@@ -51,7 +52,7 @@ class Glossaries:
         if len(name) > LONGEST_NAME:
             raise BadRequest(f"The name has more than {LONGEST_NAME:,} characters.")
         pair = self._pair(parameters)
-        pairs = _pairs(given, kind or "tsv")
+        pairs = await aside(len(given), lambda: _pairs(given, kind or "tsv"))
         if len(pairs) > settings.limits.terms:
             raise BadRequest(f"The glossary has {len(pairs):,} entries, and {settings.limits.terms:,} are allowed.")
         Answering(self.service, request, caller).pay(0, 1)  # a request, and no translation
