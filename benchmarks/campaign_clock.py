@@ -5,7 +5,6 @@ when its day has come and not before, a month begins anew only when it does; a r
 whose clock was right, and keeps its budget.
 """
 
-import glob
 import json
 import os
 import re
@@ -26,7 +25,7 @@ from campaign_requests import BROKEN, ask, make_key
 from serve_process import Server, limelight
 from survive_run import Job, differing
 
-LIBRARY = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+LIBRARY = "*/faketime/libfaketimeMT.so.1"
 JUMPS = ("-30d", "+3650d", "+0", "-3650d", "+45d", "+0")
 JSON = {"Content-Type": "application/json"}
 
@@ -37,7 +36,7 @@ class Clock:
     def __init__(self, folder: Path, now: str) -> None:
         self.file = folder / "clock"
         self.set(now)
-        [library, *_] = glob.glob(LIBRARY)
+        library = str(next(Path("/usr/lib").glob(LIBRARY)))
         self.variables = {
             "LD_PRELOAD": library, "FAKETIME_TIMESTAMP_FILE": str(self.file), "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }  # fmt: skip
@@ -59,7 +58,9 @@ def run(journal: Journal, count: int) -> None:
                 journal.fault(number, f"{case.__name__}: {type(error).__name__}", error=str(error)[-1500:])
 
 
-def translated(port: int, key: str | None = None, text: str = "three seven one", **more: object) -> tuple[int | str, dict[str, Any]]:
+def translated(
+    port: int, key: str | None = None, text: str = "three seven one", **more: object
+) -> tuple[int | str, dict[str, Any]]:
     headers = JSON | ({"X-API-Key": key} if key else {})
     status, body = ask(port, Request("POST", "/api/v1/translate", headers, json.dumps({"text": text, **more}).encode()))
     return status, json.loads(body) if body[:1] == b"{" else {}
@@ -69,14 +70,20 @@ def served(folder: Path) -> list[str]:
     """Answers, deadlines, uploads and keys while the clock jumps."""
     wrong, clock = list[str](), Clock(folder, "+0")
     key, file = make_key(folder)
-    file.write_text(file.read_text() + "expires = 2027-12-31\nrequests_per_minute = 30\ncharacters_per_month = 100000\n")
+    file.write_text(
+        file.read_text() + "expires = 2027-12-31\nrequests_per_minute = 30\ncharacters_per_month = 100000\n"
+    )
     state = folder / "state"
-    with Server(limelight(serve_numbers.BUNDLE, "--api-key-file", file, f"state={state}"), environment=clock.variables) as server:
+    with Server(
+        limelight(serve_numbers.BUNDLE, "--api-key-file", file, f"state={state}"), environment=clock.variables
+    ) as server:
         for jump in JUMPS:
             clock.set(jump)
             status, answer = translated(server.port, key)
             expired = jump == "+3650d"
-            if expired != (status in (401, 403)) or (not expired and (status != 200 or answer["results"][0]["text"] != "drei sieben eins")):
+            if expired != (status in (401, 403)) or (
+                not expired and (status != 200 or answer["results"][0]["text"] != "drei sieben eins")
+            ):
                 wrong.append(f"{jump}: {status} {str(answer)[:200]}")
             late, _ = translated(server.port, key, "one " * 900, timeout=0.1, beam=16)
             if not expired and late not in (504, 503, 429):
@@ -184,7 +191,16 @@ def budget(folder: Path) -> list[str]:
     from small_runs import make_corpus
 
     corpus, clock = make_corpus(folder / "corpus"), Clock(folder, "+0")
-    words = [sys.executable, "-m", "limelight", "train", str(corpus / "numbers.en"), str(corpus / "numbers.de"), "-o", str(folder / "run")]
+    words = [
+        sys.executable,
+        "-m",
+        "limelight",
+        "train",
+        str(corpus / "numbers.en"),
+        str(corpus / "numbers.de"),
+        "-o",
+        str(folder / "run"),
+    ]
     words += ["--budget", "40s", "--plain", "--source", "en", "--target", "de", "data.filters.wrong_language=off"]
     said = folder / "said"
     with said.open("wb") as file:

@@ -14,16 +14,21 @@ KINDS = ("txt", "html", "srt", "po", "xliff", "tmx")
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 BREAKS = re.compile("[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 TAGS = (
-    "<p>", "</p>", "<b>", "</b>", "<i>", "</i>", "<br>", "<a href=x title='one'>", "</a>", "<script>var a='<b>one</b>'</script>", "<!-- one -->",
+    "<p>", "</p>", "<b>", "</b>", "<i>", "</i>", "<br>", "<a href=x title='one'>", "</a>",
+    "<script>var a='<b>one</b>'</script>", "<!-- one -->",
     "<textarea>one</textarea>", "<title>one</title>", "<pre>\none\n two</pre>", "<table><td>", "<li>one", "<span translate=no>one</span>",
     "<code>x=1</code>", '<input placeholder="one" value=one>', "<style>p{}</style>", "<svg><text>one</text></svg>", "<!doctype html>",
     "<?php echo 'x' ?>", "&notit;", "<", "<1", "</>", "<p one='two", "<b/>", "<wbr>", "<select><option>one", "<template>one</template>",
-    "<noscript>one</noscript>", "<iframe>one</iframe>", "<math><mi>x</mi></math>", "<h1>", "</h1>", "<ruby>one<rt>two</rt></ruby>", "<meta charset=latin-1>",
+    "<noscript>one</noscript>", "<iframe>one</iframe>", "<math><mi>x</mi></math>", "<h1>", "</h1>",
+    "<ruby>one<rt>two</rt></ruby>", "<meta charset=latin-1>",
     "<meta name=description content='one two'>", "<p class=notranslate>one</p>", "<![CDATA[one]]>", "<plaintext>", "<xmp>one</xmp>", "<b", "<b =>",
 )  # fmt: skip
-HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n"Plural-Forms: nplurals=%s; plural=n != 1;\\n"\n\n'
+HEAD = (
+    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n"Plural-Forms: nplurals=%s; plural=n != 1;\\n"\n\n'
+)
 WORSE = (
-    "</source>", "]]>", "<script>", "\x00", "\x0b", "\ud800", '"', "\\", "\n\n2\n00:00:09,000 --> 00:00:10,000\nEVIL", 'msgid "evil"', "&evil;",
+    "</source>", "]]>", "<script>", "\x00", "\x0b", "\ud800", '"', "\\",
+    "\n\n2\n00:00:09,000 --> 00:00:10,000\nEVIL", 'msgid "evil"', "&evil;",
     "-->", "<b>", "\u2028", '"\nmsgstr "evil', "<g id=\"1\">", "</g>", '<x id="9"/>', "\ufeff", "\\n", "<!--", "<![CDATA[", "%", "\r", "</p>", "&#0;", "00:00:01,000 --> ",
 )  # fmt: skip
 
@@ -45,9 +50,22 @@ def document(random: Random) -> Case:
     if how < 0.18:
         return Case(kind, _encoded(text, "utf-8")[: random.randrange(len(text) + 1)], "cut")
     if how < 0.26:
-        return Case(kind, _encoded(text, random.choice(("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "koi8-r", "utf-8-sig", "shift_jis"))), "encoding")
+        return Case(
+            kind,
+            _encoded(
+                text,
+                random.choice(
+                    ("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "koi8-r", "utf-8-sig", "shift_jis")
+                ),
+            ),
+            "encoding",
+        )
     if how < 0.30:
-        return Case(kind, bytes(random.randrange(256) if random.random() < 0.01 else each for each in _encoded(text, "utf-8")), "bytes")
+        return Case(
+            kind,
+            bytes(random.randrange(256) if random.random() < 0.01 else each for each in _encoded(text, "utf-8")),
+            "bytes",
+        )
     if how < 0.34:
         return Case(kind, _encoded(deep(kind, random), "utf-8"), "deep")
     return Case(kind, _encoded(text, "utf-8"), "")
@@ -57,7 +75,9 @@ def answering(random: Random) -> tuple[str, Callable[[str], str]]:
     """A translator by its name."""
     ways: dict[str, Callable[[str], str]] = {
         "unchanged": lambda text: text,
-        "upper": lambda text: "".join(part if part[:1] == "<" else part.upper() for part in re.split("(<[^>]*>)", text)),
+        "upper": lambda text: "".join(
+            part if part[:1] == "<" else part.upper() for part in re.split("(<[^>]*>)", text)
+        ),
         "without tags": lambda text: re.sub("<[^>]*>", "", text) + "x",
         "worse": lambda text: text + random.choice(WORSE),
         "hostile": lambda text: hostile(random, 6),
@@ -73,7 +93,9 @@ def answering(random: Random) -> tuple[str, Callable[[str], str]]:
 def deep(kind: str, random: Random) -> str:
     """Nested, or with something huge."""
     depth, huge = random.choice((50, 400, 3000)), "a" * random.choice((1000, 40_000))
-    inner = random.choice((GROUP * depth + "one" + "</g>" * depth, f'<g id="{huge}">one</g>', "<x id='1'/>" * depth, "one " * depth))
+    inner = random.choice(
+        (GROUP * depth + "one" + "</g>" * depth, f'<g id="{huge}">one</g>', "<x id='1'/>" * depth, "one " * depth)
+    )
     return {
         "txt": random.choice(("one " * depth, "one\t" * depth, huge, "\n" * depth, "((" * depth)),
         "html": random.choice(
@@ -99,7 +121,9 @@ TMX = '<?xml version="1.0" encoding="utf-8"?><tmx version="1.4"><header srclang=
 
 def _text(random: Random, most: int = 6) -> str:
     sorts = (WORDS, WORDS, KEPT, SIGNS, ODD)
-    return "".join(random.choice(random.choice(sorts)) + random.choice(("", " ", " ")) for _ in range(random.randint(0, most)))
+    return "".join(
+        random.choice(random.choice(sorts)) + random.choice(("", " ", " ")) for _ in range(random.randint(0, most))
+    )
 
 
 def _escaped(text: str) -> str:
@@ -121,10 +145,21 @@ def _inline(random: Random, depth: int = 0) -> str:
 
 
 def _xliff(random: Random) -> str:
-    targets = ("", "", "<target/>", "<target></target>", "<target>x &amp; y</target>", '<target state="needs-translation"> </target>', "<target>%s</target>")
+    targets = (
+        "",
+        "",
+        "<target/>",
+        "<target></target>",
+        "<target>x &amp; y</target>",
+        '<target state="needs-translation"> </target>',
+        "<target>%s</target>",
+    )
     units = []
     for number in range(random.randint(0, 5)):
-        source, kind = _inline(random), random.choice(("", "", ' translate="no"', ' approved="yes"', ' xml:space="preserve"'))
+        source, kind = (
+            _inline(random),
+            random.choice(("", "", ' translate="no"', ' approved="yes"', ' xml:space="preserve"')),
+        )
         target = random.choice(targets).replace("%s", source)
         units.append(f'<trans-unit id="{number}"{kind}><source>{source}</source>{target}<note>n</note></trans-unit>')
     if random.random() < 0.6:
@@ -138,7 +173,13 @@ def _xliff(random: Random) -> str:
 
 
 def _tmx(random: Random) -> str:
-    others = ("", "", '<tuv xml:lang="de"><seg/></tuv>', '<tuv xml:lang="de"><seg>x</seg></tuv>', '<tuv lang="de-AT"><seg>x</seg></tuv>')
+    others = (
+        "",
+        "",
+        '<tuv xml:lang="de"><seg/></tuv>',
+        '<tuv xml:lang="de"><seg>x</seg></tuv>',
+        '<tuv lang="de-AT"><seg>x</seg></tuv>',
+    )
     return TMX % "".join(
         f'<tu><tuv xml:lang="{random.choice(("en", "en", "EN-us", "fr"))}"><seg>{_inline(random)}</seg></tuv>{random.choice(others)}</tu>'
         for _ in range(random.randint(0, 5))
@@ -154,10 +195,16 @@ def _quoted(text: str) -> str:
 def _po(random: Random) -> str:
     made = HEAD % ("UTF-8", random.choice((1, 2, 2, 2, 3, 6)))
     for number in range(random.randint(0, 5)):
-        made += random.choice(("", "", "#, fuzzy\n", "#, c-format\n", "#. note\n", "#: a.c:1\n", '#| msgid "x"\n', "# Translators: x\n"))
+        made += random.choice(
+            ("", "", "#, fuzzy\n", "#, c-format\n", "#. note\n", "#: a.c:1\n", '#| msgid "x"\n', "# Translators: x\n")
+        )
         made += f"msgctxt {_quoted(_text(random, 1))}\n" if random.random() < 0.2 else ""
         text = f"{_text(random)}{number}"
-        made += f'msgid ""\n{_quoted(text[:3])}\n{_quoted(text[3:])}\n' if random.random() < 0.3 else f"msgid {_quoted(text)}\n"
+        made += (
+            f'msgid ""\n{_quoted(text[:3])}\n{_quoted(text[3:])}\n'
+            if random.random() < 0.3
+            else f"msgid {_quoted(text)}\n"
+        )
         if random.random() < 0.2:
             made += f'msgid_plural {_quoted(_text(random, 4) + "s")}\nmsgstr[0] ""\nmsgstr[1] ""\n\n'
         else:
@@ -179,7 +226,9 @@ def _html(random: Random) -> str:
 
 def _txt(random: Random) -> str:
     ends = ("\n", "\n", "\r\n", "\n\n", "\r", " ", "\t")
-    return random.choice(("", "", "\ufeff")) + "".join(_text(random) + random.choice(ends) for _ in range(random.randint(0, 7)))
+    return random.choice(("", "", "\ufeff")) + "".join(
+        _text(random) + random.choice(ends) for _ in range(random.randint(0, 7))
+    )
 
 
 def _encoded(text: str, encoding: str) -> bytes:

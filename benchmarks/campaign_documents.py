@@ -41,14 +41,23 @@ def run(journal: Journal, count: int) -> None:
         state = random.getstate()
         name, change = answering(random)
 
-        def found(data: bytes, state: Any = state, case: Case = case, random: Random = random, change: Answering = change) -> set[str]:
+        def found(
+            data: bytes, state: Any = state, case: Case = case, random: Random = random, change: Answering = change
+        ) -> set[str]:
             random.setstate(state)
             return faults(Case(case.kind, data, case.harm), name, change)  # noqa: B023
 
         for what in found(case.data):
-            small = shrunk(case.data, lambda data, what=what: what in found(data), 10.0)  # noqa: B023
+            small = shrunk(case.data, lambda data, what=what: what in found(data), 10.0)
             random.setstate(state)
-            journal.fault(number, f"{case.kind}: {what}", translator=name, harm=case.harm, data=repr(small), came=_came(case.kind, small, change))
+            journal.fault(
+                number,
+                f"{case.kind}: {what}",
+                translator=name,
+                harm=case.harm,
+                data=repr(small),
+                came=_came(case.kind, small, change),
+            )
         journal.counts[case.kind] += 1
 
 
@@ -114,7 +123,16 @@ def _kept(tree: Any, kind: str) -> list[Any]:
         if name in new or (name == "tuv" and kind == "tmx" and not _is_source(element)):
             return
         stated = {"state", "subState", "target-language", "trgLang"}
-        kept.append((name, {key: value for key, value in element.attrib.items() if key not in stated and "/ns/its" not in key and "/its}" not in key}))
+        kept.append(
+            (
+                name,
+                {
+                    key: value
+                    for key, value in element.attrib.items()
+                    if key not in stated and "/ns/its" not in key and "/its}" not in key
+                },
+            )
+        )
         kept.append((element.text or "").strip())
         for child in element:
             visit(child)

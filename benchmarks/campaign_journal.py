@@ -1,9 +1,9 @@
 """What a campaign found, as lines of JSON, and how far it came, so that the same command goes on.
 
-    journal = Journal(Path("campaign.jsonl"), "texts", seed=1, minutes=10)
-    for number in journal.numbers(40_000):      begins after the last one that is done; ends when the time is over
-        journal.fault(number, "crash", text="...")
-    journal.summary() -> {"trial": "texts", "seed": 1, "done": 40000, "faults": {"crash": 1}}
+journal = Journal(Path("campaign.jsonl"), "texts", seed=1, minutes=10)
+for number in journal.numbers(40_000):      begins after the last one that is done; ends when the time is over
+    journal.fault(number, "crash", text="...")
+journal.summary() -> {"trial": "texts", "seed": 1, "done": 40000, "faults": {"crash": 1}}
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, AnyStr
 
-EVERY = 200  # cases between lines that say how far it came
+EVERY = 10.0  # seconds between lines that say how far it came
 MOST = 40  # faults of a kind that are written down; the others are counted
 
 
@@ -38,13 +38,15 @@ class Journal:
 
     def numbers(self, count: int, step: int = 1) -> Iterator[int]:
         """Of the cases that are left. A case counts as done when the next one is asked for."""
+        told = time.monotonic()
         for number in range(self.done, count, step):
             if self.is_over:
                 break
             yield number
             self.done = min(number + step, count)
-            if self.done // EVERY != number // EVERY:
+            if time.monotonic() - told > EVERY:
                 self._write({"done": self.done})
+                told = time.monotonic()
         self._write({"done": self.done})
 
     def fault(self, number: int, what: str, **facts: Any) -> None:

@@ -10,7 +10,11 @@ from pathlib import Path
 from campaign_journal import Journal
 from survive_storm import problems, stage_for, stormed, unsound
 
-KINDS = (("ddp", False), ("fsdp", False), ("ddp", True))  # how two processes share, and whether saves are in the background
+KINDS = (
+    ("ddp", False),
+    ("fsdp", False),
+    ("ddp", True),
+)  # how two processes share, and whether saves are in the background
 AT_ONCE = 10  # kills of one run
 
 

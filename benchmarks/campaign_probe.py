@@ -72,7 +72,10 @@ class Probe:
 
     def slowest(self) -> dict[str, float]:
         self.listen()
-        return {name: round(max((took for each, _, took in self.seen if each == name), default=0.0), 2) for name in self._ports}
+        return {
+            name: round(max((took for each, _, took in self.seen if each == name), default=0.0), 2)
+            for name in self._ports
+        }
 
 
 def _ask(ports: dict[str, int], mouth: Connection) -> None:

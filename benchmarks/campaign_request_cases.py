@@ -19,8 +19,10 @@ from campaign_strings import hostile, nested, pumped
 
 CANARY = "cnryq7x"
 KNOWN = {
-    "source": ("en", "en", "auto", "de", "xx"), "target": ("de",), "source_lang": ("EN", None), "target_lang": ("DE", "DE", "XX"), "model": (None, None, "x"),
-    "format": ("text", "html"), "stream": (True, False), "timeout": (0.001, 0.01, 0.1, 0.3, 1, 2), "beam": (1, 1, 2, 4, 16), "nbest": (1, 1, 2, 9),
+    "source": ("en", "en", "auto", "de", "xx"), "target": ("de",), "source_lang": ("EN", None), "target_lang": ("DE",
+    "DE", "XX"), "model": (None, None, "x"),
+    "format": ("text", "html"), "stream": (True, False), "timeout": (0.001, 0.01, 0.1, 0.3, 1, 2),
+    "beam": (1, 1, 2, 4, 16), "nbest": (1, 1, 2, 9),
     "encoding": ("u8", "f16", "f32", "json"), "tag_handling": ("html", "xml"), "alternatives": (0, 1, 3, 8, 9),
 }  # fmt: skip
 NAMES = ("", "..\\\\", "é")
@@ -71,7 +73,13 @@ class Maker:
         if random.random() < 0.04:
             body = body[: random.randrange(len(body) + 1)] + random.choice((b"", b"\xff", b"\x00", b'"', b"{"))
         path += "?" + urlencode(query, errors="replace") if query else ""
-        return Request(method if random.random() < 0.98 else random.choice(("PUT", "PATCH", "HEAD", "DELETE")), path, headers, body, timeout)
+        return Request(
+            method if random.random() < 0.98 else random.choice(("PUT", "PATCH", "HEAD", "DELETE")),
+            path,
+            headers,
+            body,
+            timeout,
+        )
 
     def _headers(self, random: Random) -> dict[str, str]:
         headers = {"User-Agent": CANARY, "Referer": f"http://127.0.0.1/{CANARY}"} if random.random() < 0.2 else {}
@@ -80,7 +88,12 @@ class Maker:
         if self.key is not None and random.random() < 0.95:
             key = self.key if random.random() < 0.95 else f"{CANARY}wrong"
             basic = base64.b64encode(f"any:{key}".encode()).decode()
-            ways = ({"Authorization": f"Bearer {key}"}, {"Authorization": f"DeepL-Auth-Key {key}"}, {"X-API-Key": key}, {"Authorization": f"Basic {basic}"})
+            ways = (
+                {"Authorization": f"Bearer {key}"},
+                {"Authorization": f"DeepL-Auth-Key {key}"},
+                {"X-API-Key": key},
+                {"Authorization": f"Basic {basic}"},
+            )
             headers |= random.choice(ways)
         return headers
 
@@ -117,7 +130,10 @@ class Maker:
             if key in schema.get("required", []) or random.random() < 0.3
         }
         if not schema.get("properties"):
-            made = {self.text(random)[:60] or "x": random.choice((self.text(random)[:60], ["eins", "zwei"])) for _ in range(random.choice((1, 3, 40)))}
+            made = {
+                self.text(random)[:60] or "x": random.choice((self.text(random)[:60], ["eins", "zwei"]))
+                for _ in range(random.choice((1, 3, 40)))
+            }
         if "glossary" in made and random.random() < 0.2:
             made["glossary"] = {"字" * n: "x" for n in range(1, 150)}
         if name in ("", "glossary") and "prefix" in made and random.random() < 0.3:
@@ -159,7 +175,11 @@ class Maker:
             if key == "file":
                 case = document(random)
                 data, more = case.data, f'; filename="{CANARY}{random.choice(NAMES)}.{case.kind}"'
-            parts += f'--{limit}\r\nContent-Disposition: form-data; name="{key}"{more}\r\n\r\n'.encode("utf-8", "replace") + data + b"\r\n"
+            parts += (
+                f'--{limit}\r\nContent-Disposition: form-data; name="{key}"{more}\r\n\r\n'.encode("utf-8", "replace")
+                + data
+                + b"\r\n"
+            )
         return f"multipart/form-data; boundary={limit}", parts + f"--{limit}--\r\n".encode() * (random.random() < 0.97)
 
 

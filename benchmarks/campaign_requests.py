@@ -45,7 +45,10 @@ def run(journal: Journal, count: int) -> None:
     with tempfile.TemporaryDirectory(prefix="campaign-") as place:
         key, file = make_key(Path(place))
         with Server(limelight(serve_numbers.BUNDLE, *SETTINGS)) as free, Server(limelight(serve_numbers.BUNDLE, *SETTINGS, "--api-key-file", file)) as locked:  # fmt: skip
-            targets = [Target("open", free, Maker(_document(free, None), None)), Target("keys", locked, Maker(_document(locked, key), key))]
+            targets = [
+                Target("open", free, Maker(_document(free, None), None)),
+                Target("keys", locked, Maker(_document(locked, key), key)),
+            ]
             with Probe({each.name: each.server.port for each in targets}) as probe:
                 attack(journal, count, targets, probe)
             for target in targets:
@@ -67,7 +70,11 @@ def attack(journal: Journal, count: int, targets: list[Target], probe: Probe) ->
         for thread in threads:
             thread.join()
         for freeze in probe.freezes():
-            near = {one: shown(request) for one, (request, at) in this.sent.items() if freeze.at - 5 < at < freeze.at + freeze.seconds}
+            near = {
+                one: shown(request)
+                for one, (request, at) in this.sent.items()
+                if freeze.at - 5 < at < freeze.at + freeze.seconds
+            }
             journal.fault(number, "freeze", **freeze.__dict__, requests=near)
         slowest = {name: round(1000 * took) for name, took in probe.slowest().items()}
         for name, took in slowest.items():
@@ -118,10 +125,23 @@ def ask(port: int, request: Request) -> tuple[int | str, bytes]:
 
 
 def judge(
-    journal: Journal, number: int, target: Target, request: Request, status: int | str, body: bytes, took: float, probe: Probe
+    journal: Journal,
+    number: int,
+    target: Target,
+    request: Request,
+    status: int | str,
+    body: bytes,
+    took: float,
+    probe: Probe,
 ) -> None:
     journal.counts[str(status)] += 1
-    facts: dict[str, Any] = {"server": target.name, "status": status, "took": round(took, 2), "request": shown(request), "answer": repr(body[:400])}
+    facts: dict[str, Any] = {
+        "server": target.name,
+        "status": status,
+        "took": round(took, 2),
+        "request": shown(request),
+        "answer": repr(body[:400]),
+    }
     if isinstance(status, str) and status not in ("BrokenPipeError", "InvalidURL", "UnicodeEncodeError", "ValueError"):
         journal.fault(number, f"no answer: {status}", **facts)
     elif isinstance(status, int) and status >= 500 and not (status in (503, 504) and len(body) > 20):
@@ -130,7 +150,10 @@ def judge(
     if request.timeout is not None and took > request.timeout + slack:
         journal.fault(number, "long after its deadline", **facts)
     if status in (200, 202) and body[:1] == b"{":
-        target.maker.ids[5:] = [*target.maker.ids[5:], *re.findall(r'"(?:trace_id|job|document_id)": ?"([^"]+)"', body.decode("utf-8", "replace"))][-40:]
+        target.maker.ids[5:] = [
+            *target.maker.ids[5:],
+            *re.findall(r'"(?:trace_id|job|document_id)": ?"([^"]+)"', body.decode("utf-8", "replace")),
+        ][-40:]
         target.maker.ids += re.findall(r"/download_file/([^\"]+)\"", body.decode("utf-8", "replace"))
 
 
@@ -140,7 +163,12 @@ def judge_round(journal: Journal, number: int, targets: list[Target], late: list
     time.sleep(WATCHED)
     for target, was in zip(targets, before, strict=True):
         if target.server.process.poll() is not None:
-            journal.fault(number, "the server is gone", server=target.name, log=target.server.log[-2000:].decode("utf-8", "replace"))
+            journal.fault(
+                number,
+                "the server is gone",
+                server=target.name,
+                log=target.server.log[-2000:].decode("utf-8", "replace"),
+            )
             raise SystemExit(1)
         spent = target.server.cpu_seconds - was
         if spent > QUIET and (number // ROUND) % 4:
@@ -165,8 +193,15 @@ def end(journal: Journal, target: Target) -> None:
         journal.fault(journal.done, "traceback in the log", server=target.name, log=log[max(0, BROKEN.search(log).start() - 200) :][:1500].decode("utf-8", "replace"))  # type: ignore[union-attr]  # fmt: skip
     if CANARY.encode() in log.lower():
         at = log.lower().index(CANARY.encode())
-        journal.fault(journal.done, "sent text in the log", server=target.name, log=log[max(0, at - 300) : at + 200].decode("utf-8", "replace"))
-    journal.counts[f"MB of {target.name} at first"], journal.counts[f"MB of {target.name} at last"] = (int(target.memory[0]), int(target.memory[-1])) if target.memory else (0, 0)
+        journal.fault(
+            journal.done,
+            "sent text in the log",
+            server=target.name,
+            log=log[max(0, at - 300) : at + 200].decode("utf-8", "replace"),
+        )
+    journal.counts[f"MB of {target.name} at first"], journal.counts[f"MB of {target.name} at last"] = (
+        (int(target.memory[0]), int(target.memory[-1])) if target.memory else (0, 0)
+    )
 
 
 def shown(request: Request) -> str:
@@ -174,7 +209,9 @@ def shown(request: Request) -> str:
 
 
 def _document(server: Server, key: str | None) -> dict[str, Any]:
-    asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/openapi.json", headers={"X-API-Key": key} if key else {})
+    asked = urllib.request.Request(
+        f"http://127.0.0.1:{server.port}/openapi.json", headers={"X-API-Key": key} if key else {}
+    )
     with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         found: dict[str, Any] = json.load(answer)
         return found

@@ -1,12 +1,26 @@
 """Strings that are hard on a translator: what must survive, all classes of Unicode, and units that are pumped.
 
-    hostile(Random(1)) -> "one {0}<b>two\u202e..."        short, of all sorts
-    pumped(Random(1), 2000) -> "a.b-" * 500 + "x"         a unit many times
+hostile(Random(1)) -> "one {0}<b>two\u202e..."        short, of all sorts
+pumped(Random(1), 2000) -> "a.b-" * 500 + "x"         a unit many times
 """
 
 from random import Random
 
-WORDS = ("one", "two", "twenty-one", "three", "hundred", "Hello", "ONE", "TWO THREE", "Open", "file", "user", "IV", "twelve")
+WORDS = (
+    "one",
+    "two",
+    "twenty-one",
+    "three",
+    "hundred",
+    "Hello",
+    "ONE",
+    "TWO THREE",
+    "Open",
+    "file",
+    "user",
+    "IV",
+    "twelve",
+)
 # Those that nobody may lose: each is found by a plain search, whatever stands around it.
 KEPT = (
     "%s", "%d", "%1$s", "%2$d", "%(name)s", "%-5d", "%.2f", "%lu", "%@", "{0}", "{name}", "{{name}}", "${x}", "@X@", "<b>", "</b>",
@@ -16,15 +30,19 @@ KEPT = (
 )  # fmt: skip
 SIGNS = (
     "_File", "&File", "~File", "12:30", "1,000.5", "1.000", "$5", "50%", "5 km", "3 pm", "1/2", "Dr.", "z.B.", "...", "!", "?", '"',
-    "“", "”", "«", "»", "'", "’", "(", ")", "[", "]", "\n", "\n\n", "\r\n", "\r", "\t", "  ", "-", "--", "—", "\\", "\\n", "%", "%%", "{", "}",
-    "<", ">", "&", "#", "*", "`", "|", "=", "⟦0⟧", "⟦1⟧", "⟦", "⟧", "▁", "<unk>", "<s>", "</s>", "<pad>", "<0x0A>", "{a, plural, one {x} other {y}}",
-    "<!-- x -->", "<script>", "]]>", "&nbsp;", "f&uuml;r", "&#39;", "&#0;", "&#x110000;", "[X7X]", "__x__", "$HOME", "%n", "%1", "{0", "<b", "<a b='",
+    "“", "”", "«", "»", "'", "’", "(", ")", "[", "]", "\n", "\n\n", "\r\n", "\r", "\t", "  ", "-", "--", "—", "\\",
+    "\\n", "%", "%%", "{", "}",
+    "<", ">", "&", "#", "*", "`", "|", "=", "⟦0⟧", "⟦1⟧", "⟦", "⟧", "▁", "<unk>", "<s>", "</s>", "<pad>", "<0x0A>",
+    "{a, plural, one {x} other {y}}",
+    "<!-- x -->", "<script>", "]]>", "&nbsp;", "f&uuml;r", "&#39;", "&#0;", "&#x110000;", "[X7X]", "__x__", "$HOME",
+    "%n", "%1", "{0", "<b", "<a b='",
 )  # fmt: skip
 ODD = (
     "\u0301", "\u0300\u0301\u0302", "\u202e", "\u202a", "\u2066", "\u2069", "\u200f", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\ufe0f", "\ufe0e",
     "\U000e0100", "\U0001f3fd", "🇩", "\U000e0041\U000e007f", "\ue000", "\U000f0000", "\U0010ffff", "\ufffd", "\ufffe", "\x00", "\x01", "\x08", "\x0b",
     "\x0c", "\x1b[31m", "\x1c", "\x7f", "\x85", "\x9f", "\u2028", "\u2029", "\u00a0", "\u3000", "\u00ad", "ß", "ẞ", "İ", "ı", "ﬁ", "ﷺ", "Ǆ", "中文", "字", "ไทย",
-    "हिन्दी", "한국어", "한", "עברית", "العربية", "𝕳", "𓀀", "①", "Ⅳ", "²", "½", "٣", "๓", "ŉ", "ǰ", "ΐ", "\u1ab0", "\u20dd", "\u180e", "\u061c", "\u2581\u2581",
+    "हिन्दी", "한국어", "한", "עברית", "العربية", "𝕳", "𓀀", "①", "Ⅳ", "²", "½", "٣", "๓", "ŉ", "ǰ", "ΐ", "\u1ab0",
+    "\u20dd", "\u180e", "\u061c", "\u2581\u2581",
 )  # fmt: skip
 SORTS = (WORDS, WORDS, KEPT, SIGNS, ODD)
 JOINS = ("", "", " ", " ", " ", ". ", ", ", "\n")

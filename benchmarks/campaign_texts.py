@@ -102,7 +102,13 @@ def attack(journal: Journal, translator: Translator, number: int, texts: list[st
                 attack(journal, translator, number, [text], options)
         else:
             small = shrunk(texts[0], lambda text: _crashes(translator, text, options))
-            journal.fault(number, f"crash {type(error).__name__}", text=small, options=options, trace=traceback.format_exc()[-900:])
+            journal.fault(
+                number,
+                f"crash {type(error).__name__}",
+                text=small,
+                options=options,
+                trace=traceback.format_exc()[-900:],
+            )
         return
     if time.process_time() - began > SLOW:
         for text in texts:
@@ -112,7 +118,15 @@ def attack(journal: Journal, translator: Translator, number: int, texts: list[st
             kind = what.split(":")[0]
             small = shrunk(text, lambda part, kind=kind: _shows(translator, part, options, kind), 5.0)
             [again] = options.translate(translator, [small])
-            journal.fault(number, kind, seen=what, text=small, options=options, came=again.text, warned=[w.code for w in again.warnings])
+            journal.fault(
+                number,
+                kind,
+                seen=what,
+                text=small,
+                options=options,
+                came=again.text,
+                warned=[w.code for w in again.warnings],
+            )
     if number % (4 * AT_ONCE) == 0:
         judge_same(journal, translator, number, texts, made, options)
 
