@@ -96,6 +96,18 @@ def test_the_block_that_pieces_have_for_a_space_makes_no_words_that_are_not_ther
     assert all(s < len(text.split(" ")) for s, _ in found.words)
 
 
+@pytest.mark.parametrize(
+    ("text", "prefix"), [("{n, plural,x {0} two", ""), ("{n, plural, one {x} other {y %s}} {0}", "eins")]
+)
+def test_a_message_that_is_not_read_is_said_also_by_a_model_without_marks(
+    translator: Translator, text: str, prefix: str
+) -> None:
+    """Unreadable, or whole because of its prefix: what its braces hold may be lost."""
+    [made] = translator.translate([text], prefixes=[prefix] if prefix else None)
+    assert "{0}" in made.text or not made.protected
+    assert made.protected or "unprotected" in [notice.code for notice in made.warnings]
+
+
 def test_words_are_aligned_with_those_in_the_same_place(translator: Translator) -> None:
     """Number words translate one by one, so the alignment is the diagonal."""
     found = translator.translate([source for source, _ in numbers(300)], align=True)

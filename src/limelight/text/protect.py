@@ -47,11 +47,16 @@ class Protected:
 def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
     """Mask at most so many spans, from the left, since a model has so many marks. Marks that are in the text already come first."""
     ranges = find(text, numbers)
-    problem = _MESSAGE if is_message(text) else None
+    problem = unreadable(text)
     if len(ranges) > most:
         problem = f"{len(ranges)} spans are to be protected, and there are marks for {most}; divide the text"
         ranges = _first(ranges, most)
     return _protected(text, ranges, range(len(ranges)), problem)
+
+
+def unreadable(text: str) -> str | None:
+    """Why nothing can be promised of a text, whatever a model can carry."""
+    return _MESSAGE if is_message(text) else None
 
 
 def marked_faults(marked: str, protected: Protected) -> str | None:

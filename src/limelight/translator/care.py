@@ -18,7 +18,7 @@ from limelight.text.capitals import calmed
 from limelight.text.capitals import shouted as in_capitals
 from limelight.text.glossary import Term, unmet
 from limelight.text.numbers import differ, localized
-from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults
+from limelight.text.protect import Protected, Span, find, marked_faults, protect, restored, text_faults, unreadable
 from limelight.text.spans import MARK
 from limelight.text.tokenizer import Tokenizer, placeholder
 from limelight.translator.alignment import WordCount, given_words
@@ -151,7 +151,7 @@ class Keeper:
         if not watched:
             return Care(given, given, given, terms=tuple(terms), watched=False)
         bare, accelerator = lifted(given)
-        made = protect(bare, self.most, numbers) if self.most else _VERBATIM
+        made = protect(bare, self.most, numbers) if self.most else replace(_VERBATIM, problem=unreadable(bare))
         if made.problem is not None:  # nothing of it can be promised, so nothing is taken out
             made = replace(_VERBATIM, problem=made.problem)
         if numbers == "all":
