@@ -112,9 +112,9 @@ test("every number on the page is the number that Python has", async ({ page }) 
         await expect(spot(page).locator("caption")).toContainText(`layer ${layer}, head ${head}`);
         const [entropy, diagonal, end] = expected.heads[`${kind}.${layer}.${head}`]!;
         const stats = (await page.locator(".stats").textContent())!;
-        near(told(stats, "entropy"), entropy, 2);
+        near(told(stats, "spread"), entropy, 2);
         near(told(stats, "diagonal"), diagonal, 2);
-        near(told(stats, "end mass"), end, 2);
+        near(told(stats, "on the end mark"), end, 2);
         for (const [row, values] of (await table(page)).entries())
           for (const [column, value] of values.entries()) {
             const exact = wanted[row]![column]!;
