@@ -48,6 +48,8 @@ Door = Callable[[str], object]
 class Answer(NamedTuple):
     text: str
     warnings: tuple[guards.Notice, ...] = ()
+    protected: bool = True
+    confidence: float = 0.9
 
 
 def answers(texts: list[str]) -> list[Answer]:

@@ -40,7 +40,7 @@ def first_that_is_slow(used: Used, texts: list[tuple[str, str, str]]) -> str | N
 def test_patterns_are_found_wherever_they_stand() -> None:
     """Held by a module, in a tuple, in a table, by a class; written in a function, and with what only the function knows."""
     places = [used.place.removeprefix("limelight.") for used in FOUND]
-    for name in ("text.term_tree._TOKEN", "text.segment._CUTS", "text.sentence_ends._TITLE", "serving.body.STRING"):
+    for name in ("text.term_tree._TOKEN", "text.segment._CUTS", "text.sentence_ends._TITLE", "serving.body.FILENAME"):
         assert name in places
     for module in ("text.number_words", "documents.html_tokens", "text.accelerators"):
         assert any(place.startswith(f"{module}, line") for place in places)

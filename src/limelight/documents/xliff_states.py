@@ -14,7 +14,7 @@ from limelight.documents.xml_elements import Element
 
 ITS = "http://www.w3.org/2005/11/its"
 ANNOTATOR = "mt-confidence|Limelight"  # ITS asks who measured: its:annotatorsRef
-_ATTRIBUTE = re.compile(r"""(\s+)([^\s=<>"'/]+)(\s*=\s*)("[^"]*"|'[^']*')""")
+_ATTRIBUTE = re.compile(r"""(?<!\s)(\s++)([^\s=<>"'/]++)(\s*+=\s*+)("[^"]*+"|'[^']*+')""")
 
 
 class States:

@@ -28,7 +28,7 @@ _SAID: Final = {
     "zh-hans": "Chinese (simplified)", "zh-hant": "Chinese (traditional)", "zh-cn": "Chinese (simplified)",
     "zh-tw": "Chinese (traditional)",
 }  # fmt: skip
-_ASIDE: Final = re.compile(r" \((?:macrolanguage|individual language|International .*|[^)]*\d{3}.*)\)")
+_ASIDES: Final = ("macrolanguage)", "individual language)")
 
 
 def name(code: str) -> str:
@@ -99,4 +99,11 @@ def _names() -> dict[str, str]:
     """The first name of each language, without what only tells it from its relatives: "Swahili (macrolanguage)"."""
     registry = parse_registry()  # type: ignore[no-untyped-call]
     entries = (entry for entry in registry if entry.get("Type") == "language" and ".." not in entry["Subtag"])
-    return {entry["Subtag"]: _ASIDE.sub("", entry["Description"][0]) for entry in entries}
+    return {entry["Subtag"]: _without_aside(entry["Description"][0]) for entry in entries}
+
+
+def _without_aside(description: str) -> str:
+    """_without_aside("Modern Greek (1453-)") -> "Modern Greek": kinds and years are not part of a name, places are."""
+    name, _, aside = description.partition(" (")
+    is_aside = aside in _ASIDES or aside.startswith("International ") or re.search(r"[0-9]{3}", aside)
+    return name if is_aside else description
