@@ -34,6 +34,7 @@ from limelight.serving.schema import read_request
 from limelight.serving.service import Service
 from limelight.serving.streaming import COMMENT, SILENCE, EventStream, breathing, named
 from limelight.serving.traces import Inputs, Traces, new_name
+from limelight.serving.work import Deadline
 
 Id = Annotated[str, Path(min_length=1, max_length=64)]
 Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
@@ -64,15 +65,15 @@ class Desk:
         asked = await read_request(request, self.asked.trace)
         served, owner = self._served(asked.model), caller_of(request).name
         name, before = new_name(), new_name()
-        changed = False
+        changed, deadline = False, self.service.deadline()
 
         def answer(trace: Trace) -> Response:
             nonlocal changed
             changed = asked.changes.any()
-            beside = None if changed else translation_beside(served, asked, trace, self.service.deadline().left)
+            beside = None if changed else translation_beside(served, asked, trace, deadline.left)
             return self._answer(request, trace, asked, name, before, beside)
 
-        response = await self._made(request, served, asked, answer)
+        response = await self._made(request, served, asked, answer, deadline)
         if changed:
             self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
         self.inputs.keep(owner, name, served, asked, before)
@@ -183,10 +184,15 @@ class Desk:
         return known.by_id(model) if named and model is not None else known.all[0]
 
     async def _made(
-        self, request: Request, served: Served, asked: TraceRequest, answer: Callable[[Trace], Response]
+        self,
+        request: Request,
+        served: Served,
+        asked: TraceRequest,
+        answer: Callable[[Trace], Response],
+        deadline: Deadline | None = None,
     ) -> Response:
         """Paid for, made while the client is there, and written by `answer` in the same thread."""
-        deadline = self.service.deadline()
+        deadline = deadline or self.service.deadline()
         caller_of(request).spend(asked.characters)
         note(request, characters=asked.characters, texts=1, model=served.id)
         begin = time.monotonic()

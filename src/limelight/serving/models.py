@@ -41,10 +41,9 @@ class Models:
 
     def __init__(self, served: Sequence[Served]) -> None:
         self.all = tuple(served)
+        # Reads the registry of languages once, which takes 60 ms: not in the event loop.
         for each in self.all:
-            language_names.name(
-                each.source
-            )  # reads the registry of languages, which takes 60 ms: not in the event loop
+            language_names.name(each.source)
 
     def by_id(self, id: str) -> Served:
         for each in self.all:
