@@ -25,7 +25,7 @@ from stand_ins import each
 
 from campaign_document_cases import Case, answering, document
 from campaign_journal import Journal, shrunk
-from limelight.documents.document import Translated, translate_document
+from limelight.documents.document import TranslatedDocument, translate_document
 from limelight.documents.units import has_words
 from limelight.errors import LimelightError
 
@@ -89,8 +89,8 @@ def _tree(data: bytes) -> Any:
     return lxml.etree.fromstring(data, lxml.etree.XMLParser(huge_tree=True, resolve_entities=False))
 
 
-def _xml(kind: str) -> Callable[[bytes, Translated], set[str]]:
-    def judge(before: bytes, done: Translated) -> set[str]:
+def _xml(kind: str) -> Callable[[bytes, TranslatedDocument], set[str]]:
+    def judge(before: bytes, done: TranslatedDocument) -> set[str]:
         try:
             _tree(before)
         except (lxml.etree.XMLSyntaxError, ValueError):
@@ -154,7 +154,7 @@ def _catalogue(data: bytes) -> polib.POFile:
         return polib.pofile(file.name, encoding="utf-8")
 
 
-def _po(before: bytes, done: Translated) -> set[str]:
+def _po(before: bytes, done: TranslatedDocument) -> set[str]:
     try:
         old = _catalogue(before)
     except (OSError, ValueError, IndexError, KeyError, AttributeError):
@@ -186,7 +186,7 @@ class _Tags(html.parser.HTMLParser):
         self.found.append(("comment", data))
 
 
-def _html(before: bytes, done: Translated) -> set[str]:
+def _html(before: bytes, done: TranslatedDocument) -> set[str]:
     if before.lower().count(b"<title") != before.lower().count(b"</title"):
         return set()  # Python's parser sees tags in it, browsers see text
     with suppress(UnicodeDecodeError, AssertionError):
@@ -195,7 +195,7 @@ def _html(before: bytes, done: Translated) -> set[str]:
     return set()
 
 
-def _srt(before: bytes, done: Translated) -> set[str]:
+def _srt(before: bytes, done: TranslatedDocument) -> set[str]:
     with suppress(UnicodeDecodeError, ValueError, IndexError):
         if all(TIMES.match(times) for _, times, _ in kept_structure.read_srt(before)):
             difference = kept_structure.difference("srt", before, done.data)
@@ -206,7 +206,7 @@ def _srt(before: bytes, done: Translated) -> set[str]:
     return set()
 
 
-def _txt(before: bytes, done: Translated) -> set[str]:
+def _txt(before: bytes, done: TranslatedDocument) -> set[str]:
     with suppress(UnicodeDecodeError):
         if len(before.decode().splitlines()) != len(done.data.decode().splitlines()):
             return {"lines changed"}
@@ -220,6 +220,6 @@ def _came(kind: str, data: bytes, change: Answering) -> str:
         return repr(error)[:600]
 
 
-JUDGES: dict[str, Callable[[bytes, Translated], set[str]]] = {
+JUDGES: dict[str, Callable[[bytes, TranslatedDocument], set[str]]] = {
     "txt": _txt, "html": _html, "srt": _srt, "po": _po, "xliff": _xml("xliff"), "tmx": _xml("tmx")
 }  # fmt: skip

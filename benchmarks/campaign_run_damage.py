@@ -17,7 +17,7 @@ import serve_numbers
 from campaign_clock import translated
 from campaign_journal import Journal
 from campaign_requests import BROKEN
-from limelight.training.layout import CHECKPOINTS, PREPARED
+from limelight.training.run_folder import CHECKPOINTS, PREPARED
 from serve_process import Server, limelight
 from survive_disk import disk, resize, used
 from survive_run import SECONDS, Job, differing

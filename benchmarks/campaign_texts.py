@@ -16,7 +16,7 @@ from campaign_journal import Journal, shrunk
 from campaign_strings import KEPT, hostile, pumped
 from limelight.decoding.config import SearchSettings
 from limelight.errors import LimelightError
-from limelight.text.glossary import Glossary
+from limelight.text.careful.glossary import Glossary
 from limelight.translator.translate import Translator
 from limelight.translator.translation import Translation
 

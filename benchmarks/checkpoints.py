@@ -26,9 +26,9 @@ from ranks import Ranks
 
 from limelight.model import ModelConfig, Transformer
 from limelight.model.config import PRESETS
-from limelight.training import checkpoint
-from limelight.training.checkpoint_background import Background
-from limelight.training.world import World
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints.background import BackgroundSaver
+from limelight.training.processes.world import World
 
 PIECES = 16_000
 
@@ -49,7 +49,7 @@ def cost(world: World, root: str, preset: str, times: int) -> Any:
     """A scene: what every process measured."""
     tensors, folder, seconds = tensors_of(world, preset), Path(root), []
     begins, finishes, writes = [], [], []
-    background = Background(folder / "behind", 1, world)
+    background = BackgroundSaver(folder / "behind", 1, world)
     for number in range(times):
         began = time.perf_counter()
         saved = checkpoint.save(folder / "at once", number, tensors, {}, 1, world)
@@ -60,7 +60,7 @@ def cost(world: World, root: str, preset: str, times: int) -> Any:
         while not background.ready:
             time.sleep(0.01)
         writes.append(time.perf_counter() - began)
-        world.sum([0.0])
+        world.all_reduce([0.0])
         began = time.perf_counter()
         background.finish()
         finishes.append(time.perf_counter() - began)

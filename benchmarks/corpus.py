@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from limelight.text.tokenizer import PieceSettings, learn
+from limelight.text.pieces.tokenizer import PieceSettings, learn
 
 PAIRS_PER_FILE = 250_000
 SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]

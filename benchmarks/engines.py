@@ -26,7 +26,7 @@ from sentencepiece import SentencePieceProcessor
 sys.path.insert(0, str(Path(__file__).parent))
 from contestant import Contestant
 from limelight.bundle import read, relist
-from limelight.interop.ctranslate2 import export
+from limelight.interop.ctranslate2.export import export
 from limelight.translator.translate import Translator
 
 LATENCY_LINES = 40

@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parent))
+from inject_fault import fault_environment
+
 from hosts import Lan
-from limelight.training.layout import METRICS
-from limelight.training.watch import Notice, StepReport, read_events
+from limelight.training.events import RunNotice, StepReport, read_events
+from limelight.training.run_folder import METRICS
 
 PORT: Final = 29400
 # Seconds. torchrun waits 30 for a last call and calls a host dead after 15 of silence; docs/cluster.md has values between.
@@ -42,7 +44,7 @@ ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",  # else a round finds the addresses of the round before, and fails
     "LIMELIGHT_PATIENCE": "8",
-    "LIMELIGHT_FAULT": PAUSE,
+    **fault_environment(PAUSE),
 }
 
 
@@ -154,9 +156,11 @@ class Job:
         if self.worlds[-1:] != [size]:
             self.worlds.append(size)
 
-    def _resumed(self) -> list[Notice]:
+    def _resumed(self) -> list[RunNotice]:
         return [
-            event for event in read_events(self.run / METRICS) if isinstance(event, Notice) and event.kind == "resumed"
+            event
+            for event in read_events(self.run / METRICS)
+            if isinstance(event, RunNotice) and event.kind == "resumed"
         ]
 
     def _wait(self, there: Callable[[], bool], seconds: float, what: str) -> None:

@@ -26,7 +26,7 @@ from limelight.model import attention
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.training.config import Precision
-from limelight.training.numbers import Numbers, choose_precision
+from limelight.training.step.trained_model import TrainedModel, choose_precision
 
 LENGTHS = (512, 2048, 8192)
 
@@ -47,7 +47,7 @@ class LimelightStep:
         runtime.keep_freed_memory()
         torch.manual_seed(0)
         self.model = Transformer(config).train()
-        self.numbers = Numbers(self.model, precision or usual_precision())
+        self.numbers = TrainedModel(self.model, precision or usual_precision())
         self.weights = list(self.numbers.named.values())
         self.optimizer = torch.optim.AdamW(self.weights, lr=3e-4, fused=True)
 

@@ -5,7 +5,7 @@ python benchmarks/mutation_score.py --near --jobs 2                  only tests 
 python benchmarks/mutation_score.py --count 5 --seed 1               a look
 
 A mutant is one change of one place: a comparison, an operation, a constant, and/or/not, a returned value. They are drawn without
-replacement from all places in model/, decoding/, corpus/ and training/checkpoint*, by a seed. The raw score is the share that some
+replacement from all places in model/, decoding/, corpus/ and training/checkpoints/, by a seed. The raw score is the share that some
 test noticed; mutants that change nothing one can see count against it, so 100 % cannot be reached. The sources are never touched:
 each mutant lives in a copy of the package that comes first on the path.
 """
@@ -29,7 +29,7 @@ from mutations import Mutation, applied, mutations
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "limelight"
-PLACES = ("model/*.py", "decoding/*.py", "corpus/**/*.py", "training/checkpoint*.py")
+PLACES = ("model/*.py", "decoding/*.py", "corpus/**/*.py", "training/checkpoints/*.py")
 FLOOR = 80.0  # per cent
 # Tests by what they are for; a test file is also taken if it names the mutated module.
 ROOMS = {

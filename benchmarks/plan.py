@@ -1,6 +1,6 @@
 """Plans against what happens: peak memory and seconds of a step of 12 configurations on this machine, each in a fresh process.
 
-python benchmarks/plan.py             VmHWM against `planning.peak`, seconds of a step against `training.calibrate.measure`, on one core
+python benchmarks/plan.py             VmHWM against `planning.cost.peak`, seconds of a step against `recipe.calibrate.measure`, on one core
 python benchmarks/plan.py memory      without the times, on a machine that has other work
 
 `--only 0,3,7` takes some of them. Prints a table and the worst. Seconds are those that the step computed, by the kernel's account, the
@@ -26,11 +26,11 @@ from typing import Any
 import torch
 
 from limelight.model.config import ModelConfig
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.peak import Peak, peak
-from limelight.planning.seconds import work
-from limelight.planning.shape import BatchShape
-from limelight.training.calibrate import Calibration, measure
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.peak import Peak, peak
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.time.measured_time import work
+from limelight.training.recipe.calibrate import StepCosts, measure
 
 RUN = Path(__file__).with_name("plan_run.py")
 WARM_UP = 1  # steps that are not timed
@@ -154,7 +154,7 @@ def in_turns(cases: Sequence[Case], core: int | None, rounds: int) -> Iterator[t
         yield case, Found(last["program"], last["held"], seconds, wall)
 
 
-def timed(cases: Sequence[Case], core: int, rounds: int = ROUNDS) -> Iterator[tuple[Case, Found, Calibration]]:
+def timed(cases: Sequence[Case], core: int, rounds: int = ROUNDS) -> Iterator[tuple[Case, Found, StepCosts]]:
     """A few at a time that compute in the same numbers, right after a calibration of these."""
     for precision in dict.fromkeys(case.precision for case in cases):
         alike = [case for case in cases if case.precision == precision]
@@ -163,7 +163,7 @@ def timed(cases: Sequence[Case], core: int, rounds: int = ROUNDS) -> Iterator[tu
             yield from ((case, found, calibration) for case, found in in_turns(some, core, rounds))
 
 
-def show(case: Case, found: Found, calibration: Calibration | None) -> tuple[float, float]:
+def show(case: Case, found: Found, calibration: StepCosts | None) -> tuple[float, float]:
     """A row of the table, and by how much memory and time are off."""
     plan = case.planned
     # The program is most of a small run; what is asked for here is what a recipe can change.

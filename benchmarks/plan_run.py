@@ -12,18 +12,18 @@ from typing import Any
 
 import torch
 
-import limelight.training.run  # all that a run loads, used or not: it is part of what the process holds
+import limelight.training.run.run  # all that a run loads, used or not: it is part of what the process holds
 from limelight import runtime
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.training.average import MovingAverage
 from limelight.training.config import OptimizerSettings
-from limelight.training.numbers import Numbers
-from limelight.training.optim import build
-from limelight.training.standing import Standing
-from limelight.training.world import World
+from limelight.training.processes.world import World
+from limelight.training.step.moving_average import MovingAverage
+from limelight.training.step.optimizers import build
+from limelight.training.step.train_state import TrainState
+from limelight.training.step.trained_model import TrainedModel
 
-assert limelight.training.run
+assert limelight.training.run.run
 
 
 def most_held() -> int:
@@ -36,11 +36,11 @@ class Run:
     def __init__(self, asked: dict[str, Any]) -> None:
         config = ModelConfig.preset(asked["model"], asked["vocab"], **asked["changes"])
         torch.manual_seed(1)
-        self.numbers = Numbers(Transformer(config), asked["precision"])
+        self.numbers = TrainedModel(Transformer(config), asked["precision"])
         # As a validator does, if there is one.
         self.twin = Transformer(config).eval().requires_grad_(False) if asked["validates"] else None
         optimizers = build(self.numbers.named, OptimizerSettings(), self.numbers.device)
-        self.standing = Standing(self.numbers, optimizers, MovingAverage(self.numbers.named, 0.999), World())
+        self.standing = TrainState(self.numbers, optimizers, MovingAverage(self.numbers.named, 0.999), World())
         self.numbers.model.train()
         self.numbers.model.recompute_activations(asked["recompute"])
         draw = torch.Generator().manual_seed(1)
@@ -49,7 +49,7 @@ class Run:
         self.steps = 0
 
     def take(self) -> tuple[float, float]:
-        """Seconds of a step, as `training.stepping` takes it: that it computed, and by the clock on the wall."""
+        """Seconds of a step, as `training.step.step` takes it: that it computed, and by the clock on the wall."""
         began, wall = time.process_time(), time.perf_counter()
         self.steps += 1
         source, target = self.sides

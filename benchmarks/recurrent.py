@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parent))
 from contestant import Contestant
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from recurrent_training import FED, LSTM, MODELS, TRANSFORMER, Results, Training, Work, join
 
 PIECES = 8000

@@ -113,7 +113,7 @@ class Recurrent(nn.Module):
         x_BTD = F.pad(x_BTD, (0, 0, 0, batch.target_in.shape[1] - x_BTD.shape[1]))
         # Logits of padding are as costly as others: only the pieces go on, as in a packed batch of the Transformer.
         target = batch.target_grid.take(batch.target_out)
-        counted = batch.target_grid.filled(target.device)
+        counted = batch.target_grid.is_piece(target.device)
         assert counted is not None, "batches are packed here"
         return smoothed_loss(batch.target_grid.collect(x_BTD), self.embedding, None, target, counted, smoothing)
 

@@ -15,11 +15,11 @@ from limelight import runtime
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
-from limelight.decoding.task import padded
+from limelight.decoding.task import pad_rows
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.text.tokenizer import END, PAD, START, Tokenizer
-from limelight.training.masters import MasterWeights
+from limelight.text.pieces.tokenizer import END, PAD, START, Tokenizer
+from limelight.training.step.master_weights import MasterWeights
 from recurrent_models import Recurrent
 
 TRANSFORMER, LSTM, FED = "transformer", "lstm", "input-feeding"
@@ -166,6 +166,6 @@ def cut(sentences: list[Pair], budget: int) -> Iterator[Batch]:
 
 
 def make_batch(rows: list[Pair]) -> Batch:
-    source = padded([[*s, END] for s, _ in rows], PAD)
-    target_in, target_out = padded([[START, *t] for _, t in rows], PAD), padded([[*t, END] for _, t in rows], PAD)
+    source = pad_rows([[*s, END] for s, _ in rows], PAD)
+    target_in, target_out = pad_rows([[START, *t] for _, t in rows], PAD), pad_rows([[*t, END] for _, t in rows], PAD)
     return Batch.packed(source, target_in, target_out, PAD)

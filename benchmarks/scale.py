@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from limelight.model.config import ModelConfig
-from limelight.planning.communication import communication
-from limelight.planning.memory import memory
-from limelight.planning.parallel import Parallel
-from limelight.planning.shape import BatchShape
-from limelight.planning.size import parameters
+from limelight.planning.cost.communication import communication
+from limelight.planning.cost.memory import memory
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.cost.size import parameters
 
 RANK = Path(__file__).with_name("scale_rank.py")
 

@@ -3,11 +3,11 @@
 import sys
 
 from limelight.model.config import ModelConfig
-from limelight.planning.cluster import bytes_needed, step_time
-from limelight.planning.communication import communication
-from limelight.planning.devices import device
-from limelight.planning.parallel import Parallel
-from limelight.planning.shape import BatchShape
+from limelight.planning.cost.communication import communication
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.time.described_time import bytes_needed, step_time
+from limelight.planning.time.devices import device
 
 SIZES = (8, 64, 1024)
 S = T = 64

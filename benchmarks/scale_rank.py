@@ -20,13 +20,13 @@ import torch.distributed as dist
 from limelight import runtime
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.counting import Counting
-from limelight.planning.parallel import Parallel, Precision
-from limelight.training.average import MovingAverage
+from limelight.planning.cost.collective_counter import CollectiveCounter
+from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.training.config import OptimizerSettings
-from limelight.training.numbers import Numbers
-from limelight.training.optim import build
-from limelight.training.world import World
+from limelight.training.processes.world import World
+from limelight.training.step.moving_average import MovingAverage
+from limelight.training.step.optimizers import build
+from limelight.training.step.trained_model import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Run:
     def __init__(self, config: ModelConfig, parallel: Parallel, precision: Precision, world: World) -> None:
         torch.manual_seed(1)
         self.world = world
-        self.numbers = Numbers(Transformer(config).train(), precision, parallel)
+        self.numbers = TrainedModel(Transformer(config).train(), precision, parallel)
         self.optimizers = build(self.numbers.named, OptimizerSettings(), torch.device("cpu"), world)
         self.average = MovingAverage(self.numbers.named, 0.999)
         self.steps = 0
@@ -65,7 +65,7 @@ class Run:
             (loss / pieces).backward()
         self.numbers.take_gradients()
         norm = self.optimizers.clip(1.0)
-        self.world.sum([float(loss), float(nll), norm, 0, 0, 0, 0, 0, 0])
+        self.world.all_reduce([float(loss), float(nll), norm, 0, 0, 0, 0, 0, 0])
         self.optimizers.step()
         self.numbers.publish()
         self.average.update(self.steps)
@@ -141,7 +141,7 @@ def wire(asked: dict[str, Any], world: World) -> dict[str, Any]:
         run = Run(config, Parallel(**way["parallel"]), way["precision"], world)
         batch = batch_of(asked, run.numbers.parallel.data_rank(world.rank))
         run.step(batch)  # DistributedDataParallel arranges its buckets in the first one
-        with Counting() as counted:
+        with CollectiveCounter() as counted:
             run.step(batch)
         dist.barrier()
         before = on_the_wire()
@@ -178,7 +178,7 @@ def main() -> None:
         dist.init_process_group("gloo")
         world = World(rank, dist.get_world_size(), rank)
     found = {"weak": weak, "wire": wire, "memory": holding}[asked["job"]](asked, world)
-    everyone = world.gathered(found)
+    everyone = world.gather(found)
     if world.main:
         sys.stdout.write(json.dumps(everyone) + "\n")
     if world.size > 1:

@@ -26,10 +26,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.planning.scaling_fit import beginnings, fit, fit_beginning, runs
-from limelight.training.choose import Text
-from limelight.training.frequencies import frequencies
+from limelight.training.recipe.choose import PreparedText
+from limelight.training.recipe.frequencies import frequencies
 
 WRITTEN: Final = Path(__file__).parents[1] / "src/limelight/planning/scaling_runs.json"
 CORPORA: Final = {  # folder of LIMELIGHT_DATA, source and target (or one file of both), validation set, pieces
@@ -148,8 +148,8 @@ def point(trial: Trial, output: Path) -> dict[str, Any]:
     steps = [line for line in lines if line["event"] == "step"]
     last = [line for line in lines if line["event"] == "valid"][-1]
     recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
-    prepared = Prepared.open(folder / "prepared")
-    text = Text.of(prepared.manifest)
+    prepared = PreparedCorpus.open(folder / "prepared")
+    text = PreparedText.of(prepared.manifest)
     return {
         "name": trial.name, "corpus": trial.corpus, "preset": trial.preset, "vocab_size": recipe["model"]["vocab_size"],
         "dropout": recipe["model"]["dropout"], "pairs": round(text.pairs), "unique": round(text.target),

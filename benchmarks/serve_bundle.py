@@ -13,10 +13,10 @@ import torch
 from limelight.bundle import BundleSettings, read, relist, write
 from limelight.bundle.layout import CONFIG
 from limelight.decoding.config import SearchSettings
-from limelight.interop.ctranslate2 import export
+from limelight.interop.ctranslate2.export import export
 from limelight.model import ModelConfig, Transformer
-from limelight.text.protect import find
-from limelight.text.tokenizer import PieceSettings, learn
+from limelight.text.careful.protect import find
+from limelight.text.pieces.tokenizer import PieceSettings, learn
 from translate_work import outspoken
 
 PIECES = 4000

@@ -21,8 +21,8 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent))
 import serve_numbers as numbers
-from limelight.serving.keys import Keys
-from limelight.serving.models import Models, Served
+from limelight.serving.access.keys import Keys
+from limelight.serving.queue.models import Models, ServedModel
 from limelight.serving.server import Server as Made
 from limelight.serving.settings import ServeSettings
 from limelight.translator import Translator
@@ -46,7 +46,7 @@ class Exposed:
 def routes(settings: ServeSettings) -> list[str]:
     """The paths of the application with these settings, the names in them filled in."""
     with Translator.load(numbers.BUNDLE, threads=1) as translator:
-        app = Made.of(Models([Served("numbers", translator, 1e6)]), settings, io.BytesIO()).app
+        app = Made.of(Models([ServedModel("numbers", translator, 1e6)]), settings, io.BytesIO()).app
         found = {path for route in app.routes for path in paths(route)}
     return sorted(found)
 
@@ -69,7 +69,7 @@ def asked(path: str, method: str, key: str | None) -> bytes:
 def matrix(load: Load, core: int | None = None) -> Exposed:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "keys.toml")
-        key = Keys.added(file, "tester")
+        key = Keys.add_key(file, "tester")
         table = routes(ServeSettings(keys=file, metrics=True))
         keys = {"none": None, "wrong": "x" * len(key), "truncated": key[:-1], "right": key}
         cells = [(path, method, whose) for path in table for method in METHODS for whose in keys]
@@ -121,7 +121,7 @@ def timing(tries: int) -> float:
     """Welch's t of the time that a key takes which is all wrong, against one that is right in its first 31 characters."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "keys.toml")
-        right = Keys.added(file, "tester")
+        right = Keys.add_key(file, "tester")
         keys = Keys.load(file)
     near = right[:31] + "".join("x" if letter != "x" else "y" for letter in right[31:])
     times: dict[str, list[int]] = {"y" * len(right): [], near: []}

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from limelight.bundle import read
-from limelight.cli.prepare_settings import put_setting
+from limelight.cli.settings_arguments import put_setting
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Outcome, Request
 from limelight.engines.engine import Engine
-from limelight.serving.life import serve
-from limelight.serving.logs import json_lines
-from limelight.serving.models import Models, Served
+from limelight.serving.http.lifecycle import serve
+from limelight.serving.middleware.logs import json_lines
+from limelight.serving.queue.models import Models, ServedModel
 from limelight.serving.server import Server
 from limelight.serving.settings import ServeSettings
 from limelight.translator.loading import open_engines
@@ -80,7 +80,7 @@ def main() -> None:
     translator = Failing(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
     translator.words = args.fails
     made = Server.of(
-        Models([Served(args.folder.name, translator, args.speed)]), settings, json_lines(sys.stderr.buffer)
+        Models([ServedModel(args.folder.name, translator, args.speed)]), settings, json_lines(sys.stderr.buffer)
     )
     sys.exit(
         serve(

@@ -31,10 +31,10 @@ from typing import Any, Final
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parent))
-from limelight.training import checkpoint
-from limelight.training.dump import reproduce
-from limelight.training.layout import CHECKPOINTS, METRICS, read_status
-from limelight.training.watch import Notice, StepReport, read_events
+from limelight.training.checkpoints import checkpoint
+from limelight.training.events import RunNotice, StepReport, read_events
+from limelight.training.run_folder import CHECKPOINTS, METRICS, read_status
+from limelight.training.step.step_dump import reproduce
 from survive_ranks import Stage
 
 KIND: Final = "ddp"
@@ -113,7 +113,7 @@ def skips(run: Path, after: int) -> tuple[list[int], list[str]]:
     """Steps that were left out, and what was said of them."""
     events = list(read_events(run / METRICS))
     steps = [e.step for e in events if isinstance(e, StepReport) and e.skipped and e.step > after]
-    return steps, [e.text for e in events if isinstance(e, Notice) and e.kind == "skipped" and e.step > after]
+    return steps, [e.text for e in events if isinstance(e, RunNotice) and e.kind == "skipped" and e.step > after]
 
 
 def left_out(ground: Ground, name: str, fault: str, reason: str) -> dict[str, Any]:

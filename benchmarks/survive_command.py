@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from limelight.cli import main as cli
-from limelight.training import leading
+from limelight.training.run import leader
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
         "survive_command",
-        "limelight.training.run",
-        "limelight.training.checkpoint_background",
+        "limelight.training.run.run",
+        "limelight.training.checkpoints.background",
         "torch._dynamo",
         "sacrebleu",
     ]
@@ -67,5 +67,5 @@ def _life(words: tuple[str, ...], said: str, environment: dict[str, str], report
     os.dup2(number, 2)
     sys.argv = ["limelight", *words]
     if not reports:
-        leading.write_report = lambda folder: None
+        leader.write_report = lambda folder: None
     cli.main()

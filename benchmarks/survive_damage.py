@@ -27,13 +27,15 @@ from typing import Any, Final
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
+from inject_fault import fault_environment
 from ranks import Ranks
 from small_runs import make_corpus, recipe
 
 from limelight.files import sha256_of
-from limelight.training import checkpoint, checkpoint_folder
-from limelight.training.checkpoint_folder import MANIFEST, STATE, TENSORS, name_of, shard_name
-from limelight.training.layout import CHECKPOINTS, PREPARED
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints import folder as checkpoint_folder
+from limelight.training.checkpoints.folder import MANIFEST, STATE, TENSORS, name_of, shard_name
+from limelight.training.run_folder import CHECKPOINTS, PREPARED
 from survive_command import Done, limelight
 
 STEPS, STOPPED = 14, 9
@@ -226,7 +228,7 @@ def main() -> int:
         shutil.copytree(corpus / PREPARED, runs["whole"] / PREPARED)
         limelight(
             "train", str(stage / "recipe.toml"), "-o", str(runs["whole"]), "--plain", "--workers", "0", "checkpoints.every_seconds=0.01",
-            f"schedule.steps={STEPS}", environment={"LIMELIGHT_FAULT": f"step.forward:kill@{STOPPED}"},
+            f"schedule.steps={STEPS}", environment=fault_environment(f"step.forward:kill@{STOPPED}"),
         )  # fmt: skip
         shutil.copytree(runs["whole"], runs["shards"])
         shutil.rmtree(runs["shards"] / CHECKPOINTS)

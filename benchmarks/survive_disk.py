@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
+from inject_fault import fault_environment
 from small_runs import make_corpus, recipe
 
 from limelight import bundle
-from limelight.training import checkpoint
-from limelight.training.layout import BUNDLE, CHECKPOINTS, METRICS, PREPARED
-from limelight.training.watch import StepReport, read_events
+from limelight.training.checkpoints import checkpoint
+from limelight.training.events import StepReport, read_events
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, METRICS, PREPARED
 from survive_command import limelight
 
 PAGE: Final = 4096
@@ -138,7 +139,7 @@ class Stage:
         if key in self.stopped:
             return
         run = self.new(f"stopped-{len(self.stopped)}")
-        kill = {"LIMELIGHT_FAULT": "step.forward:kill@8"}
+        kill = fault_environment("step.forward:kill@8")
         limelight(*self.words(run, case), environment=kill)
         found = checkpoint.latest(run / CHECKPOINTS).checkpoint
         assert found is not None and found.step >= 5, "the run to begin from was not saved"

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
+from inject_fault import fault_environment
 from small_runs import Small, make_corpus, recipe
 
 from hosts import Lan, available, hosts
 from hosts_torchrun import Job, Recovery, compared
-from limelight.training.layout import PREPARED
+from limelight.training.run_folder import PREPARED
 
 HOSTS: Final = 3  # that compute; one more keeps the rendezvous
 PAUSE: Final = "step.forward:sleep=0.25"  # else a run is over before a host is back
@@ -188,7 +189,7 @@ def prepared_job(lan: Lan, folder: Path, corpus: Path, name: str, nodes: str, st
     run, path = folder / name, folder / f"{name}.toml"
     shutil.copytree(corpus / PREPARED, run / PREPARED)
     recipe(corpus, **changes_of(steps)).save(path)
-    return Job(lan, path, run, nodes, {"LIMELIGHT_FAULT": PAUSE})
+    return Job(lan, path, run, nodes, fault_environment(PAUSE))
 
 
 def changes_of(steps: int) -> dict[str, Any]:

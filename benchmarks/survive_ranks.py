@@ -23,19 +23,20 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
+from inject_fault import fault_environment
 from small_runs import make_corpus, recipe, remains, story
 
 from limelight.cli import main as cli
-from limelight.training import leading
-from limelight.training.launch_ranks import LOOPBACK, environment
-from limelight.training.launch_store import host_store
-from limelight.training.launched import SUPERVISOR
-from limelight.training.layout import PREPARED
+from limelight.training.processes.rank_environment import SUPERVISOR
+from limelight.training.processes.rank_process import LOOPBACK, environment
+from limelight.training.processes.rendezvous import host_store
+from limelight.training.run import leader
+from limelight.training.run_folder import PREPARED
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
 # By names that are found from anywhere: the server knows nothing of this folder.
 PROCESSES.set_forkserver_preload(
-    ["limelight.training.leading", "limelight.cli.main", "limelight.cli.train", "torch._dynamo", "sacrebleu"]
+    ["limelight.training.run.leader", "limelight.cli.main", "limelight.cli.train.train", "torch._dynamo", "sacrebleu"]
 )
 ONE: Final = "one"  # process; any other kind is that of machine.parallel, with two
 
@@ -96,7 +97,7 @@ def _life(words: tuple[str, ...], said: str, variables: dict[str, str]) -> None:
     number = os.open(said, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(number, 1)
     os.dup2(number, 2)
-    setattr(leading, "write_report", lambda folder: None)  # noqa: B010, it takes longer than so small a run
+    setattr(leader, "write_report", lambda folder: None)  # noqa: B010, it takes longer than so small a run
     sys.argv = ["limelight", *words]
     cli.main()
 
@@ -125,7 +126,7 @@ class Stage:
 
     def train(self, run: Path, kind: str, fault: str = "", **changes: Any) -> list[int | None]:
         """The exit codes of all processes."""
-        with Ranks(self.words(run, kind, **changes), size_of(kind), {"LIMELIGHT_FAULT": fault}) as ranks:
+        with Ranks(self.words(run, kind, **changes), size_of(kind), fault_environment(fault)) as ranks:
             return ranks.codes()
 
 

@@ -21,10 +21,10 @@ from typing import Any, Final
 
 import torch
 
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
-from limelight.training import checkpoint
-from limelight.training.layout import CHECKPOINTS, PREPARED
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.training.checkpoints import checkpoint
+from limelight.training.run_folder import CHECKPOINTS, PREPARED
 from survive_ranks import ONE, Stage, differing, size_of
 
 STEPS: Final = 200
@@ -58,7 +58,7 @@ LOSSES: Final[tuple[Lose, ...]] = (chance, place, moments)
 
 def epoch_end(stage: Stage) -> int:
     """The last step of the first epoch: a batch is a step."""
-    with Loader(Prepared.open(stage.corpus / PREPARED), stage.recipe.batch) as loader:
+    with Loader(PreparedCorpus.open(stage.corpus / PREPARED), stage.recipe.batch) as loader:
         return next(number for number, batch in enumerate(loader) if batch.epoch == 1)
 
 

@@ -22,10 +22,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "training"))
 import small_runs
+from inject_fault import fault_environment
 
-from limelight.training import checkpoint
-from limelight.training.layout import CHECKPOINTS, METRICS, RECIPE, read_status
-from limelight.training.watch import Notice, StepReport, ValidReport, read_events
+from limelight.training.checkpoints import checkpoint
+from limelight.training.events import RunNotice, StepReport, ValidReport, read_events
+from limelight.training.run_folder import CHECKPOINTS, METRICS, RECIPE, read_status
 
 PHASES = ("start", "steps", "save", "validation")
 EVERY = 8  # steps between validations
@@ -59,7 +60,7 @@ class Job:
             "validation": {"every": EVERY},
             "checkpoints": {"every_seconds": self.save_seconds},
         }
-        wanted = small_runs.recipe(corpus.resolve(), **small_runs.merged(changes, self.changes))
+        wanted = small_runs.recipe(corpus.resolve(), **small_runs.merge(changes, self.changes))
         wanted.save(self.folder / RECIPE)
 
     @property
@@ -71,7 +72,7 @@ class Job:
         words += ["--nproc", str(self.nproc), "--restarts", str(self.restarts)]
         own = {
             "OMP_NUM_THREADS": "1",
-            "LIMELIGHT_FAULT": self.faults if faults is None else faults,
+            **fault_environment(self.faults if faults is None else faults),
             "SURVIVE_TOKEN": self.token,
         }
         variables = {name: value for name, value in (os.environ | own | self.variables).items() if value}
@@ -124,7 +125,11 @@ class Job:
     def resumed_from(self) -> int | None:
         """The step that the last life went on from."""
         return next(
-            (event.step for event in reversed(self.events()) if isinstance(event, Notice) and event.kind == "resumed"),
+            (
+                event.step
+                for event in reversed(self.events())
+                if isinstance(event, RunNotice) and event.kind == "resumed"
+            ),
             None,
         )
 

@@ -25,10 +25,11 @@ from random import Random
 from typing import Any, Final
 
 import torch
+from inject_fault import fault_environment
 
-from limelight.training import checkpoint
-from limelight.training.launch import last_step
-from limelight.training.layout import CHECKPOINTS
+from limelight.training.checkpoints import checkpoint
+from limelight.training.processes.supervisor import find_last_step
+from limelight.training.run_folder import CHECKPOINTS
 from survive_killed import Forked, Launched
 from survive_ranks import Stage, differing
 
@@ -67,7 +68,7 @@ class Storm:
         self.root = self.run / CHECKPOINTS
         self.saving = {"every_seconds": EVERY, "keep": KEEP, "background": background}
         words = stage.words(self.run, kind, checkpoints=self.saving)
-        self.lives: Forked | Launched = (Forked if forked else Launched)(words, {"LIMELIGHT_FAULT": FAULTS})
+        self.lives: Forked | Launched = (Forked if forked else Launched)(words, fault_environment(FAULTS))
         self.begun: set[int] = set()  # steps of checkpoints
         self.parts: dict[str, int] = {}  # folders that are being written now, and their steps
         self.left: set[str] = set()  # those that the last kill left
@@ -126,14 +127,14 @@ class Storm:
 
     def _strike(self, whom: str) -> None:
         self.lives.kill(whom)
-        there = checkpoint.listed(self.root)
+        there = checkpoint.list_checkpoints(self.root)
         invalid = [problem for each in there for problem in each.problems]
         saved = max((each.step for each in there if not each.problems), default=0)
         self.left = set(_unfinished(list(self.root.glob(".*"))))
         lost = [step for step in self.begun if step > saved]
         inside = max(self.parts.values(), default=0)
         saving = inside if inside > saved else None  # not one that was committed meanwhile
-        self.kills.append(Kill(whom, saving, last_step(self.run), saved, len(lost), len(self.left), invalid))
+        self.kills.append(Kill(whom, saving, find_last_step(self.run), saved, len(lost), len(self.left), invalid))
         self.begun, self.parts = {step for step in self.begun if step <= saved}, {}
 
     def finish(self) -> list[int | None]:
@@ -172,7 +173,7 @@ def one_bit(stage: Stage, kind: str, straight: Path) -> list[str]:
 
 
 def figures(storm: Storm, straight: Path, codes: Sequence[int | None], asked: int) -> dict[str, Any]:
-    size = max(each.bytes for each in checkpoint.listed(storm.root))
+    size = max(each.bytes for each in checkpoint.list_checkpoints(storm.root))
     kills = storm.kills
     return {
         "kills": len(kills),
@@ -185,7 +186,7 @@ def figures(storm: Storm, straight: Path, codes: Sequence[int | None], asked: in
         "steps_lost_most": max(kill.step - kill.goes_on for kill in kills),
         "leftovers_most": max(kill.leftovers for kill in kills),
         "leftovers_at_the_end": len(list(storm.root.glob(".*"))),
-        "invalid": sum(len(kill.invalid) for kill in kills) + sum(len(each.problems) for each in checkpoint.listed(storm.root)),
+        "invalid": sum(len(kill.invalid) for kill in kills) + sum(len(each.problems) for each in checkpoint.list_checkpoints(storm.root)),
         "disk_in_checkpoints": round(storm.largest / size, 2),
     }  # fmt: skip
 

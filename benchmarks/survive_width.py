@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
 from small_runs import make_corpus, recipe
 
-from limelight.training.watch import StepReport, read_events
+from limelight.training.events import StepReport, read_events
 from survive_command import limelight
 
 KINDS = {

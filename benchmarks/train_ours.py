@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from limelight import runtime
-from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import CorpusSettings, HeldOutSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.loader import Loader
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.text.tokenizer import PieceSettings, Tokenizer
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer
+from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import (
     AverageSettings,
     CheckpointSettings,
@@ -29,13 +30,12 @@ from limelight.training.config import (
     ScheduleSettings,
     ValidationSettings,
 )
-from limelight.training.journal import written
-from limelight.training.kept import Kept
-from limelight.training.loop import Training
-from limelight.training.numbers import Numbers
-from limelight.training.signals import Stop
-from limelight.training.validate import Validator
-from limelight.training.watch import Event, StepReport
+from limelight.training.events import Event, StepReport
+from limelight.training.processes.stop_signals import Stop
+from limelight.training.run.event_writers import add_writers
+from limelight.training.run.loop import TrainingLoop
+from limelight.training.step.trained_model import TrainedModel
+from limelight.training.validation.validator import Validator
 from train_peers import Gate
 
 DATA = "LIMELIGHT_DATA"
@@ -43,7 +43,7 @@ CELLS = 8192  # source and target: about 4,096 target pieces
 NEVER = 1_000_000
 
 
-def prepared_multi30k(folder: Path) -> tuple[Prepared, PrepareSettings]:
+def prepared_multi30k(folder: Path) -> tuple[PreparedCorpus, PrepareSettings]:
     paths = [str(Path(os.environ[DATA]) / "multi30k" / f"train.{language}.gz") for language in ("en", "de")]
     settings = PrepareSettings(
         languages=("en", "de"),
@@ -53,12 +53,12 @@ def prepared_multi30k(folder: Path) -> tuple[Prepared, PrepareSettings]:
     )
     with closing(LocalEngine(0)) as engine:
         prepare(settings, folder, engine, lambda progress: None)
-    return Prepared.open(folder), settings
+    return PreparedCorpus.open(folder), settings
 
 
 def ours(gate: Gate, precision: Precision, size: str = "small") -> None:
     runtime.keep_freed_memory()
-    runtime.plant_seed(1)
+    runtime.set_seed(1)
     with tempfile.TemporaryDirectory(prefix="limelight-") as work, ExitStack() as stack:
         run = Path(work)
         prepared, settings = prepared_multi30k(run / "prepared")
@@ -72,7 +72,7 @@ def ours(gate: Gate, precision: Precision, size: str = "small") -> None:
             validation=ValidationSettings(every=NEVER),
             checkpoints=CheckpointSettings(every_seconds=float(NEVER)),
         )
-        numbers = Numbers(Transformer(recipe.model).train(), precision)
+        numbers = TrainedModel(Transformer(recipe.model).train(), precision)
         tokenizer = Tokenizer.load(prepared.folder / "pieces.model")
         validator = Validator(numbers.model, prepared, (tokenizer, tokenizer), recipe.validation)
 
@@ -81,5 +81,5 @@ def ours(gate: Gate, precision: Precision, size: str = "small") -> None:
                 gate(event.target_pieces)
 
         loader = stack.enter_context(Loader(prepared, recipe.batch))
-        told: Any = written(run, watch, stack)
-        Training(recipe, run, numbers, loader, validator, Kept(run / "best", 1), told, Stop()).run()
+        told: Any = add_writers(run, watch, stack)
+        TrainingLoop(recipe, run, numbers, loader, validator, BestWeights(run / "best", 1), told, Stop()).run()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from limelight.decoding.steps import Specials
 from limelight.engines.torch import usual_heads
-from limelight.interop.ctranslate2 import save
+from limelight.interop.ctranslate2.export import save
 from limelight.model.multi_head import CrossAttention, SelfAttention
 from limelight.model.transformer import Transformer
 from translate_work import END, PAD, START, UNKNOWN, VOCAB, Work, our_model, padded, random_targets

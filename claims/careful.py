@@ -36,10 +36,10 @@ from claim import Claims, run
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import judge
 from limelight.documents.document import translate_document
-from limelight.evaluation.calibration import right_words
-from limelight.evaluation.reliability import bins, expected_error
-from limelight.text.glossary import Glossary, met
-from limelight.text.protect import find, text_faults
+from limelight.evaluation.confidence.calibration import right_words
+from limelight.evaluation.confidence.reliability import bins, compute_ece
+from limelight.text.careful.glossary import Glossary, is_met
+from limelight.text.careful.protect import find, text_faults
 from limelight.translator import Translation, Translator
 
 DATA = Path(os.environ.get("LIMELIGHT_DATA", "."))
@@ -127,7 +127,7 @@ def glossaries(claims: Claims, translator: Translator) -> None:
     glossary = Glossary.load(L10N / "glossary.en-de.tsv")
     pairs = list(zip(lines(L10N / "test.en-de.en.gz"), lines(L10N / "test.en-de.de.gz"), strict=True))
     # Terms that the people who translated used too: where they did not, another sense was meant.
-    used = [(s, t) for s, t in pairs if (found := glossary.found(s)) and all(met(term, t) for term in found)]
+    used = [(s, t) for s, t in pairs if (found := glossary.find(s)) and all(is_met(term, t) for term in found)]
     terms(claims, translator, "software terms", *map(list, zip(*used, strict=True)), [glossary] * len(used))
 
 
@@ -143,7 +143,7 @@ def terms(
     for name, given in (("without", None), ("with", each)):
         made = translator.translate(sources, glossary=given)
         wanted = [(t, one.text) for g, s, one in zip(each, sources, made, strict=True) for t in g.found(s)]
-        held[name] = 100 * sum(met(term, text) for term, text in wanted) / len(wanted)
+        held[name] = 100 * sum(is_met(term, text) for term, text in wanted) / len(wanted)
         chrf = sacrebleu.corpus_chrf([one.text for one in made], [references]).score
         claims.note(f"{what}, {name} glossary: chrF", chrf)
     claims.note(f"{what}, without glossary: used, % of {len(wanted)}", held["without"])
@@ -172,7 +172,7 @@ def confidence(claims: Claims, translator: Translator) -> None:
                 sure.append(word.confidence)
                 right.append(is_right)
     found = bins(np.array(sure), np.array(right, np.float64))
-    claims.at_most("confidence of words: expected calibration error", expected_error(found), 0.05)
+    claims.at_most("confidence of words: expected calibration error", compute_ece(found), 0.05)
 
 
 def documents(claims: Claims, translator: Translator, most: int) -> None:

@@ -25,12 +25,12 @@ import prepared_corpora
 
 import corpus as scale
 from claim import Claims, run
-from limelight.corpus.batches import BatchSettings, SamplingSettings
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.engine_local import LocalEngine, available_cores
-from limelight.corpus.loader import Loader
+from limelight.corpus.exchange.engine_local import LocalEngine, available_cores
+from limelight.corpus.feeding.batches import BatchSettings, SamplingSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import Findings, check, prepare
-from limelight.corpus.shards import Prepared
 from limelight.errors import DataError
 
 MILLION = 1_000_000
@@ -106,7 +106,7 @@ def refused(folder: Path) -> bool:
     content[len(content) // 2] ^= 1
     shard.write_bytes(content)
     try:
-        Prepared.open(folder)
+        PreparedCorpus.open(folder)
     except DataError as error:
         return shard.name in str(error)
     return False
@@ -126,7 +126,7 @@ def feeding(claims: Claims, data: Path, full: bool) -> None:
         with tempfile.TemporaryDirectory() as place, closing(LocalEngine(available_cores())) as engine:
             settings = settings_for(data, name, CORPORA[name], pieces={"size": 8000})
             prepare(settings, Path(place), engine, lambda progress: None)
-            prepared = Prepared.open(Path(place))
+            prepared = PreparedCorpus.open(Path(place))
             with Loader(prepared, BatchSettings(budget=4096)) as loader:
                 filled = cells = 0
                 for batch in loader.epoch(0):
@@ -142,7 +142,7 @@ def feeding(claims: Claims, data: Path, full: bool) -> None:
                 claims.at_least("loader against training `small`, times, median", sorted(ratios)[len(ratios) // 2], 20)
 
 
-def loading(prepared: Prepared, turn: int) -> float:
+def loading(prepared: PreparedCorpus, turn: int) -> float:
     """Pieces of source and target per second, over one epoch."""
     with Loader(prepared, BatchSettings(budget=8192, seed=turn)) as loader:
         began, pieces = time.perf_counter(), 0
@@ -151,7 +151,7 @@ def loading(prepared: Prepared, turn: int) -> float:
         return pieces / (time.perf_counter() - began)
 
 
-def training(step: object, prepared: Prepared, turn: int, torch: object) -> float:
+def training(step: object, prepared: PreparedCorpus, turn: int, torch: object) -> float:
     with Loader(prepared, BatchSettings(budget=8192, seed=turn)) as loader:
         pieces, began = 0, 0.0
         for number, batch in enumerate(itertools.islice(loader, 8)):

@@ -23,12 +23,12 @@ import torch
 from claim import Claims, run
 from limelight.bundle import BundleSettings
 from limelight.engines.torch import TorchEngine
-from limelight.inspection.page_file import PAGE
+from limelight.inspection.saving.page import PAGE
 from limelight.inspection.trace import Trace
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.serving.page import FOLDER
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.translate import Translator
 
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"

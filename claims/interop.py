@@ -32,9 +32,9 @@ import engines as speed
 from claim import Claims, run
 from limelight.bundle import read
 from limelight.evaluation.reading import read_parallel
-from limelight.interop.ctranslate2 import export
-from limelight.interop.huggingface import import_folder
-from limelight.interop.huggingface_export import export_folder
+from limelight.interop.ctranslate2.export import export
+from limelight.interop.huggingface.export import export_folder
+from limelight.interop.huggingface.load import import_folder
 from limelight.translator import Translator
 
 DATA = Path(os.environ.get("LIMELIGHT_DATA", "."))

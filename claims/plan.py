@@ -27,17 +27,17 @@ from random_configs import random_config
 import plan as measured
 from claim import Claims, run
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.prepare import prepare
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.planning.compute import flops
-from limelight.planning.parallel import Parallel
-from limelight.planning.shape import BatchShape
-from limelight.planning.size import parameters
-from limelight.training.outlook_sample import sampled
-from limelight.training.outlook_simulated import simulated
-from limelight.training.outlook_text import prepared
+from limelight.planning.cost.compute import flops
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.cost.size import parameters
+from limelight.training.forecast.simulated_ranks import simulate_step
+from limelight.training.forecast.text_sample import sample_text
+from limelight.training.forecast.text_size import measure_prepared
 
 SHORT = (0, 3)  # of the 12 configurations: both in float32, so that one calibration is enough
 TEXTS = {"multi30k": ("multi30k", "train"), "tatoeba": ("tatoeba/de-en", "train")}
@@ -96,7 +96,7 @@ def played(claims: Claims, full: bool) -> None:
         worlds += [("3b", Parallel("hybrid", replicas=8, shards=8)), ("10b", Parallel("fsdp", shards=1024))]
         worlds += [("10b", Parallel("tensor", shards=128, tensor=8))]
     for name, parallel in worlds:
-        found = simulated(ModelConfig.preset(name, 32_000), parallel, "masters", BatchShape.padded(8, 64, 64))
+        found = simulate_step(ModelConfig.preset(name, 32_000), parallel, "masters", BatchShape.padded(8, 64, 64))
         what = f"{name} on {parallel.size:,} ({parallel.kind}): {len(found.rows)} counts of the real model"
         claims.at_most(f"{what}, that differ from the plan", len(found.differing), 0)
 
@@ -136,13 +136,13 @@ def texts(claims: Claims, full: bool) -> None:
             engine = LocalEngine(0)
             (Path(work) / "sample").mkdir()
             began = time.perf_counter()
-            found = sampled(settings, engine, Path(work) / "sample", lambda progress: None)
+            found = sample_text(settings, engine, Path(work) / "sample", lambda progress: None)
             claims.note(
                 f"{name}: seconds for a sample of {found.sampled:,} of {found.read:,} pairs",
                 time.perf_counter() - began,
             )
             prepare(settings, Path(work) / "whole", engine, lambda progress: None)
-            whole = prepared(Path(work) / "whole")
+            whole = measure_prepared(Path(work) / "whole")
         claims.at_most("... pairs off, %", 100 * abs(found.pairs / whole.pairs - 1), 5)
         claims.at_most("... source pieces off, %", 100 * abs(found.source / whole.source - 1), 5)
         claims.at_most("... target pieces off, %", 100 * abs(found.target / whole.target - 1), 5)

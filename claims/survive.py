@@ -18,18 +18,20 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests/training")]
 os.environ["OMP_NUM_THREADS"] = "1"
 
+from inject_fault import fault_environment
 from test_width import TWO, apart, told
 
 from claim import Claims, run
-from limelight.training import checkpoint, checkpoint_folder
-from limelight.training.layout import CHECKPOINTS, METRICS, PREPARED, read_status
-from limelight.training.watch import StepReport, read_events
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints import folder as checkpoint_folder
+from limelight.training.events import StepReport, read_events
+from limelight.training.run_folder import CHECKPOINTS, METRICS, PREPARED, read_status
 from soak import TRIALS, tried
 from survive_ranks import Ranks, Stage, differing
 from survive_resume import chance, control
 
 STEPS, K = 16, 6
-KILLED = {"LIMELIGHT_FAULT": f"step.forward:kill@{K + 1}#1"}  # rank 1
+KILLED = fault_environment(f"step.forward:kill@{K + 1}#1")  # rank 1
 
 
 def main(claims: Claims, full: bool) -> None:
@@ -58,7 +60,7 @@ def stopped(claims: Claims, stage: Stage) -> Path:
     """AT-01 and AT-10: SIGTERM in step K, then the same command again."""
     straight, place = stage.new("straight"), stage.new("stopped")
     stage.train(straight, "fsdp")
-    with Ranks(stage.words(place, "fsdp"), 2, {"LIMELIGHT_FAULT": f"step.forward:term@{K}#1"}) as ranks:
+    with Ranks(stage.words(place, "fsdp"), 2, fault_environment(f"step.forward:term@{K}#1")) as ranks:
         codes = ranks.codes()
     status = read_status(place)
     claims.at_least("SIGTERM to one of 2 processes: all end with 75", codes == [75, 75], 1)
@@ -72,7 +74,7 @@ def stopped(claims: Claims, stage: Stage) -> Path:
 def damaged(claims: Claims, stage: Stage, place: Path) -> None:
     """AT-03: single bits of any file of the newest checkpoint, and files cut. The one before must be taken."""
     root = place / CHECKPOINTS
-    newest, before = checkpoint.listed(root)[:2]
+    newest, before = checkpoint.list_checkpoints(root)[:2]
     draw, good, tries = Random(1), 0, 0
     for path in sorted(newest.folder.iterdir()):
         content = path.read_bytes()
@@ -92,7 +94,7 @@ def damaged(claims: Claims, stage: Stage, place: Path) -> None:
     large = stage.folder / "large"
     large.write_bytes(bytes(200_000_000))
     began = time.perf_counter()
-    checkpoint_folder.described(large)
+    checkpoint_folder.digest_file(large)
     claims.at_least("verified, MB a second", 200 / (time.perf_counter() - began), 200)
     large.unlink()
 

@@ -27,7 +27,7 @@ from small_runs import STEPS, Signal, Small, make_corpus, remains, story
 
 import train as speed
 from claim import Claims, run
-from limelight.training.watch import StepReport, read_events
+from limelight.training.events import StepReport, read_events
 
 LIMELIGHT = [sys.executable, "-m", "limelight"]
 

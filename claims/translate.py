@@ -47,8 +47,8 @@ from limelight.bundle import read
 from limelight.bundle.weights import load_weights
 from limelight.engines.torch import TorchEngine
 from limelight.errors import LimelightError, ModelFileError
-from limelight.evaluation.compare import compare
-from limelight.evaluation.metrics import count
+from limelight.evaluation.metrics.compare import compare
+from limelight.evaluation.metrics.metrics import count
 from limelight.evaluation.reading import read_parallel
 from limelight.model.config import ModelConfig
 from limelight.translator import Translator

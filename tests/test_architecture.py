@@ -33,6 +33,101 @@ FLOORS = {
     "chance": 0,
 }
 
+# Inside the rooms that have sub-packages: files and sub-packages from the ground up. What stands in one line does not know its neighbours.
+STOREYS = {
+    "cli": (
+        "completion import_model report screen settings_arguments",
+        "evaluate export prepare serve translate",
+        "train",
+        "inspect plan",
+        "demo",
+        "doctor",
+        "main",
+    ),
+    "corpus": (
+        "reading special_ids worker_processes",
+        "config manifest readers",
+        "cleaning inputs tokenizers",
+        "feeding work_folder",
+        "encode",
+        "exchange",
+        "report",
+        "prepare",
+    ),
+    "documents": (
+        "encodings splices",
+        "units",
+        "inline review",
+        "sentences translating",
+        "formats",
+        "document",
+    ),
+    "evaluation": (
+        "confidence config reading suspicions",
+        "inputs metrics translating worst",
+        "evaluate",
+        "verdict",
+    ),
+    "inspection": (
+        "head_names one_weight search_tree",
+        "interventions",
+        "trace",
+        "analysis drawing wire",
+        "saving",
+        "tracing",
+    ),
+    "interop": (
+        "alignment_heads architecture heads language_codes onnx parity quarantine",
+        "ctranslate2 names published_pieces",
+        "exported_pieces stored_weights",
+        "huggingface",
+    ),
+    "planning": (
+        "corpus_work cost rules",
+        "parallel_rule scaling serving_load time",
+        "gist options scaling_fit",
+        "frontier",
+        "budget",
+    ),
+    "serving": (
+        "refusals settings",
+        "queue",
+        "http",
+        "middleware page",
+        "access",
+        "compat native",
+        "desk openapi_dialects",
+        "openapi",
+        "app",
+        "server",
+    ),
+    "text": (
+        "languages normalize patterns pieces sentence_ends",
+        "careful identify language_names",
+        "segment",
+    ),
+    "training": (
+        "config events run_folder",
+        "processes",
+        "checkpoints",
+        "step",
+        "recipe",
+        "forecast report validation",
+        "run",
+    ),
+    "translator": (
+        "batching confidence loading sentences",
+        "searching translation",
+        "alignment traced",
+        "careful parts",
+        "planned presenting",
+        "running",
+        "translate",
+    ),
+}
+MOST_FILES = 14  # in one folder, `__init__` not counted
+LARGE = ("model", "decoding")  # each file there is named by the paper or the field
+
 
 def room_of(module: str) -> str:
     """limelight.model.config -> model; limelight itself -> the empty string."""
@@ -102,6 +197,7 @@ def modules() -> list[tuple[str, Path]]:
     return list(zip(names, paths, strict=True))
 
 
+@pytest.mark.slow
 def test_imports_go_down_the_floors() -> None:
     found = [v for module, path in modules() for v in violations(module, path.read_text("utf-8"))]
     assert not found, "\n".join(found)
@@ -112,6 +208,68 @@ def test_every_room_stands_on_a_floor() -> None:
     assert rooms <= FLOORS.keys()
 
 
+def storey_of(module: str) -> tuple[str, int]:
+    """limelight.training.step.optimizers -> ("step", 3); of what stands in no table, ("", -1)."""
+    room, _, rest = module.partition(".")[2].partition(".")
+    box = rest.partition(".")[0]
+    found = [at for at, boxes in enumerate(STOREYS.get(room, ())) if box in boxes.split()]
+    return (box, found[0]) if found else ("", -1)
+
+
+def climbs(module: str, text: str) -> list[str]:
+    """Imports that go up, or to a neighbour, inside a room."""
+    here, storey = storey_of(module)
+    result = []
+    for line, imported in imports_of(ast.parse(text)):
+        there, below = storey_of(imported)
+        if here and there and room_of(imported) == room_of(module) and here != there and below >= storey:
+            result.append(f"{module}:{line} (storey {storey}) imports {imported} (storey {below})")
+    return result
+
+
+@pytest.mark.slow
+def test_imports_go_down_the_storeys_of_a_room() -> None:
+    found = [climb for module, path in modules() for climb in climbs(module, path.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+def test_a_planted_climb_is_caught() -> None:
+    assert climbs("limelight.training.step.optimizers", "from limelight.training.run.loop import Training")
+    assert climbs("limelight.training.report.markdown", "import limelight.training.forecast.text_size")
+    assert not climbs("limelight.training.run.loop", "from limelight.training.step.optimizers import new_optimizer")
+
+
+def test_every_part_of_a_room_has_its_storey() -> None:
+    there = {room: sorted(" ".join(boxes).split()) for room, boxes in STOREYS.items()}
+    packages = {room_of(module) for module, path in modules() if len(path.relative_to(SOURCE).parts) > 2}
+    found = {
+        room: sorted(
+            {module.split(".")[2] for module, _ in modules() if room_of(module) == room and module.count(".") > 1}
+        )
+        for room in packages
+    }
+    assert there == found
+
+
+def test_folders_are_small() -> None:
+    counts = {
+        folder.relative_to(SOURCE).as_posix(): len([path for path in folder.glob("*.py") if path.name != "__init__.py"])
+        for folder in {path.parent for _, path in modules()}
+    }
+    assert not {name: count for name, count in counts.items() if count > MOST_FILES and name not in LARGE}
+
+
+@pytest.mark.slow
+def test_public_class_names_are_unique() -> None:
+    found: dict[str, list[str]] = {}
+    for module, path in modules():
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(module)
+    assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+@pytest.mark.slow
 def test_no_circle_of_files_inside_a_room() -> None:
     graph = {m: {i for _, i in imports_of(ast.parse(p.read_text("utf-8")))} for m, p in modules()}
     assert not circle(graph)
@@ -138,8 +296,8 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "planted"),
     [
-        ("limelight.model.attention", "from limelight.training.masters import MasterWeights"),
-        ("limelight.model.attention", "import limelight.text.tokenizer"),
+        ("limelight.model.attention", "from limelight.training.step.master_weights import MasterWeights"),
+        ("limelight.model.attention", "import limelight.text.pieces.tokenizer"),
         ("limelight.model.attention", "def f():\n    from limelight.engines import torch"),
         (
             "limelight.decoding.beam",
@@ -165,11 +323,13 @@ def test_an_import_downwards_is_allowed() -> None:
     assert not violations("limelight.translator", "from limelight.text import tokenizer\nimport limelight.errors")
 
 
+@pytest.mark.process
 def test_configs_load_without_torch() -> None:
     code = "import sys, limelight, limelight.model.config; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.process
 def test_importing_does_nothing() -> None:
     """No seed, no thread count, no environment variable, no logging handler at import time."""
     names = [module for module, _ in modules()]

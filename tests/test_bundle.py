@@ -24,14 +24,14 @@ from torch import Tensor
 import limelight.bundle
 from limelight.bundle import Bundle, BundleSettings, Score, read, relist, write
 from limelight.bundle.card import VERDICT
-from limelight.bundle.manifest import sealed
+from limelight.bundle.manifest import seal
 from limelight.bundle.strict_json import LARGEST, parse
 from limelight.bundle.weights import load_weights
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ModelFileError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.text.tokenizer import END, PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import END, PieceSettings, Tokenizer, learn
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "bundles"))
@@ -85,6 +85,7 @@ def named(message: str) -> set[str]:
 # --- the stored bundle
 
 
+@pytest.mark.slow
 def test_the_stored_bundle_loads_and_translates() -> None:
     bundle = read(STORED)
     model = bundle.load_model()
@@ -412,7 +413,7 @@ def reseal(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     value = json.loads((folder / "manifest.json").read_bytes())
     del value["checksum"]
     change(value)
-    (folder / "manifest.json").write_bytes(sealed(value))
+    (folder / "manifest.json").write_bytes(seal(value))
 
 
 def test_a_manifest_is_as_we_write_it(folder: Path) -> None:
@@ -717,6 +718,7 @@ def test_json_that_python_would_take_is_not_always_json(content: bytes) -> None:
 # --- damage (AT-03)
 
 
+@pytest.mark.slow
 def test_a_damaged_bundle_is_never_used_and_every_message_names_the_file(tmp_path: Path) -> None:
     another = make_another(STORED, tmp_path / "another")
     assert read(another).weights() and read(STORED).weights()  # both are sound before
@@ -730,6 +732,7 @@ def test_a_damaged_bundle_is_never_used_and_every_message_names_the_file(tmp_pat
     assert refused == 280
 
 
+@pytest.mark.slow
 def test_without_verification_most_damage_would_go_unnoticed(tmp_path: Path) -> None:
     """The control: it is the manifest that finds the flips, not the parsers."""
     config, results = read(STORED).settings.model, []

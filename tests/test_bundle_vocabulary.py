@@ -9,8 +9,8 @@ import pytest
 
 from limelight.bundle import BundleSettings, read, relist, write
 from limelight.errors import ConfigError, ModelFileError
-from limelight.text.tokenizer import Tokenizer
-from limelight.text.vocabulary import Vocabulary
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.vocabulary import Vocabulary
 
 STORED = Path(__file__).parent / "bundles" / "format-1"
 

@@ -16,7 +16,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from limelight.serving.models import load
+from limelight.serving.queue.models import load
 from limelight.serving.server import Server
 from limelight.serving.settings import ServeSettings
 
@@ -324,6 +324,7 @@ class TestNginx:
 
 
 class TestServePage:
+    @pytest.mark.slow
     def test_its_curl_commands_are_answered(self, server: Server) -> None:
         commands = _commands(SERVE, "curl")
         assert len(commands) >= 10

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from limelight.training.ending import EXIT_CODES
-from limelight.training.launch import FINAL, STOPPED
+from limelight.training.processes.supervisor import FINAL, STOPPED
+from limelight.training.run.result import EXIT_CODES
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cluster.md").read_bytes().decode()
@@ -25,7 +25,7 @@ VARIABLES = {each["name"]: each["value"] for each in CONTAINER["env"]}
 
 
 def options_of(verb: str) -> set[str]:
-    source = (ROOT / "src" / "limelight" / "cli" / f"{verb}.py").read_bytes().decode()
+    source = (ROOT / "src" / "limelight" / "cli" / verb / f"{verb}.py").read_bytes().decode()
     return set(re.findall(r'"(--?[a-z-]+)"', source))
 
 
@@ -55,6 +55,7 @@ def test_options_exist(words: list[str]) -> None:
         assert "--nproc" not in ours, "it is refused in a process that is one of several"
 
 
+@pytest.mark.process
 def test_the_script_is_one_that_bash_understands() -> None:
     assert shutil.which("bash")
     subprocess.run(["bash", "-n", SLURM], check=True)

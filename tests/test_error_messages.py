@@ -9,7 +9,7 @@ import pytest
 from limelight.config import Settings
 from limelight.corpus.config import PrepareSettings
 from limelight.errors import ConfigError, LimelightError
-from limelight.training.asked import differences
+from limelight.training.recipe.request import differences
 
 SOURCE = Path(__file__).parents[1] / "src" / "limelight"
 TREES = {path: ast.parse(path.read_bytes()) for path in sorted(SOURCE.rglob("*.py"))}
@@ -42,6 +42,7 @@ def test_errors_name_no_class_and_no_module_of_ours(path: Path) -> None:
     assert told == []
 
 
+@pytest.mark.slow
 def test_the_search_finds_errors() -> None:
     """Negative control."""
     assert sum(len(sentences(path)) for path in TREES) > 500

@@ -15,6 +15,7 @@ from house_rules import ROOT, offences, tracked
 SOURCES = sorted((ROOT / "src" / "limelight").rglob("*.py"))
 
 
+@pytest.mark.process
 def test_tracked_files_keep_the_rules() -> None:
     found = [offence for path in tracked() for offence in offences(path, (ROOT / path).read_bytes())]
     assert not found, "\n".join(found)
@@ -29,6 +30,7 @@ def test_planted_offences_are_caught() -> None:
     assert not offences(Path("a.txt"), b"fine\n")
 
 
+@pytest.mark.slow
 def test_no_function_is_longer_than_a_screen() -> None:
     long = [
         f"{path.name}:{node.lineno} {node.name}"
@@ -39,6 +41,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert not long
 
 
+@pytest.mark.process
 def test_package_inits_load_nothing_of_ours() -> None:
     """A docstring, or public names that are fetched when used; either way importing a room does not load its files."""
     rooms = sorted(
@@ -60,5 +63,6 @@ def test_public_names_are_there() -> None:
         _ = limelight.model.Transfromer
 
 
+@pytest.mark.slow
 def test_every_file_says_what_it_is_in_its_docstring() -> None:
     assert not [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]

@@ -15,30 +15,30 @@ from limelight.bundle.strict_json import parse
 from limelight.corpus.reading import po
 from limelight.corpus.reading.formats import read_tsv
 from limelight.corpus.reading.jsonl import read_jsonl
-from limelight.corpus.reading.raw import Part
-from limelight.corpus.reading.xml_formats import read_tmx, read_xliff
+from limelight.corpus.reading.raw import CorpusPart
+from limelight.corpus.reading.xml.formats import read_tmx, read_xliff
 from limelight.decoding import guards
 from limelight.documents.document import KINDS, Kind, translate_document
-from limelight.documents.splices import Lines
+from limelight.documents.splices import LineCounter
 from limelight.errors import LimelightError
-from limelight.serving.body import json_of
-from limelight.serving.detect import Detector
-from limelight.serving.markup import Html, Xml
+from limelight.serving.compat.detect import Detector
+from limelight.serving.compat.uploads import safe_name, sample_of
+from limelight.serving.http.body import json_of
+from limelight.serving.queue.markup import HtmlMarkup, XmlMarkup
 from limelight.serving.refusals import Refusal
-from limelight.serving.uploads import safe_name, sample_of
-from limelight.text import accelerators, capitals, noise, numbers
-from limelight.text.glossary import Glossary, Term, unmet
+from limelight.text.careful import accelerators, capitals, noise, numbers
+from limelight.text.careful.glossary import Glossary, Term, unmet
+from limelight.text.careful.protect import find, protect, restore, text_faults
+from limelight.text.careful.tbx import read_tbx
 from limelight.text.normalize import STEPS, normalize
-from limelight.text.piece_words import words_of
-from limelight.text.protect import find, protect, restored, text_faults
-from limelight.text.sampling import Sampler
+from limelight.text.pieces.piece_words import words_of
+from limelight.text.pieces.sampling import Sampler
+from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.segment import segments, split_long
-from limelight.text.tbx import read_tbx
-from limelight.text.tokenizer import Tokenizer
-from limelight.translator.care import Care
+from limelight.translator.careful.protected import ProtectedSentence
 from limelight.translator.confidence import split_words
-from limelight.translator.parts import Cut, joined
-from limelight.translator.parts import Part as TextPart
+from limelight.translator.parts import Cut, join_parts
+from limelight.translator.parts import TextPart as TextPart
 from limelight.translator.translation import Alignment, Translation
 
 PIECES = Path(__file__).parent / "bundles" / "format-1" / "pieces.model"
@@ -80,15 +80,15 @@ def refused_or(call: Callable[[], object]) -> object:
 TEXT_DOORS: dict[str, Door] = {
     "find": find,
     "find all numbers": lambda text: find(text, "all"),
-    "protect and restore": lambda text: restored((made := protect(text, 16)).text, made),
+    "protect and restore": lambda text: restore((made := protect(text, 16)).text, made),
     "text_faults": lambda text: text_faults(text, f"{text} 1"),
     "segments": lambda text: segments(text, "en"),
     "split_long": lambda text: split_long(text, len, 100),
     "differ": lambda text: numbers.differ(text, f"{text} 1", ("en", "de")),
-    "lifted": accelerators.lifted,
-    "placed": lambda text: accelerators.placed(text, accelerators.Accelerator("&", "x")),
-    "calmed": lambda text: capitals.calmed(f"HELLO WORLD {text.upper()}", "en"),
-    "shouted": lambda text: capitals.shouted(text, "tr"),
+    "lifted": accelerators.lift_accelerator,
+    "placed": lambda text: accelerators.place_accelerator(text, accelerators.Accelerator("&", "x")),
+    "calmed": lambda text: capitals.lower_capitals(f"HELLO WORLD {text.upper()}", "en"),
+    "shouted": lambda text: capitals.uppercase(text, "tr"),
     "typos": lambda text: noise.typos(text, 12345),
     "judge": lambda text: guards.judge(text, f"{text} x"),
     "normalize": lambda text: normalize(pl.Series([text]), STEPS),
@@ -96,7 +96,7 @@ TEXT_DOORS: dict[str, Door] = {
     "sample": sampled,
     "split_words": split_words,
     "words_of": lambda text: words_of(list(text)),
-    "source_words": lambda text: Care(text, text, text, protected=protect(text)).source_words(),
+    "source_words": lambda text: ProtectedSentence(text, text, text, protected=protect(text)).source_words(),
     "sample_of": lambda text: sample_of(text.encode()),
     "safe_name": safe_name,
     "terms of a text": lambda text: GLOSSARY.found(text),
@@ -108,8 +108,8 @@ TEXT_DOORS: dict[str, Door] = {
     "txt": document("txt"),
     "srt": document("srt"),
     "po": document("po"),
-    "a piece of a page": lambda text: Html(("en", "de")).translated(text, answers),
-    "a piece of XML": lambda text: refused_or(lambda: Xml().translated(text, answers)),
+    "a piece of a page": lambda text: HtmlMarkup(("en", "de")).translate_text(text, answers),
+    "a piece of XML": lambda text: refused_or(lambda: XmlMarkup().translate_text(text, answers)),
     "JSON": lambda text: refused_or(lambda: json_of(text.encode())),
     "a JSON string": lambda text: refused_or(lambda: json_of(json.dumps({"text": text}).encode())),
 }
@@ -121,6 +121,7 @@ GLOSSARY = Glossary.of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", TEXT_DOORS)
 def test_a_text_takes_time_in_proportion_to_its_length(door: str) -> None:
     for pump in PUMPS:
@@ -256,10 +257,10 @@ def test_a_document_takes_time_in_proportion_to_its_length(kind: Kind, head: str
     assert grows_too_fast(document(kind), numbered(one, head, tail)) is None
 
 
-def rows_of(reader: Callable[[Part, int], Iterator[object]], path: Path) -> Door:
+def rows_of(reader: Callable[[CorpusPart, int], Iterator[object]], path: Path) -> Door:
     def read(text: str) -> object:
         path.write_text(text)
-        return refused_or(lambda: sum(1 for _ in reader(Part(0, 0, "", (str(path),), ("en", "de")), 1_000)))
+        return refused_or(lambda: sum(1 for _ in reader(CorpusPart(0, 0, "", (str(path),), ("en", "de")), 1_000)))
 
     return read
 
@@ -283,7 +284,7 @@ def test_a_corpus_takes_time_in_proportion_to_its_length(kind: Kind, tmp_path: P
     ],
 )
 def test_a_corpus_of_lines_takes_time_in_proportion_to_its_length(
-    reader: Callable[[Part, int], Iterator[object]], one: str, tmp_path: Path
+    reader: Callable[[CorpusPart, int], Iterator[object]], one: str, tmp_path: Path
 ) -> None:
     assert grows_too_fast(rows_of(reader, tmp_path / "corpus"), repeated(one)) is None
 
@@ -314,7 +315,7 @@ def test_a_glossary_file_takes_time_in_proportion_to_its_length(one: str, tmp_pa
 def test_as_many_terms_as_words_take_time_in_proportion_to_both() -> None:
     def found(text: str) -> object:
         words = text.split(" ")
-        return Glossary.of({" ".join(words[at : at + 5]) or "a": words[at] or "a" for at in range(len(words))}).found(
+        return Glossary.of({" ".join(words[at : at + 5]) or "a": words[at] or "a" for at in range(len(words))}).find(
             text
         )
 
@@ -341,11 +342,12 @@ def test_as_many_numbers_as_words_take_time_in_proportion_to_both() -> None:
     assert grows_too_fast(differ, repeated("a")) is None
 
 
+@pytest.mark.slow
 def test_as_many_sentences_as_words_are_joined_in_time_in_proportion() -> None:
     def join(text: str) -> object:
         parts = tuple(TextPart(word, " ") for word in 8 * text.split())
         made = Translation("a", 0.0, 1.0, [], "eos", Alignment([(0, 0)], [], []), source="a")
-        return joined(Cut(text, "", parts), [made] * len(parts))
+        return join_parts(Cut(text, "", parts), [made] * len(parts))
 
     assert grows_too_fast(join, repeated("a ")) is None
 
@@ -354,7 +356,7 @@ def test_lines_of_places_that_go_to_and_fro_are_counted_in_time_in_proportion() 
     """A page asks for an attribute first, and then for the beginning of the sentence that holds it."""
 
     def count(text: str) -> object:
-        lines, page = Lines("a\n" * (100 * len(text))), range(100, 100 * len(text), 100)
+        lines, page = LineCounter("a\n" * (100 * len(text))), range(100, 100 * len(text), 100)
         return [(lines.of(place), lines.of(place - 50)) for place in page]
 
     assert grows_too_fast(count, repeated("a")) is None
@@ -376,12 +378,14 @@ def test_a_long_blank_in_a_sentence_that_is_too_long_takes_time_in_proportion() 
     assert grows_too_fast(call, repeated(" \u200b", "a" * 300, "a" * 300)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pump", ["a", "A ", "字", "\u0301", "<a "])
 def test_a_language_is_detected_in_time_in_proportion(pump: str) -> None:
     detector = Detector(["en", "de"])
     assert grows_too_fast(lambda text: detector.look([text]), repeated(pump)) is None
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_slow_is_caught() -> None:
     def concatenated(text: str) -> int:
         return sum(text[:at].count(" ") for at in range(len(text)))

@@ -37,16 +37,23 @@ def first_that_is_slow(used: Used, texts: list[tuple[str, str, str]]) -> str | N
     return None
 
 
+@pytest.mark.slow
 def test_patterns_are_found_wherever_they_stand() -> None:
     """Held by a module, in a tuple, in a table, by a class; written in a function, and with what only the function knows."""
     places = [used.place.removeprefix("limelight.") for used in FOUND]
-    for name in ("text.term_tree._TOKEN", "text.segment._CUTS", "text.sentence_ends._TITLE", "serving.body.FILENAME"):
+    for name in (
+        "text.careful.term_tree._TOKEN",
+        "text.segment._CUTS",
+        "text.sentence_ends._TITLE",
+        "serving.http.body.FILENAME",
+    ):
         assert name in places
     for module in ("text.number_words", "documents.html_tokens", "text.accelerators"):
         assert any(place.startswith(f"{module}, line") for place in places)
     assert next(used for used in FOUND if used.place.endswith("xml_elements._TAG")).methods == ("match",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "method"),
     [
@@ -72,6 +79,7 @@ def test_a_quick_pattern_is_not(pattern: str) -> None:
     assert first_that_is_slow(used, texts_against(used.pattern)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("used", SUSPECTS, ids=[used.place for used in SUSPECTS])
 def test_a_pattern_takes_time_in_proportion_to_its_text(used: Used) -> None:
     texts = [("", pump, tail) for pump in PUMPS for tail in TAILS[:2]] + texts_against(used.pattern)

@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "paper.md"
 LINK = re.compile(
     r"\[`(?P<file>\w+\.py):(?P<line>\d+)`\]"
-    r"\(\.\./src/limelight/(?P<room>\w+)/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
+    r"\(\.\./src/limelight/(?P<room>[\w/]+)/\w+\.py#L(?P<anchor>\d+)\) `(?P<code>[^`]+)`"
 )
 
 

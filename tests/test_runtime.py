@@ -18,7 +18,7 @@ def test_the_choice_says_why() -> None:
 
 
 def test_what_was_asked_for_is_given() -> None:
-    assert runtime.choose_device("cpu") == runtime.Choice(torch.device("cpu"), "asked for")
+    assert runtime.choose_device("cpu") == runtime.RuntimeChoice(torch.device("cpu"), "asked for")
     assert runtime.choose_dtype(torch.device("cpu"), "float64").value is torch.float64
 
 
@@ -53,6 +53,7 @@ def test_names_that_mean_nothing_are_refused() -> None:
         runtime.choose_threads(0)
 
 
+@pytest.mark.process
 def test_threads_are_set_and_follow_the_cores_this_process_may_use() -> None:
     code = (
         "import os, torch; from limelight import runtime\n"
@@ -64,12 +65,13 @@ def test_threads_are_set_and_follow_the_cores_this_process_may_use() -> None:
 
 
 def test_a_seed_repeats_what_follows() -> None:
-    seed = runtime.plant_seed().value
+    seed = runtime.set_seed().value
     first = torch.rand(3)
-    assert runtime.plant_seed(seed).why == "asked for"
+    assert runtime.set_seed(seed).why == "asked for"
     assert torch.equal(torch.rand(3), first)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
 def test_freed_memory_stays_with_the_process() -> None:
     """With the setting, a large block taken again costs far fewer page faults than without."""
@@ -99,5 +101,5 @@ def test_exit_codes_are_the_published_ones() -> None:
 )
 def test_a_container_has_the_cores_it_was_given(tmp_path: Path, content: bytes, cores: int | None) -> None:
     (tmp_path / "cpu.max").write_bytes(content)
-    assert runtime.granted_cores(tmp_path / "cpu.max") == cores
-    assert runtime.granted_cores(tmp_path / "absent") is None
+    assert runtime.read_core_limit(tmp_path / "cpu.max") == cores
+    assert runtime.read_core_limit(tmp_path / "absent") is None

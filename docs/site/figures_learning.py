@@ -13,7 +13,7 @@ from figures_style import SECOND, SPOT, THIRD, Drawn, figure, matrix
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.training.config import ScheduleSettings
-from limelight.training.schedule import rate
+from limelight.training.step.learning_rate import rate
 
 PAD, START, END, FIRST = 0, 2, 3, 4
 STEPS, ROWS, PEAK, LONGEST = 500, 32, 3e-3, 8

@@ -14,8 +14,8 @@ from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import Record
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
-from limelight.inspection.beam_tree import beam_tree
-from limelight.inspection.tree import BeamTree, Node
+from limelight.inspection.analysis.search_tree_builder import beam_tree
+from limelight.inspection.search_tree import BeamTree, Node
 
 PIECES = ["", "?", "<s>", "</s>", "the", "a", "dog", "cat", "runs"]
 # Which piece comes next, given the one before. The best first piece leads to worse second ones.

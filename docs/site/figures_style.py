@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from limelight.inspection.live import LiveTrace
+from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.translator.translate import Translator
 from sources import ROOT
 

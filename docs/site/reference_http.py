@@ -3,10 +3,10 @@
 from typing import Any
 
 from limelight.serving.app import make_app
-from limelight.serving.metrics import Metrics
-from limelight.serving.models import Models, Served
+from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.openapi import document, operations
-from limelight.serving.service import Service
+from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 from limelight.translator.translate import Translator
 from reference_cli import cell
@@ -37,7 +37,7 @@ def openapi() -> dict[str, Any]:
     settings = ServeSettings(metrics=True)
     with Translator.load(BUNDLE, threads=1, engine="torch") as translator:
         metrics = Metrics()
-        service = Service(Models([Served("en-de", translator, speed=1_000.0)]), settings, metrics)
+        service = Service(Models([ServedModel("en-de", translator, speed=1_000.0)]), settings, metrics)
         try:
             return document(make_app(service, None, metrics, lambda line: None), settings)
         finally:

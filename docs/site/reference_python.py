@@ -10,13 +10,13 @@ PUBLIC = {
         "A translator",
         ["Translator", "Translation", "Alternative", "Alignment", "Piece", "Word", "Scored", "Notice"],
     ),
-    "limelight.inspection.live": ("What it did with a sentence", ["LiveTrace"]),
+    "limelight.inspection.tracing.live_trace": ("What it did with a sentence", ["LiveTrace"]),
     "limelight.inspection.trace": ("", ["Trace", "TargetToken", "SourceToken", "HeadStats", "Align", "Verdict"]),
     "limelight.model": ("The model", ["ModelConfig", "Transformer", "Batch", "Spotlight"]),
     "limelight.decoding.config": ("How to search", ["SearchSettings", "Sampling"]),
     "limelight.bundle": ("A translator on disk", ["read", "write", "Bundle", "BundleSettings"]),
-    "limelight.text.glossary": ("Terms", ["Glossary"]),
-    "limelight.training.run": ("A run", ["train"]),
+    "limelight.text.careful.glossary": ("Terms", ["Glossary"]),
+    "limelight.training.run.run": ("A run", ["train"]),
     "limelight.errors": ("Errors", ["LimelightError", "ConfigError", "LengthError"]),
 }
 INTRODUCTION = """# Python

@@ -1,8 +1,8 @@
-"""Limelight: train, look inside and serve your own Transformer translator.
+"""Limelight trains, inspects and serves your own Transformer translator.
 
     from limelight import Translator
 
-Fetched when first used, so that `limelight --help` starts without loading torch.
+`Translator` is fetched when first used, so that `limelight --help` starts without loading torch.
 """
 
 from importlib import import_module

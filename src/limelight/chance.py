@@ -1,4 +1,4 @@
-"""Random numbers as a function: SplitMix64 (Steele, Lea and Flood 2014), the same on every machine and in every version.
+"""SplitMix64 (Steele, Lea and Flood 2014) draws the same random numbers on every machine and in every version.
 
 The generators of Python and NumPy may change their streams between versions, and a run must resume after an upgrade. These constants must
 never change.
@@ -17,7 +17,7 @@ FIRST_MULTIPLIER: Final = 0xBF58476D1CE4E5B9
 SECOND_MULTIPLIER: Final = 0x94D049BB133111EB
 
 
-def mixed(words: Words) -> Words:
+def mix_bits(words: Words) -> Words:
     """64 bits in, 64 bits out, one to one: each input bit turns about half of the output bits."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(FIRST_MULTIPLIER)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(SECOND_MULTIPLIER)
@@ -29,10 +29,10 @@ def key_of(*numbers: int) -> int:
     key = 0
     for number in numbers:
         word = np.array([(key + STEP + number) & WORD], np.uint64)
-        key = int(mixed(word)[0])
+        key = int(mix_bits(word)[0])
     return key
 
 
 def draws(key: int, numbers: npt.NDArray[np.int64]) -> Words:
     """One 64-bit random number per number: number i has the same draw whatever stands beside it."""
-    return mixed(numbers.astype(np.uint64) * np.uint64(STEP) + np.uint64(key))
+    return mix_bits(numbers.astype(np.uint64) * np.uint64(STEP) + np.uint64(key))

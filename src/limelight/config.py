@@ -1,4 +1,4 @@
-"""Settings: frozen, keyword-only, checked at birth, TOML in and out, every problem in one error.
+"""`Settings` are frozen, checked when made, read and written as TOML, and report every problem in one error.
 
 class Recipe(Settings):
     steps: int = 1000
@@ -22,7 +22,7 @@ from limelight.files import write_whole
 
 
 class Settings(BaseModel):
-    """Base of every config. Unknown keys are errors; an absent value is `None` and is left out of the TOML."""
+    """Settings are the base of every config. Unknown keys are errors; an absent value is `None` and is left out of the TOML."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=False, allow_inf_nan=False)
 
@@ -30,7 +30,9 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(f"{_called(type(self))} cannot be used:", _problems(type(self), values, error)) from None
+            raise ConfigError(
+                f"{_name_settings(type(self))} cannot be used:", _problems(type(self), values, error)
+            ) from None
 
     # Without this mark pydantic would call our __init__ for nested settings too, and the first broken one would hide the others.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -40,7 +42,7 @@ class Settings(BaseModel):
         try:
             return cls(**tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{_called(cls)} cannot be read, the text is not valid TOML: {error}") from None
+            raise ConfigError(f"{_name_settings(cls)} cannot be read, the text is not valid TOML: {error}") from None
 
     def to_toml(self) -> str:
         """Complete: every value is written, also the defaults, so that the file alone reproduces the settings."""
@@ -66,7 +68,7 @@ class Settings(BaseModel):
         return type(self)(**{**self.model_dump(exclude_unset=True), **values})
 
 
-def _called(cls: type[Settings]) -> str:
+def _name_settings(cls: type[Settings]) -> str:
     """What a person would call them: "the serve settings", "the recipe"."""
     return "the " + re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 

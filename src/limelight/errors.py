@@ -1,4 +1,4 @@
-"""Every error a user can meet, with the exit code of the command that met it.
+"""Every error that a user can meet is defined here, with the exit code of the command that met it.
 
 An error says what went wrong, where, and what to do. The exit codes are those of sysexits.h, except usage, which
 follows the habit of command-line parsers (2).
@@ -9,13 +9,13 @@ from typing import ClassVar
 
 
 class LimelightError(Exception):
-    """Base of all errors meant for a person. Anything else that escapes is a fault of ours."""
+    """LimelightError is the base of all errors meant for a person. Anything else that escapes is a fault of ours."""
 
     exit_code: ClassVar[int] = 70
 
 
 class ConfigError(LimelightError):
-    """Settings that cannot be used. Lists every problem found, not just the first."""
+    """Settings cannot be used. The error lists every problem found, not just the first."""
 
     exit_code = 2
 
@@ -25,23 +25,23 @@ class ConfigError(LimelightError):
 
 
 class DataError(LimelightError):
-    """Text, ids or batches that cannot be used."""
+    """Text, ids or batches cannot be used."""
 
     exit_code = 65
 
 
 class LengthError(DataError):
-    """A sequence longer than the model has positions for."""
+    """A sequence is longer than the model has positions for."""
 
 
 class ModelFileError(LimelightError):
-    """A file of a finished translator that is damaged, incomplete, of another format, or not what its manifest says."""
+    """A file of a finished translator is damaged, incomplete, of another format, or not what its manifest says."""
 
     exit_code = 66
 
 
 class StorageError(LimelightError):
-    """A disk that does not take what a run has to keep: full, broken or away. What was kept before is as it was."""
+    """A disk does not take what a run has to keep: it is full, broken or away. What was kept before is as it was."""
 
     exit_code = 74
 

@@ -63,7 +63,7 @@ def put_folder(beside: Path, folder: Path) -> None:
 
 
 def force_to_disk(path: Path) -> None:
-    """A file, or the names in a folder."""
+    """Force a file, or the names in a folder, to disk."""
     number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
@@ -72,7 +72,7 @@ def force_to_disk(path: Path) -> None:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Which file stands there, without reading it."""
+    """Tell which file stands there, without reading it."""
     try:
         found = path.stat()
     except OSError:

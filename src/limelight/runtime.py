@@ -1,6 +1,6 @@
-"""What a run stands on: device, number format, threads, seed and memory. Chosen when asked, and said why.
+"""Device, number format, threads, seed and memory of a run are chosen here, each with its reason.
 
-Importing this file does nothing. Each function returns a `Choice`, so that a screen or a log can state the reason.
+Importing this file does nothing. What is chosen is a `RuntimeChoice`, so that a screen or a log can state the reason.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _threads_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Choice(Generic[T]):
+class RuntimeChoice(Generic[T]):
     value: T
     why: str
 
@@ -32,13 +32,13 @@ class Choice(Generic[T]):
         return f"{self.value} ({self.why})"
 
 
-def choose_device(asked: str | None = None) -> Choice[torch.device]:
+def choose_device(asked: str | None = None) -> RuntimeChoice[torch.device]:
     """The device asked for, else the accelerator that torch sees, else the CPU."""
     seen = torch.accelerator.current_accelerator(check_available=True)
     if asked is None:
         if seen is None:
-            return Choice(torch.device("cpu"), "torch sees no accelerator")
-        return Choice(seen, "the accelerator that torch sees")
+            return RuntimeChoice(torch.device("cpu"), "torch sees no accelerator")
+        return RuntimeChoice(seen, "the accelerator that torch sees")
     try:
         device = torch.device(asked)
     except RuntimeError:
@@ -46,23 +46,23 @@ def choose_device(asked: str | None = None) -> Choice[torch.device]:
     if device.type != "cpu" and (seen is None or seen.type != device.type):
         has = f"it sees {seen.type}" if seen else "it sees no accelerator"
         raise RuntimeChoiceError(f"device {asked!r} was asked for, but this torch cannot use one ({has}); try cpu")
-    return Choice(device, "asked for")
+    return RuntimeChoice(device, "asked for")
 
 
-def choose_dtype(device: torch.device, asked: str | None = None) -> Choice[torch.dtype]:
+def choose_dtype(device: torch.device, asked: str | None = None) -> RuntimeChoice[torch.dtype]:
     """The format for matrix products: bfloat16 where the hardware multiplies it, else float32."""
     formats = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
     if asked is not None:
         if asked not in formats:
             raise RuntimeChoiceError(f"{asked!r} is not a number format we use; try one of {', '.join(formats)}")
-        return Choice(formats[asked], "asked for")
+        return RuntimeChoice(formats[asked], "asked for")
     if device.type == "cpu":
         if units := bfloat16_units():
-            return Choice(torch.bfloat16, f"this CPU multiplies bfloat16 matrices ({', '.join(units)})")
-        return Choice(torch.float32, "this CPU has no bfloat16 instructions")
+            return RuntimeChoice(torch.bfloat16, f"this CPU multiplies bfloat16 matrices ({', '.join(units)})")
+        return RuntimeChoice(torch.float32, "this CPU has no bfloat16 instructions")
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return Choice(torch.float32, "this GPU has no bfloat16 units")
-    return Choice(torch.bfloat16, f"{device.type} multiplies bfloat16 matrices")
+        return RuntimeChoice(torch.float32, "this GPU has no bfloat16 units")
+    return RuntimeChoice(torch.bfloat16, f"{device.type} multiplies bfloat16 matrices")
 
 
 def bfloat16_units() -> list[str]:
@@ -76,26 +76,26 @@ def bfloat16_units() -> list[str]:
     return [name for name, question in asked.items() if getattr(torch.cpu, question, bool)()]
 
 
-def choose_threads(asked: int | None = None) -> Choice[int]:
+def choose_threads(asked: int | None = None) -> RuntimeChoice[int]:
     """As many threads as `count_threads` says, set for the whole process: for programs, never for a library inside one."""
     chosen = count_threads(asked)
     torch.set_num_threads(chosen.value)
     return chosen
 
 
-def count_threads(asked: int | None = None) -> Choice[int]:
+def count_threads(asked: int | None = None) -> RuntimeChoice[int]:
     """One thread for each core this process may use (affinity, and the share that a container was given).
 
     Where a launcher started several processes on this machine, the cores are shared: more threads than cores wait for each other.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed = min(allowed, granted_cores() or allowed)
+    allowed = min(allowed, read_core_limit() or allowed)
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     why = "one for each core this process may use" if sharing <= 1 else f"{allowed} cores for {sharing} processes"
     allowed = max(1, allowed // max(1, sharing))
     if asked is not None and asked < 1:
         raise RuntimeChoiceError(f"{asked} threads cannot work; give 1 or more (this process may use {allowed} cores)")
-    return Choice(asked, "asked for") if asked is not None else Choice(allowed, why)
+    return RuntimeChoice(asked, "asked for") if asked is not None else RuntimeChoice(allowed, why)
 
 
 def use_one_thread_here() -> int:
@@ -125,8 +125,8 @@ def one_thread_here() -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def granted_cores(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
-    """Of a container that may use so many microseconds in each period: b"150000 100000" -> 2. None where nothing says so."""
+def read_core_limit(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
+    """Return the cores of a container, from its microseconds in each period: b"150000 100000" -> 2. None where nothing says so."""
     try:
         share, period = file.read_bytes().split()
         return max(1, -(-int(share) // int(period)))
@@ -134,28 +134,30 @@ def granted_cores(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
         return None
 
 
-def plant_seed(asked: int | None = None) -> Choice[int]:
-    """Seed the global generators that dropout and initialization draw from. Whoever runs a program calls this; the library never does."""
+def set_seed(asked: int | None = None) -> RuntimeChoice[int]:
+    """Seed the global generators that dropout and initialization draw from. Programs call this; the library never does."""
     chosen = (
-        Choice(asked, "asked for") if asked is not None else Choice(random.SystemRandom().randrange(2**31), "drawn")
+        RuntimeChoice(asked, "asked for")
+        if asked is not None
+        else RuntimeChoice(random.SystemRandom().randrange(2**31), "drawn")
     )
     random.seed(chosen.value)
     torch.manual_seed(chosen.value)
     return chosen
 
 
-def keep_freed_memory() -> Choice[bool]:
+def keep_freed_memory() -> RuntimeChoice[bool]:
     """Ask glibc to keep large freed blocks instead of returning them to the kernel.
 
     A training step frees and takes the same megabytes again and again; given back, each first touch is a page fault.
     Measured on 2 cores: 4 to 16 % of a step. The price is that the process does not shrink after its peak.
     """
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
-        return Choice(False, "only glibc has this setting")
+        return RuntimeChoice(False, "only glibc has this setting")
     M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
     mallopt = ctypes.CDLL(None).mallopt
     done = [mallopt(M_MMAP_MAX, 0), mallopt(M_TRIM_THRESHOLD, 2**31 - 1), mallopt(M_TOP_PAD, 64 * 2**20)]
-    return Choice(all(done), "freed blocks stay with the process, which spares page faults")
+    return RuntimeChoice(all(done), "freed blocks stay with the process, which spares page faults")
 
 
 def give_back_memory() -> None:
@@ -165,7 +167,7 @@ def give_back_memory() -> None:
 
 
 def memory_at_hand(device: torch.device) -> int | None:
-    """Bytes that the device can still give; None where nobody tells."""
+    """Bytes that the device can still give; None where the system does not tell."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:

@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from limelight.bundle import BundleSettings, Score, write
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.text.tokenizer import END, PAD, SPACE, START, PieceSettings, Tokenizer, learn, placeholder
+from limelight.text.pieces.tokenizer import END, PAD, SPACE, START, PieceSettings, Tokenizer, learn, placeholder
 
 ENGLISH = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 GERMAN = ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]

@@ -12,6 +12,8 @@ from limelight.cli import main
 from limelight.cli.completion import EXPORTS, exports, presets
 from limelight.model.config import PRESETS
 
+pytestmark = pytest.mark.process
+
 LIMELIGHT = Path(sys.executable).with_name("limelight")
 SHELLS = ("bash", "zsh", "fish")
 HEAVY = ("torch", "numpy", "polars", "ctranslate2")

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from limelight.cli import demo_numbers
-from limelight.cli.demo_measured import SWAPPED, Measured
-from limelight.cli.demo_numbers import ALWAYS_SHOWN, CORPUS, PIECES, RUN, is_held_out, numbers, recipe, write_corpus
+from limelight.cli.demo import corpus as demo_numbers
+from limelight.cli.demo.corpus import ALWAYS_SHOWN, CORPUS, PIECES, RUN, is_held_out, numbers, recipe, write_corpus
+from limelight.cli.demo.measure import SWAPPED, DemoScores
+from limelight.cli.demo.numerals import LIMIT, english, german, pieces
 from limelight.cli.main import app
 from limelight.errors import ConfigError
-from limelight.text import number_words
-from limelight.text.numerals import LIMIT, english, german, pieces
-from limelight.text.tokenizer import Tokenizer
-from limelight.training.layout import BUNDLE
+from limelight.text.careful import number_words
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.training.run_folder import BUNDLE
 
 SAID = {
     0: ("zero", "null"),
@@ -42,8 +42,8 @@ def test_numbers_are_said_as_people_say_them(number: int) -> None:
 def test_both_languages_name_the_same_number() -> None:
     """By the tables that judge translations, which know nothing of these."""
     for number in range(1, 100):
-        assert number in number_words.named(english(number), "en"), english(number)
-        assert number in number_words.named(german(number), "de"), german(number)
+        assert number in number_words.count_numbers(english(number), "en"), english(number)
+        assert number in number_words.count_numbers(german(number), "de"), german(number)
     assert len({german(n) for n in range(0, LIMIT, 37)}) == len(range(0, LIMIT, 37))
 
 
@@ -79,6 +79,7 @@ def test_the_recipe_is_an_ordinary_one(tmp_path: Path) -> None:
     assert lines == (tmp_path / "train.de").read_bytes().count(b"\n") == demo_numbers.SIZES["train"]
 
 
+@pytest.mark.process
 def test_a_run_is_made_measured_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All the parts, on fewer numbers and for a few steps: nothing is learnt, and that is measured."""
     monkeypatch.setattr(demo_numbers, "SIZES", {"train": 1200, "valid": 20, "test": 30})
@@ -104,7 +105,7 @@ def test_a_file_in_the_way_is_told(tmp_path: Path) -> None:
 
 
 def test_what_was_measured_is_said_with_what_went_wrong() -> None:
-    lines = Measured(200, 199, 72, 36, "cross.1.2", (("sixty", "sechzehn", "sechzig"),)).lines
+    lines = DemoScores(200, 199, 72, 36, "cross.1.2", (("sixty", "sechzehn", "sechzig"),)).lines
     assert "199 of 200 without a fault (99.5 %)" in lines[0] and "sixty: sechzehn, should be sechzig" in lines[1]
     assert "in 36 of 72 the light crosses (50.0 %), mostly that of cross.1.2" in lines[2]
 

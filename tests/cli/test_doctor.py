@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from limelight.cli import doctor_parts
-from limelight.cli.doctor_facts import PURPOSE, asked_for, facts
-from limelight.cli.doctor_findings import MEND, Finding, Report, findings, fits
-from limelight.cli.doctor_shown import TITLES, as_lines, as_markdown
-from limelight.cli.doctor_tried import Part, private, read_lines, tried
+from limelight.cli.doctor import self_tests
+from limelight.cli.doctor.findings import MEND, DoctorReport, Finding, findings, fits
+from limelight.cli.doctor.lines import TITLES, as_lines, as_markdown
+from limelight.cli.doctor.machine import PURPOSE, facts, parse_requirements
+from limelight.cli.doctor.self_test_process import SelfTestResult, private, read_lines, run_self_tests
 
 ROOT = Path(__file__).parents[2]
 GB = 10**9
@@ -53,11 +53,13 @@ def healthy() -> dict[str, Any]:
     }
 
 
-GOOD = [Part(name, True, 0.1, "fine") for name in doctor_parts.PARTS]
+GOOD = [SelfTestResult(name, True, 0.1, "fine") for name in self_tests.PARTS]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[bytes], float]:
+def ran(
+    starts_process: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[subprocess.CompletedProcess[bytes], float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "limelight", "doctor", "--json"],
@@ -73,7 +75,7 @@ def test_every_part_works_in_our_own_environment(ran: tuple[subprocess.Completed
     told = json.loads(done.stdout)
     assert done.returncode == 0, told["problems"]
     assert told["works"]
-    assert {part["name"]: part["works"] for part in told["parts"]} == dict.fromkeys(doctor_parts.PARTS, True)
+    assert {part["name"]: part["works"] for part in told["parts"]} == dict.fromkeys(self_tests.PARTS, True)
     assert told["facts"]["torch"]["version"].startswith("2.")
     assert "float32" in told["facts"]["ctranslate2"]["compute_types"]["cpu"]
     assert seconds < 3 * WHOLE
@@ -134,9 +136,9 @@ def test_what_is_wrong_is_found_with_a_fix(place: tuple[str, ...], value: object
     assert finding.stops is stops
 
 
-@pytest.mark.parametrize("name", doctor_parts.PARTS)
+@pytest.mark.parametrize("name", self_tests.PARTS)
 def test_a_part_that_fails_is_a_finding_and_only_the_fast_engine_can_be_done_without(name: str) -> None:
-    parts = [part if part.name != name else Part(name, False, 0.0, "broken") for part in GOOD]
+    parts = [part if part.name != name else SelfTestResult(name, False, 0.0, "broken") for part in GOOD]
     [finding] = findings(healthy(), parts)
     assert "broken" in finding.what
     assert finding.stops is (name != "ctranslate2")
@@ -145,15 +147,16 @@ def test_a_part_that_fails_is_a_finding_and_only_the_fast_engine_can_be_done_wit
 def test_problems_come_first_and_decide_whether_it_works() -> None:
     known = healthy()
     known["cpu"]["load"] = 9.0
-    found = findings(known, [Part("step", False, 0.0, "broken")])
+    found = findings(known, [SelfTestResult("step", False, 0.0, "broken")])
     assert [finding.stops for finding in found] == [True, False]
-    report = Report(found, known, GOOD, 1.0)
+    report = DoctorReport(found, known, GOOD, 1.0)
     assert not report.works
     assert as_lines(report)[2].startswith("PROBLEM")
     assert as_markdown(report)[4].startswith("- **problem**")
-    assert Report([Finding("slow", "wait", False)], known, GOOD, 1.0).works
+    assert DoctorReport([Finding("slow", "wait", False)], known, GOOD, 1.0).works
 
 
+@pytest.mark.process
 def test_a_process_that_is_killed_is_told_with_the_part_that_killed_it() -> None:
     code = (
         "import json, os, signal\n"
@@ -161,7 +164,7 @@ def test_a_process_that_is_killed_is_told_with_the_part_that_killed_it() -> None
         "print(json.dumps({'begin': 'step'}), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGILL)"
     )
-    parts = {part.name: part for part in tried((sys.executable, "-c", code)).parts}
+    parts = {part.name: part for part in run_self_tests((sys.executable, "-c", code)).parts}
     assert "SIGILL" in parts["step"].said
     assert not parts["step"].works
     assert parts["pieces"].works
@@ -169,16 +172,20 @@ def test_a_process_that_is_killed_is_told_with_the_part_that_killed_it() -> None
     assert not parts["corpus"].works
 
 
+@pytest.mark.process
 def test_a_process_that_hangs_is_ended() -> None:
-    outcome = tried((sys.executable, "-c", "import time; time.sleep(60)"), patience=0.5)
+    outcome = run_self_tests((sys.executable, "-c", "import time; time.sleep(60)"), patience=0.5)
     assert "said nothing" in outcome.parts[0].said
 
 
+@pytest.mark.process
 def test_a_library_that_cannot_be_loaded_does_not_hide_the_rest(tmp_path: Path) -> None:
     """A torch that raises when it is imported: the pieces and Parquet are tried all the same."""
     (tmp_path / "torch.py").write_bytes(b"raise ImportError('libtorch_cpu.so: cannot open shared object file')\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from limelight.cli.doctor_parts import main; main()"
-    outcome = tried((sys.executable, "-c", code))
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from limelight.cli.doctor.self_tests import main; main()"
+    )
+    outcome = run_self_tests((sys.executable, "-c", code))
     works = {part.name: part.works for part in outcome.parts}
     assert works["pieces"]
     assert works["corpus"]
@@ -212,21 +219,21 @@ def test_requirements_are_read_as_packaging_reads_them() -> None:
         for extra, each in project["optional-dependencies"].items()
         for line in each
     ]
-    read = [(name, extra) for name, _, extra in asked_for(lines)]
+    read = [(name, extra) for name, _, extra in parse_requirements(lines)]
     assert [name for name, _ in read] == [Requirement(line).name for line in lines]
-    for (_, asked, _), line in zip(asked_for(lines), lines, strict=True):
+    for (_, asked, _), line in zip(parse_requirements(lines), lines, strict=True):
         assert set(asked.split(",")) == {str(each) for each in Requirement(line).specifier}
 
 
 def test_every_extra_has_a_purpose_and_every_part_a_title_and_a_fix() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
     assert set(PURPOSE) == set(project["optional-dependencies"]) - {"dev", "docs"}
-    assert set(TITLES) == set(doctor_parts.PARTS)
-    assert set(MEND) >= {*doctor_parts.PARTS, *doctor_parts.FACTS, "start"}
+    assert set(TITLES) == set(self_tests.PARTS)
+    assert set(MEND) >= {*self_tests.PARTS, *self_tests.FACTS, "start"}
 
 
 def test_an_extra_that_is_missing_is_shown_with_the_line_that_adds_it() -> None:
-    text = "\n".join(as_lines(Report([], healthy(), GOOD, 1.0)))
+    text = "\n".join(as_lines(DoctorReport([], healthy(), GOOD, 1.0)))
     assert "pip install 'limelight[hub]'" in text
     assert "pip install 'limelight[serve]'" not in text
 
@@ -242,11 +249,11 @@ def test_accelerators_are_told_with_their_memory() -> None:
         ),
         cuda=cuda,
     )
-    told = list(doctor_parts.accelerators(torch))
+    told = list(self_tests.accelerators(torch))
     assert told == [{"name": f"GPU {number}", "memory": 80 * GB, "free": 70 * GB} for number in (0, 1)]
 
 
 def test_a_step_that_learns_nothing_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_parts, "RATE", 0.0)
+    monkeypatch.setattr(self_tests, "RATE", 0.0)
     with pytest.raises(ArithmeticError, match="went from"):
-        doctor_parts.try_step()
+        self_tests.try_step()

@@ -21,9 +21,9 @@ import pytest
 from limelight.bundle.bundle import read, write
 from limelight.cli.main import main
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 ENGLISH = "zero one two three four five six seven eight nine".split()  # noqa: SIM905
@@ -103,6 +103,7 @@ def test_what_the_translations_are_good_for_is_said_first(files: Files, tmp_path
     assert found["verdict"]["use"] == "not usable" and found["degenerate"] == 120
 
 
+@pytest.mark.slow
 def test_json_is_one_object_with_everything(files: Files) -> None:
     outcome = here(files.output, files.reference, "--source", files.source, "--compare", files.worse, "--json")
     assert outcome.code == 0 and outcome.err == "" and outcome.out.count("\n") == 1
@@ -116,6 +117,7 @@ def test_json_is_one_object_with_everything(files: Files) -> None:
     assert [each["better"] for each in result["compare"]["differences"]] == ["good"] * 3
 
 
+@pytest.mark.slow
 def test_two_systems_stand_side_by_side_with_a_verdict(files: Files) -> None:
     outcome = here(files.worse, files.reference, "--compare", files.output, "--metrics", "bleu,chrf", "-q")
     assert outcome.code == 0 and outcome.err == ""
@@ -131,6 +133,7 @@ def test_a_translator_is_run_scored_and_its_speed_told(files: Files) -> None:
     assert re.search(r"^chrF2 +(100|9\d)\.\d ", outcome.out, re.MULTILINE), "the stored translator knows these words"
 
 
+@pytest.mark.slow
 def test_what_is_saved_is_what_was_scored(files: Files, tmp_path: Path) -> None:
     saved = tmp_path / "saved.de"
     first = json.loads(here(BUNDLE, files.source, files.worse, "--json", "--save", saved).out)
@@ -139,6 +142,7 @@ def test_what_is_saved_is_what_was_scored(files: Files, tmp_path: Path) -> None:
     assert first["saved"] == str(saved) and saved.read_bytes().count(b"\n") == 120
 
 
+@pytest.mark.slow
 def test_speed_in_json_is_labelled_and_options_reach_the_search(files: Files) -> None:
     outcome = here(BUNDLE, files.source, files.reference, "--json", "--beam", "1", "--batch-pieces", "64")
     speed = json.loads(outcome.out)["speed"]
@@ -149,6 +153,7 @@ def test_speed_in_json_is_labelled_and_options_reach_the_search(files: Files) ->
     assert speed["sentences_per_second"] == pytest.approx(120 / speed["seconds"])
 
 
+@pytest.mark.slow
 def test_a_translator_is_compared_with_an_output(files: Files) -> None:
     outcome = here(
         files.worse, files.reference, "--source", files.source, "--compare", BUNDLE, "-q", "--metrics", "chrf"
@@ -157,6 +162,7 @@ def test_a_translator_is_compared_with_an_output(files: Files) -> None:
     assert re.search(r"format-1 is better by \d+\.\d chrF2", outcome.out) and "format-1 translated" in outcome.out
 
 
+@pytest.mark.slow
 def test_both_systems_are_scored_alike_where_only_the_second_knows_the_language(files: Files, tmp_path: Path) -> None:
     bundle = read(BUNDLE)
     pieces = (BUNDLE / "pieces.model").read_bytes()
@@ -170,6 +176,7 @@ def test_both_systems_are_scored_alike_where_only_the_second_knows_the_language(
     assert first == second and "tok:zh" in first[0] and "asian:yes" in first[1]
 
 
+@pytest.mark.slow
 def test_device_format_and_threads_reach_the_translator(files: Files) -> None:
     running = ("--device", "cpu", "--dtype", "bfloat16", "--threads", "1")
     outcome = here(BUNDLE, files.source, files.reference, "--metrics", "chrf", "--json", *running)
@@ -207,6 +214,7 @@ def test_of_short_sentences_the_screen_says_that_bleu_means_nothing(files: Files
     assert "look at chrF" not in here(files.worse, files.reference).out
 
 
+@pytest.mark.slow
 def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_path: Path) -> None:
     settings = PrepareSettings(
         languages=("en", "de"),
@@ -220,7 +228,7 @@ def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_pat
     assert outcome.code == 0, outcome.err
     result = json.loads(outcome.out)
     assert result["scores"][0]["value"] > 80
-    assert result["sentences"] == Prepared.open(tmp_path / "prepared").split("test").rows > 0
+    assert result["sentences"] == PreparedCorpus.open(tmp_path / "prepared").split("test").rows > 0
     swapped = here(tmp_path / "prepared", BUNDLE)
     assert swapped.code == 65 and "the translator comes first" in swapped.err
 
@@ -242,6 +250,7 @@ def test_files_of_different_length_are_refused_by_name_and_count(files: Files) -
     assert f"{files.output} has 121" in outcome.err and f"{files.reference} has 120" in outcome.err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -301,6 +310,7 @@ def test_a_long_sentence_is_cut_on_the_screen_and_whole_in_json(files: Files) ->
     assert lines[3].decode() in [each["translation"] for each in worst]
 
 
+@pytest.mark.process
 def test_a_terminal_shows_bars_and_a_clean_result(files: Files) -> None:
     ours, theirs = pty.openpty()
     settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "OMP_NUM_THREADS": "1"}
@@ -325,6 +335,7 @@ def test_a_terminal_shows_bars_and_a_clean_result(files: Files) -> None:
     assert b"\x1b" not in done.stdout and b"BLEU" in done.stdout
 
 
+@pytest.mark.process
 def test_scoring_text_loads_no_torch(files: Files) -> None:
     code = "import sys\nfrom limelight.cli.main import main\nmain()\nassert 'torch' not in sys.modules"
     command = [sys.executable, "-c", code, "evaluate", str(files.output), str(files.reference), "-q"]
@@ -337,6 +348,7 @@ def test_help_gives_examples_that_parse() -> None:
     assert outcome.code == 0 and outcome.out.count("limelight evaluate ") >= 3
 
 
+@pytest.mark.slow
 def test_a_translator_is_calibrated_on_a_set_and_judged_by_it_afterwards(tmp_path: Path, files: Files) -> None:
     for path in (files.source, files.reference):  # the same twice: 240 sentences of four words and more
         path.write_bytes(path.read_bytes() * 2)

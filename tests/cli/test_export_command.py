@@ -37,6 +37,7 @@ def test_it_says_what_was_written_and_how_close_it_is(folder: Path):
     assert all(0 < piece["probability"] <= 1 for piece in line["pieces"])
 
 
+@pytest.mark.slow
 def test_json_has_all_figures(folder: Path, tmp_path: Path):
     facts = json.loads(said("export", str(folder), "--quantize", "int8", "-o", str(tmp_path / "engine"), "--json"))
     assert (facts["quantize"], facts["engine"], facts["probe"]) == ("int8", "ctranslate2", "made up of pieces")

@@ -47,6 +47,7 @@ def test_every_option_and_argument_is_explained(verb: str) -> None:
     assert not unexplained
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("code", ["import limelight", "import limelight.cli.main"])
 def test_nothing_heavy_is_loaded_before_it_is_needed(code: str) -> None:
     check = f"{code}; import sys; print(*[name for name in {HEAVY!r} if name in sys.modules])"
@@ -62,6 +63,7 @@ def seconds(words: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "bound"),
     [(["-c", "import limelight"], IMPORT), (["-m", "limelight", "--help"], HELP)],
@@ -71,6 +73,7 @@ def test_starting_costs_a_moment(words: list[str], bound: float) -> None:
     assert statistics.median(seconds([sys.executable, *words]) for _ in range(5)) < SLOW * bound
 
 
+@pytest.mark.process
 def test_help_shows_the_examples_one_to_a_line() -> None:
     done = subprocess.run([sys.executable, "-m", "limelight", "report", "--help"], capture_output=True, check=True)
     shown = [" ".join(line.split()) for line in done.stdout.decode().split("\n")]

@@ -9,7 +9,9 @@ from typer.testing import CliRunner
 from limelight.bundle import read
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError, ModelFileError
-from limelight.interop.huggingface_export import export_folder
+from limelight.interop.huggingface.export import export_folder
+
+pytestmark = pytest.mark.process
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 

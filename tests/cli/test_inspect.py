@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from limelight.cli.inspect_asked import Turned, cell_of, changes_of, head_name, head_of
-from limelight.cli.inspect_desk import desk_view
+from limelight.cli.inspect.desk import desk_view
+from limelight.cli.inspect.request import InterventionOptions, cell_of, changes_of, head_name, head_of
 from limelight.cli.main import app
 from limelight.errors import ConfigError, DataError, LimelightError
-from limelight.inspection.changes import Changes
-from limelight.inspection.names import Head
-from limelight.inspection.pictures import overview
-from limelight.inspection.ribbon import ribbon
-from limelight.inspection.terminal import heat, summary
+from limelight.inspection.drawing.heatmaps import overview
+from limelight.inspection.drawing.ribbon import ribbon
+from limelight.inspection.drawing.terminal import heat, summary
+from limelight.inspection.head_names import Head
+from limelight.inspection.interventions import Changes
 from limelight.inspection.trace import Trace
 from limelight.translator.translate import Translator
 
@@ -71,7 +71,7 @@ def test_what_is_turned_reaches_the_model(translator: Translator) -> None:
 
 
 def test_solo_darkens_the_others_of_its_kind(translator: Translator) -> None:
-    gates = changes_of(Turned(mute=["e0.0"], solo=["c1.2", "c0.0"])).gates
+    gates = changes_of(InterventionOptions(mute=["e0.0"], solo=["c1.2", "c0.0"])).gates
     assert list(gates.items()) == [("enc.0.0", 0), ("cross.*.*", 0), ("cross.1.2", 1), ("cross.0.0", 1)]
     stats = {each.id: each.gate for each in translator.trace(TEXT, gates=gates).heads}
     assert {name for name, gate in stats.items() if gate == 1 and name.startswith("cross")} == {
@@ -128,6 +128,7 @@ def test_heads_are_ranked_over_the_sentences_of_a_file(tmp_path: Path) -> None:
     assert changes == sorted(changes) and changes[0] < 0 and shown[-1].startswith("and 12 more")
 
 
+@pytest.mark.slow
 def test_with_json_the_ranking_is_in_the_object(tmp_path: Path) -> None:
     path = tmp_path / "some.en"
     path.write_bytes(b"three seven\none\n")
@@ -150,7 +151,7 @@ def test_a_line_of_a_file_that_does_not_fit_is_named(tmp_path: Path) -> None:
 
 def test_sentences_of_a_validation_set_that_do_not_fit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [(None, "one two"), (None, "nine " * 200), (None, "four")]
-    monkeypatch.setattr("limelight.cli.inspect_shown._validation", lambda folder, count: some[:count])
+    monkeypatch.setattr("limelight.cli.inspect.lines._validation", lambda folder, count: some[:count])
     shown = lines("--importance", 3)
     assert "over 2 sentences" in shown[0] and shown[-1].startswith("1 more sentences of the validation set do not fit")
     done = run("--importance", 3, "--json")
@@ -219,6 +220,7 @@ def test_the_address_of_the_desk_says_what_was_chosen() -> None:
     )
 
 
+@pytest.mark.process
 def test_the_desk_is_served_until_it_is_stopped() -> None:
     command = [
         sys.executable,

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from limelight.cli.main import app
 from limelight.errors import DataError, ModelFileError
-from limelight.training.checkpoint import name_of, save
-from limelight.training.layout import CHECKPOINTS
+from limelight.training.checkpoints.checkpoint import name_of, save
+from limelight.training.run_folder import CHECKPOINTS
 
 
 @pytest.fixture

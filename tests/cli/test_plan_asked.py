@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from limelight.cli.plan_asked import Options, Wanted, how_many, wanted
+from limelight.cli.plan.request import PlanOptions, PlanRequest, how_many, parse_plan_request
 from limelight.corpus.config import PrepareSettings
 from limelight.errors import LimelightError
 from limelight.model.config import ModelConfig
@@ -28,8 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def asked(*inputs: str, **options: Any) -> Wanted:
-    return wanted(list(inputs), Options(**options))
+def asked(*inputs: str, **options: Any) -> PlanRequest:
+    return parse_plan_request(list(inputs), PlanOptions(**options))
 
 
 def refused(inputs: list[str], *words: str, **options: Any) -> None:

@@ -42,6 +42,7 @@ def test_a_text_and_a_time_are_answered_in_about_ten_lines_each_with_a_reason(
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
+@pytest.mark.process
 def test_devices_that_nobody_here_has_are_planned_without_torch(tmp_path: Path) -> None:
     """Their memory, sharing and price are told, and no second is spent on loading what only a run needs."""
     code = (
@@ -68,6 +69,7 @@ def test_json_is_one_object_with_the_lines_as_well(tmp_path: Path) -> None:
     assert found.err == ""
 
 
+@pytest.mark.slow
 def test_servers_and_the_preparation_of_more_pairs_are_said_when_asked_for() -> None:
     said = planned(
         "--preset", "small", "--device", "L4", "--requests", 20, "--latency", 900, "--corpus-pairs", 10**9
@@ -76,12 +78,14 @@ def test_servers_and_the_preparation_of_more_pairs_are_said_when_asked_for() -> 
     assert re.search(r"^Corpus   1,000,000,000 pairs prepared in ", said, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_simulation_is_one_more_line() -> None:
     said = planned("--preset", "toy", "--device", "8xH100", "--simulate").out
     assert "Played   rank 0 of 8 holds" in said
     assert re.search(r"all \d+ counts equal their formulas", said)
 
 
+@pytest.mark.slow
 def test_a_page_stands_alone_and_says_the_same(tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
     said = planned("--preset", "base", "--budget", "8xH100 2h", "--html", page).out
@@ -96,6 +100,7 @@ def test_a_page_stands_alone_and_says_the_same(tmp_path: Path) -> None:
     assert content.count("<svg") == 3
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -112,6 +117,7 @@ def test_an_error_says_what_to_do(arguments: tuple[str, ...], words: tuple[str, 
         assert word in found.err, found.err
 
 
+@pytest.mark.slow
 def test_a_price_of_ones_own_is_taken(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_bytes(b"[H100]\nprice = 100.0\n")

@@ -55,6 +55,7 @@ def on_a_terminal(*arguments: object) -> tuple[int, str]:
     return process.wait(), sent.decode()
 
 
+@pytest.mark.process
 def test_a_terminal_shows_bars_and_the_time_left(run: list[Any]) -> None:
     code, sent = on_a_terminal(*run)
     assert code == 0, sent
@@ -65,6 +66,7 @@ def test_a_terminal_shows_bars_and_the_time_left(run: list[Any]) -> None:
     assert "100 %" in sent and "wrote" in sent
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_plain_on_a_terminal_has_no_bars(run: list[Any]) -> None:
     code, sent = on_a_terminal(*run, "--plain")
@@ -72,6 +74,7 @@ def test_plain_on_a_terminal_has_no_bars(run: list[Any]) -> None:
     assert "read: 100 %" in sent
 
 
+@pytest.mark.process
 def test_a_pipe_gets_progress_line_by_line_and_no_control_characters(run: list[Any]) -> None:
     outcome = outside(*run)
     assert outcome.code == 0
@@ -96,6 +99,7 @@ def test_a_long_step_in_a_pipe_says_how_long_it_still_takes(
     assert lines[-2].startswith("read: 100 %") and "left" not in lines[-2]
 
 
+@pytest.mark.process
 def test_json_is_one_object_and_nothing_else(run: list[Any], tmp_path: Path) -> None:
     outcome = outside(*run, "--json")
     assert outcome.code == 0 and outcome.err == ""
@@ -134,6 +138,7 @@ def says(outcome: Any, code: int, *words: str) -> None:
         assert word in outcome.err, outcome.err
 
 
+@pytest.mark.process
 def test_a_missing_file_is_65_with_the_name_that_was_meant(paths: tuple[Path, Path], tmp_path: Path) -> None:
     outcome = outside(
         "prepare", tmp_path / "trian.en", paths[1], "--source", "en", "--target", "de", "-o", tmp_path / "out"
@@ -144,12 +149,14 @@ def test_a_missing_file_is_65_with_the_name_that_was_meant(paths: tuple[Path, Pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.process
 def test_a_missing_file_is_said_to_be_missing_when_languages_are_guessed(
     paths: tuple[Path, Path], tmp_path: Path
 ) -> None:
     says(here("prepare", tmp_path / "trian.en", paths[1], "-o", tmp_path / "out"), 65, "does not exist", str(paths[0]))
 
 
+@pytest.mark.process
 def test_a_line_file_without_partner_is_2(paths: tuple[Path, Path], tmp_path: Path) -> None:
     for arguments in ((paths[0],), (*paths, paths[0])):
         says(
@@ -175,6 +182,7 @@ def test_a_value_in_the_place_of_a_section_is_2_and_says_so(run: list[Any]) -> N
     says(here(*run, "filters=off"), 2, "filters", "filters.")
 
 
+@pytest.mark.process
 def test_languages_that_cannot_be_told_are_2(tmp_path: Path) -> None:
     one, two = tmp_path / "left", tmp_path / "right"
     one.write_bytes(b"a\n")
@@ -183,6 +191,7 @@ def test_languages_that_cannot_be_told_are_2(tmp_path: Path) -> None:
     says(here("prepare", one, two, "--source", "en", "-o", tmp_path / "out"), 2, "--source en --target de")
 
 
+@pytest.mark.process
 def test_files_in_the_other_order_are_65(paths: tuple[Path, Path], tmp_path: Path) -> None:
     says(
         here("prepare", paths[1], paths[0], "--source", "en", "--target", "de", "-o", tmp_path / "out"),
@@ -246,6 +255,7 @@ def test_a_file_in_the_place_of_the_output_is_an_error_of_ours(paths: tuple[Path
     assert outcome.code in (2, 65, 73, 74) and str(tmp_path / "out") in outcome.err
 
 
+@pytest.mark.process
 def test_nothing_of_the_text_reaches_standard_error(tmp_path: Path) -> None:
     """Faults of every kind, each with a word that occurs nowhere else; in runs that end well and in runs that do not."""
     canaries = [f"canary{i:03d}zq" for i in range(12)]
@@ -308,6 +318,7 @@ def test_alone_it_shows_its_verbs() -> None:
     assert "--help" in shown.out + shown.err
 
 
+@pytest.mark.process
 def test_the_version_is_that_of_the_package() -> None:
     outcome = outside("--version")
     assert (outcome.code, outcome.out, outcome.err) == (0, f"limelight {limelight.__version__}\n", "")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 CLI = [sys.executable, "-m", "limelight", "serve"]
@@ -34,6 +34,7 @@ def served(*more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
         process.communicate()
 
 
+@pytest.mark.process
 def test_a_server_answers_in_three_dialects_and_stops_when_told() -> None:
     with served("limits.texts=2") as (process, address):
         libre = {"q": "one two", "source": "en", "target": "de"}
@@ -56,6 +57,7 @@ def test_a_server_answers_in_three_dialects_and_stops_when_told() -> None:
     assert b"eins" not in log and b"one two" not in log
 
 
+@pytest.mark.process
 def test_a_key_is_made_once_and_asked_for(tmp_path: Path) -> None:
     keys = tmp_path / "keys.toml"
     made = CliRunner().invoke(app, ["serve", "--make-key", "forum", "--api-key-file", str(keys)])
@@ -72,6 +74,7 @@ def test_a_key_is_made_once_and_asked_for(tmp_path: Path) -> None:
         assert httpx.get(f"{address}/readyz").status_code == 200
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

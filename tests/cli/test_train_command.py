@@ -17,11 +17,13 @@ from prepare_command import Outcome, here, outside, write_pairs
 
 from limelight import Translator
 from limelight.bundle import read
-from limelight.corpus.manifest import Manifest
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
 from limelight.training.config import Recipe
-from limelight.training.layout import METRICS, PREPARED, Facts, read_status
-from limelight.training.watch import StepReport, ValidReport, read_events
+from limelight.training.events import StepReport, ValidReport, read_events
+from limelight.training.run_folder import METRICS, PREPARED, RunFacts, read_status
+
+pytestmark = pytest.mark.process
 
 # The model that tells languages takes two seconds to load, and a search for the best number of threads as long.
 FAST = ("--threads", "1", "--precision", "float32", "--workers", "0")
@@ -90,7 +92,7 @@ def test_every_step_and_choice_is_recorded(run: Path) -> None:
     events = read_events(run / METRICS)
     assert [event.step for event in events if isinstance(event, StepReport)] == [1, 2, 3, 4]
     assert [event.step for event in events if isinstance(event, ValidReport)] == [4]
-    facts = Facts.load(run)
+    facts = RunFacts.load(run)
     assert {"device", "numbers", "model", "batch", "schedule", "dropout"} <= {chosen.name for chosen in facts.chosen}
     assert facts.command[:2] == ["limelight", "train"] and facts.winner in facts.compared
     recipe = Recipe.load(run / "recipe.toml")
@@ -134,7 +136,7 @@ def test_an_edited_recipe_is_trained_in_another_folder(run: Path, tmp_path: Path
     other = Recipe.load(tmp_path / "other" / "recipe.toml")
     assert (other.label_smoothing, other.seed, other.optimizer.beta2) == (0.2, 8, 0.9)
     assert other.model == recipe.model
-    same = Manifest.load(tmp_path / "other" / PREPARED), Manifest.load(run / PREPARED)
+    same = CorpusManifest.load(tmp_path / "other" / PREPARED), CorpusManifest.load(run / PREPARED)
     assert same[0].text_address == same[1].text_address
 
 
@@ -173,11 +175,11 @@ def test_fine_tuning_goes_on_from_a_run(run: Path, tmp_path: Path) -> None:
     assert not sources(tmp_path / "tuned", "test") & sources(run, "train")
     recipe = Recipe.load(tmp_path / "tuned" / "recipe.toml")
     assert recipe.fine_tuning is not None and recipe.fine_tuning.replay == 0.25
-    assert "25% of the pairs" in next(c.value for c in Facts.load(tmp_path / "tuned").chosen if c.name == "replay")
+    assert "25% of the pairs" in next(c.value for c in RunFacts.load(tmp_path / "tuned").chosen if c.name == "replay")
 
 
 def sources(run: Path, split: Any) -> set[str]:
-    pairs = Prepared.open(run / PREPARED).split(split)
+    pairs = PreparedCorpus.open(run / PREPARED).split(split)
     return set(pairs.texts(np.arange(pairs.rows, dtype=np.int64))[0].to_pylist())
 
 

@@ -18,12 +18,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from limelight.cli import train_seen
-from limelight.cli.train_picture import picture
-from limelight.cli.train_screen import TrainScreen, hours
-from limelight.cli.train_seen import WARM_UP, History, Seen, harmless
-from limelight.corpus.engine import Progress
-from limelight.training.watch import Event, Notice, Sample, StepReport, ValidReport
+from limelight.cli.train import live_state
+from limelight.cli.train.live_screen import TrainScreen, hours
+from limelight.cli.train.live_state import WARM_UP, History, LiveState, harmless
+from limelight.cli.train.live_view import picture
+from limelight.corpus.exchange.engine import Progress
+from limelight.training.events import Event, RunNotice, Sample, StepReport, ValidReport
 
 NOW = datetime(2026, 11, 14, 21, 17, 4)
 CONTROL = r"[\x00-\x09\x0b-\x1f\x7f-\x9f]"
@@ -47,8 +47,8 @@ def sample(translation: str = "Zwei Männer", source: str = "Two men", reference
     return Sample(source, reference, translation, 0.78)
 
 
-def notice(kind: Any, text: str, number: int = 0) -> Notice:
-    return Notice(number, 1.0, kind, text)
+def notice(kind: Any, text: str, number: int = 0) -> RunNotice:
+    return RunNotice(number, 1.0, kind, text)
 
 
 class Shown:
@@ -71,7 +71,7 @@ class Shown:
 
 
 def rows(*events: Event, width: int = 100, height: int = 40, busy: str = "") -> list[str]:
-    seen = Seen()
+    seen = LiveState()
     for event in events:
         seen.add(event)
     return [row.plain for row in picture(seen, "en-de", busy, NOW, width, height)]
@@ -92,7 +92,7 @@ def a_long_run() -> list[Event]:
 
 
 def test_the_speed_leaves_out_the_first_steps_and_is_smooth() -> None:
-    seen = Seen()
+    seen = LiveState()
     for number in range(1, WARM_UP + 1):
         seen.add(step(number, seconds=50.0))
         assert seen.speed.value is None
@@ -104,7 +104,7 @@ def test_the_speed_leaves_out_the_first_steps_and_is_smooth() -> None:
 
 
 def test_a_skipped_step_is_counted_and_spoils_no_number() -> None:
-    seen = Seen()
+    seen = LiveState()
     seen.add(step(1, loss=3.0))
     seen.add(step(2, loss=math.nan, nll=math.inf, gradient_norm=math.nan, skipped="not a number"))
     seen.add(step(3, loss=1e9, skipped="out of proportion"))
@@ -113,7 +113,7 @@ def test_a_skipped_step_is_counted_and_spoils_no_number() -> None:
 
 
 def test_the_loss_is_smooth_and_starts_at_the_first() -> None:
-    seen = Seen()
+    seen = LiveState()
     seen.add(step(1, loss=8.0))
     assert seen.loss.value == 8.0
     seen.add(step(2, loss=4.0))
@@ -124,23 +124,23 @@ def test_a_history_keeps_its_shape_however_long_it_is() -> None:
     history = History()
     for number in range(10_000):
         history.add(number)
-        assert len(history.points) < train_seen.LONGEST_HISTORY
+        assert len(history.points) < live_state.LONGEST_HISTORY
     assert history.points == sorted(history.points) and history.points[0] < 300 and history.points[-1] > 9_500
-    assert history.drawn(8) == "▁▂▃▄▅▆▇█"
+    assert history.draw(8) == "▁▂▃▄▅▆▇█"
 
 
 def test_a_history_draws_what_it_has() -> None:
     history = History()
-    assert history.drawn(8) == ""
+    assert history.draw(8) == ""
     for value in (1.0, 1.0, 1.0):
         history.add(value)
-    assert history.drawn(8) == "▁▁▁"
+    assert history.draw(8) == "▁▁▁"
     history.add(2.0)
-    assert history.drawn(8) == "▁▁▁█"
+    assert history.draw(8) == "▁▁▁█"
 
 
 def test_the_best_validation_is_the_last_that_was_marked_and_stays_in_sight() -> None:
-    seen = Seen()
+    seen = LiveState()
     for number in range(1, 21):
         seen.add(valid(number, 30.0, number in (1, 3)))
     assert seen.best is not None and seen.best.step == 3
@@ -196,7 +196,7 @@ def test_the_bar_grows_with_the_steps() -> None:
         return sum(span.end - span.start for span in done) / bar.plain.count("━")
 
     def picture_of(event: Event) -> list[Any]:
-        seen = Seen()
+        seen = LiveState()
         seen.add(event)
         return picture(seen, "en-de", "", NOW, 140, 40)
 
@@ -247,6 +247,7 @@ def test_no_text_of_others_is_taken_for_markup_or_for_a_command() -> None:
     assert last.count("[bold red]x[/]  [2J ]0;title  :smile:") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [10, 39, 60, 79, 80, 100, 200])
 @pytest.mark.parametrize("height", [1, 2, 5, 10, 23, 60])
 def test_the_picture_fits_every_terminal(width: int, height: int) -> None:
@@ -452,8 +453,8 @@ SCRIPT = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from test_train_screen import a_long_run, notice
-from limelight.cli.train_screen import TrainScreen
-from limelight.corpus.engine import Progress
+from limelight.cli.train.live_screen import TrainScreen
+from limelight.corpus.exchange.engine import Progress
 with TrainScreen(name="en-de") as screen:
     for done in range(3):
         screen.progress(Progress("read", done, 2, 100 * done))
@@ -464,6 +465,7 @@ sys.stdout.write("the result\\n")
 """
 
 
+@pytest.mark.process
 def test_a_real_terminal_shows_bars_choices_the_screen_and_the_result() -> None:
     ours, theirs = pty.openpty()
     settings = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}

@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from prepare_command import MEASURED, environment
 
 from limelight.bundle import read, write
-from limelight.cli import translate_lines, translate_output
 from limelight.cli.main import main
-from limelight.cli.translate import _search
-from limelight.cli.translate_lines import Lines
-from limelight.cli.translate_output import Account
+from limelight.cli.translate import output, text_lines
+from limelight.cli.translate.output import TranslateProgress
+from limelight.cli.translate.text_lines import LineReader
+from limelight.cli.translate.translate import _search
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.errors import DataError
 from limelight.translator.translate import Translator
@@ -107,6 +107,7 @@ def test_texts_may_be_arguments() -> None:
     assert re.fullmatch(SPEED, run(b"two\n", "-").stderr.decode().strip())
 
 
+@pytest.mark.process
 def test_lines_come_out_in_order_one_for_each() -> None:
     """The command itself, in a pipe."""
     lines = number_lines(400)
@@ -145,9 +146,10 @@ def test_a_line_that_is_not_utf8_is_named_after_those_before_it_were_answered() 
     assert "line 3 is not UTF-8 at byte 3" in done.stderr.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b"\nfour\n", b""])
 def test_a_line_that_is_too_long_is_named_after_those_before_it_were_answered(end: bytes) -> None:
-    done = run(b"one\n" * 20_000 + b"x" * (translate_lines.LONGEST_LINE + 1) + end, "--beam", 1)
+    done = run(b"one\n" * 20_000 + b"x" * (text_lines.LONGEST_LINE + 1) + end, "--beam", 1)
     assert done.code == 65
     assert done.stdout.decode() == "eins\n" * 20_000
     assert "line 20001 is longer than 1 048 576 bytes" in done.stderr.decode()
@@ -155,21 +157,22 @@ def test_a_line_that_is_too_long_is_named_after_those_before_it_were_answered(en
 
 def test_a_line_may_have_as_many_bytes_as_it_says(tmp_path: Path) -> None:
     for end in (b"\nb\n", b""):
-        (tmp_path / "lines").write_bytes(b"a\n" + b"x" * translate_lines.LONGEST_LINE + end)
+        (tmp_path / "lines").write_bytes(b"a\n" + b"x" * text_lines.LONGEST_LINE + end)
         with (tmp_path / "lines").open("rb") as file:
-            texts = [text for chunk in Lines(file.fileno()).chunks() for text in chunk.texts]
-        assert list(map(len, texts)) == [1, translate_lines.LONGEST_LINE, 1][: 2 + bool(end)]
+            texts = [text for chunk in LineReader(file.fileno()).chunks() for text in chunk.texts]
+        assert list(map(len, texts)) == [1, text_lines.LONGEST_LINE, 1][: 2 + bool(end)]
 
 
 def test_a_line_without_an_end_is_not_held(tmp_path: Path) -> None:
     """The reader stops where the line is too long, and leaves the rest of an endless one where it is."""
-    (tmp_path / "lines").write_bytes(b"x" * (8 * translate_lines.LONGEST_LINE))
+    (tmp_path / "lines").write_bytes(b"x" * (8 * text_lines.LONGEST_LINE))
     with (tmp_path / "lines").open("rb") as file:
         with pytest.raises(DataError, match="line 1 is longer"):
-            list(Lines(file.fileno()).chunks())
-        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) <= translate_lines.LONGEST_LINE + translate_lines.BLOCK
+            list(LineReader(file.fileno()).chunks())
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) <= text_lines.LONGEST_LINE + text_lines.BLOCK
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "streams", "code", "message"),
     [
@@ -186,6 +189,7 @@ def test_closed_streams_are_told(arguments: tuple[str, ...], streams: str, code:
     assert b"Traceback" not in done.stderr and done.stdout.count(b"\n") == (code == 0)
 
 
+@pytest.mark.process
 def test_someone_who_types_is_answered_at_once() -> None:
     with started("-q") as process:
         assert process.stdin is not None
@@ -230,6 +234,7 @@ def test_a_prefix_and_a_phrase_are_for_every_line() -> None:
     assert all(line.startswith("neun") and "acht" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_drawing_repeats_with_the_same_seed() -> None:
     lines = "".join(f"{line}\n" for line in number_lines(40)).encode()
     hot = ("--sample", "--temperature", 3, "--top-k", 50, "--no-guards")
@@ -372,6 +377,7 @@ def test_a_folder_that_is_no_bundle_has_the_code_of_model_files(tmp_path: Path) 
     assert done.code == 66 and str(tmp_path) in done.stderr.decode()
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
     with started("-q", "--beam", 1) as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -385,6 +391,7 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.process
 def test_interrupting_ends_it_with_130_and_leaves_no_file(tmp_path: Path) -> None:
     with started("-o", tmp_path / "out", start_new_session=True) as process:
         assert process.stdin is not None and process.stderr is not None
@@ -406,6 +413,7 @@ def test_warnings_name_the_line_and_never_the_text() -> None:
     assert "warning: line 2: split:" in told and "canary" not in told and "line 1:" not in told
 
 
+@pytest.mark.slow
 def test_many_warnings_are_counted_instead_of_printed() -> None:
     done = run((b"canary " * 200 + b"\n") * 30, "-q", "--beam", 1)
     told = done.stderr.decode().split("\n")[:-1]
@@ -413,6 +421,7 @@ def test_many_warnings_are_counted_instead_of_printed() -> None:
     assert re.search(r"warnings: .*30 split", told[-1])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc, which Linux has")
 def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
     """4 times the lines, the same peak: what waits is bounded."""
@@ -443,16 +452,17 @@ def test_memory_does_not_grow_with_the_input(tmp_path: Path) -> None:
     assert peaks[20_000] <= peaks[5_000] + 30, peaks
 
 
+@pytest.mark.process
 def test_chunks_follow_the_speed_of_the_translation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is there up to a few seconds' worth: few lines of a slow translator, thousands of a fast one. None is lost."""
     path = tmp_path / "lines"
     path.write_bytes(b"".join(b"%d\n" % i for i in range(20_000)))
     now = 0.0
-    monkeypatch.setattr(translate_lines, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(text_lines, "time", SimpleNamespace(monotonic=lambda: now))
     for seconds_per_line, most in ((1.0, 256), (0.005, 1000), (0.0, 4096)):
         with path.open("rb") as file:
             chunks = []
-            for chunk in Lines(file.fileno()).chunks():
+            for chunk in LineReader(file.fileno()).chunks():
                 time.sleep(0.01)  # time for the reader to fill what was taken
                 now += seconds_per_line * len(chunk.texts)
                 chunks.append(chunk)
@@ -461,6 +471,7 @@ def test_chunks_follow_the_speed_of_the_translation(tmp_path: Path, monkeypatch:
         assert max(len(chunk.texts) for chunk in chunks) == most and chunks[-1].bytes == path.stat().st_size
 
 
+@pytest.mark.process
 def test_a_terminal_gets_a_hint_and_an_answer() -> None:
     ours, theirs = pty.openpty()
     with tempfile.TemporaryFile() as out:
@@ -475,8 +486,8 @@ def test_a_terminal_gets_a_hint_and_an_answer() -> None:
 
 
 def test_speed_is_told_while_it_runs(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(translate_output, "SAID_EVERY", 0.0)
-    account = Account(quiet=False, total_bytes=4000)
+    monkeypatch.setattr(output, "SAID_EVERY", 0.0)
+    account = TranslateProgress(quiet=False, total_bytes=4000)
     account.tell()
     account.add(1, [nothing("")] * 500, seconds=2.0, done_bytes=1000)
     account.tell()
@@ -488,6 +499,7 @@ def test_speed_is_told_while_it_runs(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     assert second.endswith("about 0:04 left") and last == "1 000 lines · 4.0 s · 250 lines/s · 0 source+target pieces/s"
 
 
+@pytest.mark.slow
 def test_a_document_is_translated_in_its_place(tmp_path: Path) -> None:
     source, target = tmp_path / "a.html", tmp_path / "b.html"
     source.write_bytes(b"<p class='x'>three <b>seven</b> one</p>\n<pre>three</pre>\n")

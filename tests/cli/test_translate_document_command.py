@@ -10,7 +10,7 @@ import lxml.html
 import pytest
 from test_translate_command import command, environment, run
 
-from limelight.cli.translate_output import write_all
+from limelight.cli.translate.output import write_all
 
 CATALOGUE = """msgid ""
 msgstr ""
@@ -35,6 +35,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_list_of_what_to_look_at_is_a_page_or_a_table(folder: Path) -> None:
     files = [folder / "menu.po", folder / "menu.de.po", folder / "page.html", folder / "page.de.html"]
     for ending in ("html", "tsv"):
@@ -53,6 +54,7 @@ def test_the_list_of_what_to_look_at_is_a_page_or_a_table(folder: Path) -> None:
     assert "#, fuzzy, no-wrap" in (folder / "menu.de.po").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_worst_is_first_and_everything_can_be_asked_for(folder: Path) -> None:
     files = [folder / "menu.po", folder / "menu.de.po", folder / "page.html", folder / "page.de.html"]
     done = run(b"", "--document", *files, "--fuzzy-below", 1, "--review", folder / "review.tsv", "-q")
@@ -95,6 +97,7 @@ def test_what_cannot_be_is_refused_before_a_model_is_loaded(
     assert done.code in (2, 65) and said in " ".join(done.stderr.decode().split())
 
 
+@pytest.mark.slow
 def test_the_name_of_a_file_is_translated_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("two").write_text("seven\n")
@@ -112,6 +115,7 @@ def test_another_encoding_is_named_with_the_command_that_converts_it(encoding: s
     assert f"iconv -f {encoding.upper()[:6]} -t UTF-8".encode() in done.stderr and b"1252" not in done.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_told(unbuffered: str) -> None:
     with Path("/dev/full").open("wb") as full:

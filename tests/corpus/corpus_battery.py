@@ -18,7 +18,7 @@ import pyarrow as pa
 from made_sentences import Pair, apart, sentences
 from prepare_command import FAST, Outcome, given_pieces, here, measured, outside, write_lines, write_pairs
 
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 
 Place = tuple[str, int]
 Check = Callable[[Path], None]
@@ -73,7 +73,7 @@ def counts(outcome: Outcome, lines: int) -> tuple[int, dict[str, int]]:
 
 def kept_texts(folder: Path) -> dict[Place, Pair]:
     """(name of the first file, line) -> texts, over all splits."""
-    opened = Prepared.open(folder / "out")
+    opened = PreparedCorpus.open(folder / "out")
     found: dict[Place, Pair] = {}
     for split in opened.manifest.splits:
         pairs = opened.split(split)

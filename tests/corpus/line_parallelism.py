@@ -18,15 +18,15 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import CorpusSettings, DedupSettings, FilterSettings, HeldOutSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.loader import Loader
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus, Provenance
 from limelight.corpus.prepare import prepare
-from limelight.corpus.readers import Part, read
-from limelight.corpus.shards import Prepared, Provenance
+from limelight.corpus.readers import CorpusPart, read
 from limelight.errors import LimelightError
-from limelight.text.tokenizer import END, PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import END, PieceSettings, Tokenizer, learn
 
 Corpus = tuple[tuple[str, str], ...]
 
@@ -145,7 +145,7 @@ _PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 def shifts_in_reader(corpus: Corpus, kind: str, paths: Sequence[Path]) -> int:
-    part = Part(0, 0, "tsv" if kind == "tsv" else "lines", tuple(map(str, paths)), LANGUAGES)
+    part = CorpusPart(0, 0, "tsv" if kind == "tsv" else "lines", tuple(map(str, paths)), LANGUAGES)
     try:
         rows = [row for batch in read(part, ROWS_AT_ONCE) for row in batch.to_pylist()]
     except LimelightError:
@@ -175,7 +175,7 @@ def shifts_in_prepared(written: dict[str, Corpus], inputs: Path, folder: Path) -
     )
     try:
         prepare(chosen, folder, LocalEngine(0), lambda _: None)
-        prepared = Prepared.open(folder)
+        prepared = PreparedCorpus.open(folder)
         pairs = prepared.split("train")
         samples = np.arange(pairs.rows)
         origins = [pairs.provenance(sample) for sample in range(pairs.rows)]
@@ -196,7 +196,7 @@ def shifts_in_prepared(written: dict[str, Corpus], inputs: Path, folder: Path) -
         return 1
 
 
-def _one_epoch(prepared: Prepared, decode: Callable[[Any], list[str]]) -> tuple[list[int], list[tuple[str, str]]]:
+def _one_epoch(prepared: PreparedCorpus, decode: Callable[[Any], list[str]]) -> tuple[list[int], list[tuple[str, str]]]:
     seen: list[int] = []
     texts: list[tuple[str, str]] = []
     with Loader(prepared, BatchSettings(budget=2048)) as loader:

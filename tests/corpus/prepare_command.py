@@ -18,7 +18,7 @@ from made_sentences import Pair, sentences
 
 from limelight.cli.main import main
 from limelight.corpus import prepare
-from limelight.text.tokenizer import PieceSettings, learn
+from limelight.text.pieces.tokenizer import PieceSettings, learn
 
 FAST = ("filters.wrong_language=off", "--workers", "0")  # the model that tells languages takes two seconds to load
 ALONE = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 import sentencepiece
 
-from limelight.corpus.batches import BatchSettings, PairBatch
-from limelight.corpus.loader import Loader
-from limelight.corpus.manifest import CorpusEntry, FileEntry, InputEntry, Manifest, Shard
-from limelight.corpus.shards import TEXT_SCHEMA, Prepared, ids_schema, write_table
+from limelight.corpus.feeding.batches import BatchSettings, PairBatch
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import TEXT_SCHEMA, PreparedCorpus, ids_schema, write_table
+from limelight.corpus.manifest import CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard
 from limelight.files import sha256_of
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 NAMES = ("law", "news", "empty")
 WEIGHTS = (1.0, 2.5, 0.5)
@@ -99,7 +99,7 @@ def finish(folder: Path, shards: list[Shard], names: Sequence[str], weights: Seq
     ]
     inputs = [InputEntry(corpus=c, paths=[f"{name}.en", f"{name}.de"], sha256=["", ""]) for c, name in enumerate(names)]
     content = json.dumps([shard.model_dump() for shard in shards]).encode()
-    Manifest(
+    CorpusManifest(
         address=hashlib.sha256(content).hexdigest(),
         text_address=hashlib.sha256(content).hexdigest(),
         languages=("en", "de"),
@@ -152,7 +152,7 @@ def piece_model() -> bytes:
 
 def global_batches(folder: Path, settings: BatchSettings, world: int, workers: int, batches: int) -> list[list[int]]:
     """Samples of the global batches, the rows of the ranks put back between each other."""
-    prepared = Prepared.open(folder)
+    prepared = PreparedCorpus.open(folder)
     with ExitStack() as stack:
         loaders = [Loader(prepared, settings, rank=rank, world=world, workers=workers) for rank in range(world)]
         ranks = [stack.enter_context(loader) for loader in loaders]
@@ -185,7 +185,7 @@ def stops_that_differ(
     folder: Path, settings: BatchSettings, stops: Sequence[int], last: int, per_process: int
 ) -> list[int]:
     """Stops after so many batches, then goes on to batch `last` in a new process: where does anything differ from never stopping?"""
-    with Loader(Prepared.open(folder), settings) as loader:
+    with Loader(PreparedCorpus.open(folder), settings) as loader:
         straight = list(itertools.islice(loader, last))
     expected = [fingerprint(batch) for batch in straight]
     differing = []
@@ -203,7 +203,7 @@ def stops_that_differ(
 def resume(job: dict[str, Any]) -> list[list[str]]:
     answers = []
     for state, done in zip(job["states"], job["done"], strict=True):
-        loader = Loader(Prepared.open(Path(job["folder"])), BatchSettings(**job["settings"]), state=state)
+        loader = Loader(PreparedCorpus.open(Path(job["folder"])), BatchSettings(**job["settings"]), state=state)
         answers.append([fingerprint(batch) for batch in itertools.islice(loader, job["last"] - done)])
     return answers
 

@@ -3,11 +3,11 @@
 from html.parser import HTMLParser
 from typing import Any
 
+from limelight.corpus.cleaning.reasons import EXPLAINED
 from limelight.corpus.config import CorpusSettings, HeldOutSettings, PrepareSettings
 from limelight.corpus.encode import PIECE_LENGTHS
-from limelight.corpus.manifest import CorpusEntry, FileEntry, InputEntry, Manifest, Shard
-from limelight.corpus.reasons import EXPLAINED
-from limelight.corpus.settle import LENGTHS
+from limelight.corpus.exchange.settle import LENGTHS
+from limelight.corpus.manifest import CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard
 
 VOID = {"meta", "img", "br", "link", "input"}
 
@@ -86,7 +86,7 @@ DIRTY = (
 )
 
 
-def manifest(corpora: tuple[CorpusEntry, ...] = DIRTY, hostile: str = "plain", **settings: Any) -> Manifest:
+def manifest(corpora: tuple[CorpusEntry, ...] = DIRTY, hostile: str = "plain", **settings: Any) -> CorpusManifest:
     """As `prepare` leaves it. `hostile` stands wherever a user's text may stand."""
     corpora = tuple(entry.model_copy(update={"name": f"{entry.name} {hostile}"}) for entry in corpora)
     kept = {split: sum(entry.kept.get(split, 0) for entry in corpora) for split in ("train", "valid", "test")}
@@ -101,7 +101,7 @@ def manifest(corpora: tuple[CorpusEntry, ...] = DIRTY, hostile: str = "plain", *
         for c, entry in enumerate(corpora)
         for reason in entry.dropped
     ]
-    return Manifest(
+    return CorpusManifest(
         address="ab" * 32,
         text_address="cd" * 32,
         languages=("en", "de"),

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from limelight.corpus.alter import DRAWN, Altered, Change, Drawn, Speech, altered, phrases
-from limelight.corpus.augment import AugmentSettings, drawn, may_hold
-from limelight.text.accelerators import lifted
-from limelight.text.protect import find
+from limelight.corpus.feeding.alter import DRAWN, AlteredPair, Change, Drawn, Speech, alter_pair, phrases
+from limelight.corpus.feeding.augment import AugmentSettings, draw_alterations, may_hold
+from limelight.text.careful.accelerators import lift_accelerator
+from limelight.text.careful.protect import find
 
 SPEECH = Speech(("en", "de"), 16)
 PAIR = ("A red mat lies on the street.", "Eine rote Matte liegt auf der Straße.")
@@ -31,9 +31,9 @@ def change(
     draw: int = DETAILS[5],
     following: tuple[str, str] | None = None,
     speech: Speech = SPEECH,
-) -> Altered | None:
+) -> AlteredPair | None:
     plain = not may_hold(pa.array(pair)).any()
-    return altered(pair, Change(kind, protect, plain, draw, draw ^ DETAILS[0]), following, speech)
+    return alter_pair(pair, Change(kind, protect, plain, draw, draw ^ DETAILS[0]), following, speech)
 
 
 def texts(pair: tuple[str, str], kind: Drawn | None, **more: object) -> tuple[str, str]:
@@ -129,10 +129,10 @@ def test_without_such_a_word_marks_stand_where_they_mean_the_same() -> None:
 
 def test_every_mark_is_seen_in_every_place() -> None:
     """Which marks, and where, are drawn apart: else those with odd numbers would never stand at the end."""
-    chances = drawn(AugmentSettings(), 1, 0, np.arange(2_000))
+    chances = draw_alterations(AugmentSettings(), 1, 0, np.arange(2_000))
     seen = set()
     for change_ in zip(chances.numbers.tolist(), chances.details.tolist(), strict=True):
-        found = altered(PAIR, Change("copied", False, True, *change_), None, SPEECH)
+        found = alter_pair(PAIR, Change("copied", False, True, *change_), None, SPEECH)
         assert found is not None
         seen.add((int(MARK.findall(found.source)[0]), MARK.sub("*", found.source)))
     assert len(seen) == 16 * 5
@@ -235,7 +235,7 @@ HOLDING = [
 
 @pytest.mark.parametrize("text", HOLDING)
 def test_what_is_protected_has_a_sign(text: str) -> None:
-    assert find(text) or lifted(text)[1] is not None
+    assert find(text) or lift_accelerator(text)[1] is not None
     assert may_hold(pa.array([text]))[0]
 
 
@@ -254,7 +254,7 @@ def test_no_text_of_a_catalogue_holds_something_without_a_sign() -> None:
     signs = may_hold(pa.array(texts))
     without = [text for text, sign in zip(texts, signs, strict=True) if not sign]
     assert 0.3 < len(without) / len(texts) < 0.9
-    assert [text for text in without if find(text) or lifted(text)[1] is not None] == []
+    assert [text for text in without if find(text) or lift_accelerator(text)[1] is not None] == []
 
 
 def test_every_kind_that_can_be_drawn_does_something() -> None:

@@ -13,16 +13,24 @@ from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, pieces_model, write_pairs
 from prepared_corpora import fingerprint, make, stops_that_differ
 
-from limelight.corpus.alter import DRAWN, KINDS, Altered
-from limelight.corpus.augment import TERM_TAG, AugmentSettings, alterations, count_kinds, drawn, lacking, marks_of
-from limelight.corpus.batches import Batcher, BatchSettings, SamplingSettings, Window
-from limelight.corpus.changed import joined, replaced
-from limelight.corpus.loader import Loader
-from limelight.corpus.manifest import Manifest
-from limelight.corpus.marks import Marks
-from limelight.corpus.shards import Pieces, Prepared
+from limelight.corpus.feeding.alter import DRAWN, KINDS, AlteredPair
+from limelight.corpus.feeding.altered_pairs import join_rows, replace_rows
+from limelight.corpus.feeding.augment import (
+    TERM_TAG,
+    AugmentSettings,
+    alterations,
+    count_kinds,
+    count_placeholders,
+    draw_alterations,
+    lacking,
+)
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, SamplingSettings, Window
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import Pieces, PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
+from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import ConfigError
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 # Each share a power of two, so that none is changed by being added up.
 MANY = AugmentSettings(
@@ -45,11 +53,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def prepared(folder: Path) -> Prepared:
-    return Prepared.open(folder)
+def prepared(folder: Path) -> PreparedCorpus:
+    return PreparedCorpus.open(folder)
 
 
-def batcher(prepared: Prepared, settings: BatchSettings) -> Batcher:
+def batcher(prepared: PreparedCorpus, settings: BatchSettings) -> Batcher:
     return Batcher(prepared.split("train"), settings)
 
 
@@ -75,13 +83,13 @@ def texts_of(batches: Batcher, epoch: int) -> dict[int, tuple[str, str]]:
     return dict(enumerate(zip(*sides, strict=True)))
 
 
-def altered_by_position(batches: Batcher, epoch: int) -> dict[int, Altered]:
+def altered_by_position(batches: Batcher, epoch: int) -> dict[int, AlteredPair]:
     """By one call for each position, alone."""
     texts, augmenter = texts_of(batches, epoch), batches.augmenter
     assert augmenter is not None
     found = {}
     for position, pair in texts.items():
-        chances = drawn(augmenter.settings, 1, epoch, np.array([position]))
+        chances = draw_alterations(augmenter.settings, 1, epoch, np.array([position]))
         columns, after = (pa.array([pair[0]]), pa.array([pair[1]])), texts.get(position + 1)
         _, changed = alterations(chances, columns, lambda rows, after=after: [after for _ in rows], augmenter.speech)
         found.update(zip([position], changed, strict=False))
@@ -93,7 +101,7 @@ def altered_by_position(batches: Batcher, epoch: int) -> dict[int, Altered]:
 
 def test_each_kind_is_drawn_as_often_as_its_share_says() -> None:
     settings = AugmentSettings()
-    chances = drawn(settings, 1, 0, np.arange(200_000))
+    chances = draw_alterations(settings, 1, 0, np.arange(200_000))
     kinds, protects = chances.kinds, chances.protects
     for number, kind in enumerate(DRAWN):
         assert np.mean(kinds == number) == pytest.approx(settings.share(kind), abs=0.002)
@@ -103,13 +111,13 @@ def test_each_kind_is_drawn_as_often_as_its_share_says() -> None:
 
 
 def test_a_share_of_zero_is_never_drawn() -> None:
-    chances = drawn(AugmentSettings(protect=0, copied=0, terms=0, lower=0), 1, 0, np.arange(50_000))
+    chances = draw_alterations(AugmentSettings(protect=0, copied=0, terms=0, lower=0), 1, 0, np.arange(50_000))
     assert set(chances.kinds.tolist()) == {1, 2, 4, 5, 6, len(DRAWN)} and not chances.protects.any()
 
 
 def test_what_is_drawn_depends_on_seed_epoch_and_position_alone() -> None:
     def arrays(seed: int, epoch: int, *places: int) -> list[Any]:
-        return list(vars(drawn(MANY, seed, epoch, np.arange(*places))).values())
+        return list(vars(draw_alterations(MANY, seed, epoch, np.arange(*places))).values())
 
     whole = arrays(3, 5, 1_000)
     assert all(np.array_equal(a[400:500], b) for a, b in zip(whole, arrays(3, 5, 400, 500), strict=True))
@@ -125,8 +133,9 @@ def test_shares_of_which_one_is_drawn_are_at_most_one_together() -> None:
 # --- batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epoch", [0, 3])
-def test_rows_are_what_their_position_says_or_as_they_were_prepared(prepared: Prepared, epoch: int) -> None:
+def test_rows_are_what_their_position_says_or_as_they_were_prepared(prepared: PreparedCorpus, epoch: int) -> None:
     batches = batcher(prepared, SETTINGS)
     altered, texts, tokenizer = altered_by_position(batches, epoch), texts_of(batches, epoch), prepared.tokenizers()[0]
     position, seen = 0, 0
@@ -147,7 +156,7 @@ def test_rows_are_what_their_position_says_or_as_they_were_prepared(prepared: Pr
     assert position == len(texts) and seen > 0.9 * len(altered) > 0.5 * len(texts)
 
 
-def test_every_mark_and_every_kind_is_seen(prepared: Prepared) -> None:
+def test_every_mark_and_every_kind_is_seen(prepared: PreparedCorpus) -> None:
     batches = batcher(prepared, SETTINGS)
     placeholders = set(prepared.tokenizers()[0].placeholders().values())
     seen, kinds = set[int](), set[str]()
@@ -160,7 +169,7 @@ def test_every_mark_and_every_kind_is_seen(prepared: Prepared) -> None:
     assert kinds == set(KINDS) and seen == placeholders
 
 
-def test_epochs_change_other_pairs_in_other_ways(prepared: Prepared) -> None:
+def test_epochs_change_other_pairs_in_other_ways(prepared: PreparedCorpus) -> None:
     batches = batcher(prepared, SETTINGS)
     first, second = ({s: w.changed for w in windows(batches, e) for s in w.samples} for e in (0, 1))
     changed = [
@@ -177,7 +186,7 @@ def test_epochs_change_other_pairs_in_other_ways(prepared: Prepared) -> None:
     assert sum(changed[0][s] != changed[1][s] for s in shared) > len(shared) / 4
 
 
-def test_pairs_that_would_no_longer_fit_stay_as_they_were(prepared: Prepared) -> None:
+def test_pairs_that_would_no_longer_fit_stay_as_they_were(prepared: PreparedCorpus) -> None:
     most = max(int(side.max()) for side in prepared.split("train").lengths(np.arange(prepared.split("train").rows)))
     settings = PLAIN.changed(longest=most * 3 // 2, window=None, augment=NONE.changed(merged=1.0))
     batches = batcher(prepared, settings)
@@ -187,7 +196,7 @@ def test_pairs_that_would_no_longer_fit_stay_as_they_were(prepared: Prepared) ->
     assert all(len(side) <= most * 3 // 2 for row in rows_of(batches, window).values() for side in row)
 
 
-def test_all_but_the_last_pair_of_an_epoch_can_be_merged_with_the_next(prepared: Prepared) -> None:
+def test_all_but_the_last_pair_of_an_epoch_can_be_merged_with_the_next(prepared: PreparedCorpus) -> None:
     batches = batcher(prepared, BatchSettings(budget=4_000, window=130, augment=NONE.changed(merged=1.0)))
     first, second, last = windows(batches, 0)
     assert all(window.changed is not None for window in (first, second, last))
@@ -195,7 +204,7 @@ def test_all_but_the_last_pair_of_an_epoch_can_be_merged_with_the_next(prepared:
     assert len(last.samples) - 1 not in last.changed.rows
 
 
-def test_nothing_drawn_is_nothing_changed(prepared: Prepared) -> None:
+def test_nothing_drawn_is_nothing_changed(prepared: PreparedCorpus) -> None:
     unchanged = batcher(prepared, PLAIN.changed(augment=NONE)).window(0, 0)
     assert unchanged.changed is None
     assert np.array_equal(unchanged.order, batcher(prepared, PLAIN).window(0, 0).order)
@@ -204,9 +213,11 @@ def test_nothing_drawn_is_nothing_changed(prepared: Prepared) -> None:
 def test_terms_stand_between_the_source_and_its_end_whatever_its_beginning(folder: Path, tmp_path: Path) -> None:
     place = tmp_path / "prepared"
     place.symlink_to(folder)
-    manifest = Manifest.load(folder)
-    marks = Marks(source_begin=(8, 9), target_begin=(10,))
-    own = Prepared(place, manifest.changed(settings={**manifest.settings, "marks": marks.model_dump(mode="json")}))
+    manifest = CorpusManifest.load(folder)
+    marks = SpecialIds(source_begin=(8, 9), target_begin=(10,))
+    own = PreparedCorpus(
+        place, manifest.changed(settings={**manifest.settings, "marks": marks.model_dump(mode="json")})
+    )
     batches = Batcher(own.split("train"), PLAIN.changed(augment=NONE.changed(terms=1.0)))
     tokenizer, told = own.tokenizers()[0], 0
     for share in batches.shares(batches.window(0, 0), 0, 1):
@@ -225,22 +236,24 @@ def test_terms_stand_between_the_source_and_its_end_whatever_its_beginning(folde
 # --- the same after a stop, for any ranks and workers
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("settings", [SETTINGS, SAMPLING], ids=["stored", "sampled"])
 def test_a_new_process_goes_on_with_the_same_changes(folder: Path, settings: BatchSettings) -> None:
-    batches = list(itertools.islice(Loader(Prepared.open(folder), settings), 90))
+    batches = list(itertools.islice(Loader(PreparedCorpus.open(folder), settings), 90))
     edges = [i for i in range(1, 89) if batches[i].batch == 0]
     assert batches[-1].epoch >= 1 and len(edges) >= 3
     stops = [*edges, *random.Random(4).sample(range(1, 89), 3)]
     assert stops_that_differ(folder, settings, stops, last=90, per_process=len(stops)) == []
 
 
-def test_workers_change_the_same(prepared: Prepared) -> None:
+@pytest.mark.process
+def test_workers_change_the_same(prepared: PreparedCorpus) -> None:
     alone = [fingerprint(batch) for batch in itertools.islice(Loader(prepared, SETTINGS), 60)]
     with Loader(prepared, SETTINGS, workers=2) as loader:
         assert [fingerprint(batch) for batch in itertools.islice(loader, 60)] == alone
 
 
-def test_ranks_share_the_changed_rows_of_each_batch(prepared: Prepared) -> None:
+def test_ranks_share_the_changed_rows_of_each_batch(prepared: PreparedCorpus) -> None:
     batches = batcher(prepared, SETTINGS)
     window = batches.window(0, 1)
     ranks = [list(batches.shares(window, rank, 3)) for rank in range(3)]
@@ -250,7 +263,7 @@ def test_ranks_share_the_changed_rows_of_each_batch(prepared: Prepared) -> None:
             assert np.array_equal(ranks[rank][number].target, whole.target[rank::3])
 
 
-def test_sampled_pieces_of_a_changed_text_are_still_that_text(prepared: Prepared) -> None:
+def test_sampled_pieces_of_a_changed_text_are_still_that_text(prepared: PreparedCorpus) -> None:
     batches, best = batcher(prepared, SAMPLING), batcher(prepared, SETTINGS)
     tokenizer = prepared.tokenizers()[0]
     window, usual = batches.window(1, 0), best.window(1, 0)
@@ -271,7 +284,7 @@ def test_settings_without_changes_are_written_as_before_there_were_any() -> None
     assert BatchSettings.from_toml(SETTINGS.to_toml()) == SETTINGS and BatchSettings.from_toml(PLAIN.to_toml()) == PLAIN
 
 
-def test_a_state_of_before_goes_on_and_changes_cannot_be_taken_up_or_left_in_between(prepared: Prepared) -> None:
+def test_a_state_of_before_goes_on_and_changes_cannot_be_taken_up_or_left_in_between(prepared: PreparedCorpus) -> None:
     old = next(Loader(prepared, PLAIN)).state
     assert "augment" not in old["settings"]
     assert Loader(prepared, PLAIN, state=old).state == old
@@ -282,7 +295,7 @@ def test_a_state_of_before_goes_on_and_changes_cannot_be_taken_up_or_left_in_bet
             Loader(prepared, settings, state=state)
 
 
-def test_validation_and_test_sets_are_never_changed(prepared: Prepared) -> None:
+def test_validation_and_test_sets_are_never_changed(prepared: PreparedCorpus) -> None:
     plain, augmented = ([*Loader(prepared, settings, split="valid").epoch(0)] for settings in (PLAIN, SETTINGS))
     assert [fingerprint(batch) for batch in plain] == [fingerprint(batch) for batch in augmented]
     train = [next(Loader(prepared, settings)) for settings in (PLAIN, SETTINGS)]
@@ -293,7 +306,7 @@ def test_validation_and_test_sets_are_never_changed(prepared: Prepared) -> None:
 
 
 def test_pieces_of_others_lack_marks_and_tags_and_refuse_what_needs_them(tmp_path: Path) -> None:
-    prepared = Prepared.open(make(tmp_path / "prepared"))
+    prepared = PreparedCorpus.open(make(tmp_path / "prepared"))
     assert lacking(*prepared.tokenizers()).keys() == {"protect", "copied", "terms"}
     with pytest.raises(ConfigError) as caught:
         batcher(prepared, BatchSettings(augment=AugmentSettings()))
@@ -306,7 +319,7 @@ def test_pieces_of_others_lack_marks_and_tags_and_refuse_what_needs_them(tmp_pat
 
 def test_letters_that_the_pieces_do_not_know_are_not_fed(tmp_path: Path) -> None:
     """These pieces have small letters only, and no bytes to spell others with."""
-    prepared = Prepared.open(make(tmp_path / "prepared"))
+    prepared = PreparedCorpus.open(make(tmp_path / "prepared"))
     window = batcher(prepared, BatchSettings(augment=NONE.changed(upper=1.0))).window(0, 0)
     assert window.changed is None
     window = batcher(prepared, BatchSettings(augment=NONE.changed(upper=0.5, typos=0.5))).window(0, 0)
@@ -315,8 +328,8 @@ def test_letters_that_the_pieces_do_not_know_are_not_fed(tmp_path: Path) -> None
 
 def test_sides_with_pieces_of_their_own_can_be_masked_but_not_told_terms() -> None:
     source, target = Tokenizer.load(pieces_model()), Tokenizer.load(pieces_model())
-    assert lacking(source, source) == {} and marks_of(source, source) == 16
-    assert lacking(source, target).keys() == {"terms"} and marks_of(source, target) == 16
+    assert lacking(source, source) == {} and count_placeholders(source, source) == 16
+    assert lacking(source, target).keys() == {"terms"} and count_placeholders(source, target) == 16
 
 
 def test_german_capitals_have_pieces_or_bytes() -> None:
@@ -329,7 +342,7 @@ def test_german_capitals_have_pieces_or_bytes() -> None:
 # --- figures
 
 
-def test_kinds_are_counted_as_batches_have_them(prepared: Prepared) -> None:
+def test_kinds_are_counted_as_batches_have_them(prepared: PreparedCorpus) -> None:
     batches = batcher(prepared, SETTINGS.changed(longest=None, budget=4_000))
     counted: dict[str, int] = dict.fromkeys(KINDS, 0)
     for window in windows(batches, 2):
@@ -349,6 +362,6 @@ def listed(found: Pieces) -> list[Any]:
 
 
 def test_rows_are_joined_and_replaced() -> None:
-    assert listed(joined(pieces([4, 9], [7], []), pieces([1], [], [2, 3]))) == [[4, 9, 1], [7], [2, 3]]
-    assert listed(replaced(pieces([4, 9], [7], [8]), np.array([1]), pieces([1, 2]))) == [[4, 9], [1, 2], [8]]
-    assert listed(replaced(pieces([4, 9], [7], [8]), np.array([0, 2]), pieces([], [5, 6]))) == [[], [7], [5, 6]]
+    assert listed(join_rows(pieces([4, 9], [7], []), pieces([1], [], [2, 3]))) == [[4, 9, 1], [7], [2, 3]]
+    assert listed(replace_rows(pieces([4, 9], [7], [8]), np.array([1]), pieces([1, 2]))) == [[4, 9], [1, 2], [8]]
+    assert listed(replace_rows(pieces([4, 9], [7], [8]), np.array([0, 2]), pieces([], [5, 6]))) == [[], [7], [5, 6]]

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prepared_corpora import make, make_from_lengths
 
-from limelight.corpus.batches import Batcher, BatchSettings, SamplingSettings, Share, padded
-from limelight.corpus.cuts import cut, snake
-from limelight.corpus.shards import Pieces, Prepared
-from limelight.text.tokenizer import END, PAD, START
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, SamplingSettings, pad_rows
+from limelight.corpus.feeding.cuts import cut, snake
+from limelight.corpus.feeding.shards import Pieces, PreparedCorpus
+from limelight.text.pieces.tokenizer import END, PAD, START
 
 SAMPLING = SamplingSettings(alpha=0.3)
 MULTI30K = Path(__file__).parents[2] / "benchmarks" / "multi30k_lengths.json"
@@ -25,15 +25,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def batcher(folder: Path, **settings: object) -> Batcher:
-    return Batcher(Prepared.open(folder, verify=False).split("train"), BatchSettings(**settings))
+    return Batcher(PreparedCorpus.open(folder, verify=False).split("train"), BatchSettings(**settings))
 
 
-def epoch(batches: Batcher, number: int, rank: int = 0, world: int = 1) -> list[Share]:
+def epoch(batches: Batcher, number: int, rank: int = 0, world: int = 1) -> list[BatchShare]:
     windows = (batches.window(number, window) for window in range(batches.windows(number)))
     return [share for window in windows for share in batches.shares(window, rank, world)]
 
 
-def padding_of(shares: list[Share]) -> float:
+def padding_of(shares: list[BatchShare]) -> float:
     return sum(share.padding() * share.cells for share in shares) / sum(share.cells for share in shares)
 
 
@@ -97,7 +97,7 @@ def test_epochs_draw_other_pieces_and_asking_again_the_same(folder: Path) -> Non
 
 def test_the_decoder_reads_the_start_and_then_the_target() -> None:
     target = np.array([[7, 8, END], [9, END, PAD]])
-    share = Share(0, 0, 0, np.arange(2), target, target, rows=2, targets=5)
+    share = BatchShare(0, 0, 0, np.arange(2), target, target, rows=2, targets=5)
     assert share.target_in.tolist() == [[START, 7, 8], [START, 9, PAD]]
     assert share.target_out.tolist() == target.tolist()
     assert share.padding() == pytest.approx(2 / 12)
@@ -133,6 +133,7 @@ def test_batches_of_a_window_are_not_in_order_of_length(folder: Path) -> None:
     assert abs(np.corrcoef(np.arange(len(widths)), widths)[0, 1]) < 0.3
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), max_size=60), st.integers(18, 80))
 def test_cuts_are_those_of_the_plain_loop(lengths: list[tuple[int, int]], budget: int) -> None:
     source, target = np.array(lengths, np.int64).reshape(-1, 2).T
@@ -156,13 +157,14 @@ def test_the_snake_is_sorted_and_turns_at_each_step(lengths: list[tuple[int, int
     assert (target[order] // stride).tolist() == sorted((target // stride).tolist())
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(4, 99), max_size=6), min_size=1, max_size=9), st.data())
 def test_padded_is_what_a_loop_would_write(rows: list[list[int]], data: st.DataObject) -> None:
     offsets = np.cumsum([0, *map(len, rows)])
     pieces = Pieces(np.array([i for row in rows for i in row], np.uint16), offsets)
     start = data.draw(st.integers(0, len(rows) - 1))
     stop = data.draw(st.integers(start, len(rows)))
-    grid = padded(pieces, start, stop, 8)
+    grid = pad_rows(pieces, start, stop, 8)
     assert grid.tolist() == [[*row, END, *[PAD] * (7 - len(row))] for row in rows[start:stop]]
 
 
@@ -183,6 +185,7 @@ def europarl_like(pairs: int) -> np.ndarray:
     return np.rint([source, target]).astype(np.int64)
 
 
+@pytest.mark.slow
 def test_long_sentences_are_padded_by_less_than_five_percent(tmp_path: Path) -> None:
     folder = make_from_lengths(tmp_path / "p", *europarl_like(60_000))
     assert padding_of(epoch(batcher(folder), 0)) < 0.05

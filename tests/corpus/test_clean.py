@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from limelight.corpus.clean import Cleaner, hashed, mode_of
+from limelight.corpus.cleaning.clean import Cleaner, hash_texts, mode_of
+from limelight.corpus.cleaning.compact import SHOWN
+from limelight.corpus.cleaning.leaks import LeakIndex
+from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, FilterSettings, PrepareSettings
-from limelight.corpus.leaks import LeakIndex
-from limelight.corpus.reading.raw import RAW, Fault
-from limelight.corpus.reasons import Reason
-from limelight.corpus.thin import SHOWN
+from limelight.corpus.reading.raw import RAW, RowFault
 from limelight.text.identify import Identifier
 
 Pair = tuple[str, str]
@@ -28,7 +28,7 @@ FINE = ("Two dogs run across the snow.", "Zwei Hunde laufen über den Schnee.")
 @pytest.fixture(autouse=True)
 def _one_identifier(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its model takes a second to load; all tests share one."""
-    monkeypatch.setattr("limelight.corpus.clean.Identifier", shared_identifier, raising=False)
+    monkeypatch.setattr("limelight.corpus.cleaning.clean.Identifier", shared_identifier, raising=False)
 
 
 @cache
@@ -57,13 +57,14 @@ def raw(pairs: Sequence[Pair], faults: Sequence[int] | None = None) -> pa.Table:
 def clean(
     pairs: Sequence[Pair], settings: PrepareSettings | None = None, faults: Sequence[int] | None = None, **rest: Any
 ) -> pl.DataFrame:
-    return Cleaner(settings or wanted(), rest.pop("buckets", 5), **rest).judged(raw(pairs, faults))
+    return Cleaner(settings or wanted(), rest.pop("buckets", 5), **rest).judge_rows(raw(pairs, faults))
 
 
 def reason(pair: Pair, settings: PrepareSettings | None = None, fault: int = 0, **rest: Any) -> Reason:
     return Reason(clean([FINE, pair], settings, [0, fault], **rest)["reason"][1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pair", "expected"),
     [
@@ -96,20 +97,20 @@ def test_the_steps_of_normalization_are_a_setting() -> None:
 
 
 FAULTY = [
-    (Fault.MALFORMED, Reason.MALFORMED),
-    (Fault.FUZZY, Reason.FUZZY),
-    (Fault.TOO_LONG, Reason.TOO_LONG),
-    (Fault.BROKEN_ENCODING, Reason.BROKEN_TEXT),
+    (RowFault.MALFORMED, Reason.MALFORMED),
+    (RowFault.FUZZY, Reason.FUZZY),
+    (RowFault.TOO_LONG, Reason.TOO_LONG),
+    (RowFault.BROKEN_ENCODING, Reason.BROKEN_TEXT),
 ]
 
 
 @pytest.mark.parametrize(("fault", "expected"), FAULTY)
-def test_what_the_reader_found_wrong_is_a_reason(fault: Fault, expected: Reason) -> None:
+def test_what_the_reader_found_wrong_is_a_reason(fault: RowFault, expected: Reason) -> None:
     assert reason(FINE, fault=fault) == expected
 
 
 def test_every_fault_has_a_reason() -> None:
-    assert {fault for fault, _ in FAULTY} == set(Fault) - {Fault.NONE}
+    assert {fault for fault, _ in FAULTY} == set(RowFault) - {RowFault.NONE}
 
 
 BAD = {
@@ -152,8 +153,8 @@ def test_the_first_that_objects_gives_the_reason() -> None:
 
 
 def test_what_the_reader_found_comes_in_the_same_order() -> None:
-    assert reason(("", ""), fault=Fault.MALFORMED) == Reason.MALFORMED
-    assert reason(("", ""), wanted(filters={"malformed": "off"}), fault=Fault.MALFORMED) == Reason.EMPTY
+    assert reason(("", ""), fault=RowFault.MALFORMED) == Reason.MALFORMED
+    assert reason(("", ""), wanted(filters={"malformed": "off"}), fault=RowFault.MALFORMED) == Reason.EMPTY
 
 
 def test_several_warnings_are_a_bit_each_and_what_is_dropped_later_keeps_them() -> None:
@@ -178,7 +179,7 @@ def test_everything_off_keeps_everything() -> None:
 
 
 def test_a_line_of_which_only_the_beginning_was_read_is_dropped_whatever_the_filters_say() -> None:
-    assert reason(FINE, wanted(filters={"too_long": "off"}), fault=Fault.TOO_LONG) == Reason.TOO_LONG
+    assert reason(FINE, wanted(filters={"too_long": "off"}), fault=RowFault.TOO_LONG) == Reason.TOO_LONG
 
 
 def test_dropped_text_is_left_out_unless_asked_for_but_for_the_first_few() -> None:
@@ -251,6 +252,7 @@ def test_a_language_that_cannot_be_identified_is_not_judged() -> None:
 letters = st.text("aBcÖé e\u0301ßж字1 ,.-%s<b>\u00a0\n", max_size=25)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(letters, letters), max_size=8), st.data(), st.booleans())
 @examples(max_examples=40, deadline=None)
 def test_however_the_rows_are_cut_into_batches_they_come_out_the_same(
@@ -260,8 +262,8 @@ def test_however_the_rows_are_cut_into_batches_they_come_out_the_same(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(pairs)), max_size=3)))
     chosen = wanted(dedup={"near": near}, filters={"wrong_language": "off"}, keep_dropped=data.draw(st.booleans()))
     cleaner = Cleaner(chosen, 5, LeakIndex(("a a a a a a",), ("b",), 0.8))
-    whole = cleaner.judged(table)
-    parts = [cleaner.judged(table[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(pairs)], strict=True)]
+    whole = cleaner.judge_rows(table)
+    parts = [cleaner.judge_rows(table[start:stop]) for start, stop in zip([0, *cuts], [*cuts, len(pairs)], strict=True)]
     assert pl.concat(parts).equals(whole)
     assert whole.height == len(pairs)
 
@@ -305,7 +307,7 @@ def test_text_without_letters_is_its_own_key() -> None:
 
 def test_keys_are_the_same_for_ever() -> None:
     """If this fails, prepared text is cut otherwise than before: restore the arithmetic, do not change the numbers."""
-    assert hashed("k", pl.Series(["", "a", "offnedatei", "字"])).to_list() == FROZEN
+    assert hash_texts("k", pl.Series(["", "a", "offnedatei", "字"])).to_list() == FROZEN
     cleaned = clean([("Öffne Datei", "x"), ("12", "x")], wanted(dedup={"near": True}), buckets=7)
     assert cleaned["source_key"].to_list() == [FROZEN[2], FROZEN_NUMBER]
     assert cleaned["bucket"].to_list() == [FROZEN[2] % 7, FROZEN_NUMBER % 7]
@@ -317,6 +319,7 @@ FROZEN_NUMBER = 9137010170949574516
 FROZEN_NEAR = [8958050933169045564, 1468810645912931137]
 
 
+@pytest.mark.slow
 @given(st.lists(letters, max_size=20), st.integers(1, 9))
 @examples(max_examples=40, deadline=None)
 def test_every_row_has_a_bucket_that_its_source_key_alone_decides(sources: list[str], buckets: int) -> None:
@@ -335,8 +338,8 @@ def test_buckets_fill_evenly() -> None:
     assert counts.max() < 250
 
 
+@pytest.mark.slow
 @given(letters)
-@examples(max_examples=60, deadline=None)
 def test_case_and_composition_do_not_change_the_key(text: str) -> None:
     variants = [text, text.swapcase() if "ß" not in text else text, unicodedata.normalize("NFD", text)]
     chosen = wanted(filters={"wrong_language": "off"})

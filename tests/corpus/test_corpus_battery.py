@@ -12,12 +12,14 @@ from corpus_battery import KINDS, PAIRS, counts, failure, leaks_found, prepared
 from made_sentences import Pair
 from prepare_command import FAST, measured, write_lines, write_pairs
 
-from limelight.corpus import clean, leaks, settle
+from limelight.corpus.cleaning import clean, leaks
+from limelight.corpus.exchange import settle
 from limelight.corpus.reading import lines
 
 TABLE = Path(__file__).parents[2] / "docs" / "corpus-battery.md"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", KINDS)
 def test_each_kind_has_its_documented_outcome(name: str) -> None:
     assert failure(name) == ""
@@ -54,7 +56,7 @@ def test_a_drop_that_is_not_counted_is_noticed(monkeypatch: pytest.MonkeyPatch, 
 @pytest.mark.parametrize(
     ("name", "plant"),
     [
-        ("invalid UTF-8", (lines, "decode", lambda right: lambda some: lines.Lines(right(some).texts, 0 * right(some).faults))),
+        ("invalid UTF-8", (lines, "decode", lambda right: lambda some: lines.DecodedLines(right(some).texts, 0 * right(some).faults))),
         pytest.param("100 leaks of the test set", (leaks, "SHARED", lambda _: 2.0), marks=pytest.mark.slow),
         ("30 % duplicates", (clean, "thin", lambda right: lambda *rows: right(*rows).filter(pl.col("reason") == 0))),
     ],
@@ -79,7 +81,7 @@ def test_a_refused_input_does_not_cost_the_corpus_that_was_there(tmp_path: Path)
     assert corpus_battery.kept_texts(tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_bomb_of_short_lines_costs_no_more_memory_than_one_of_a_long_line(tmp_path: Path) -> None:
     """4 million equal pairs in 16 kB."""
     paths = [tmp_path / "train.en.gz", tmp_path / "train.de.gz"]
@@ -109,6 +111,7 @@ def test_leaks_are_found_in_real_text_without_false_alarms(tmp_path: Path) -> No
     assert same == 50 and edited >= 48 and false <= 20, (same, edited, false)
 
 
+@pytest.mark.process
 def test_the_memory_of_the_command_is_measured() -> None:
     """Negative control: the figure is that of the command, neither nothing nor that of this process."""
     assert 5 < measured("--version").megabytes < 200

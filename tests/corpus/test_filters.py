@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from limelight.corpus.cleaning.filters import RATIO_FLOOR, filters, is_foreign, loose
+from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
 from limelight.corpus.config import FilterSettings
-from limelight.corpus.filters import RATIO_FLOOR, filters, foreign, loose
-from limelight.corpus.reasons import EXPLAINED, Reason
 from limelight.text.normalize import DEFAULT_STEPS, normalize
 
 Pair = tuple[str, str]
@@ -124,8 +124,8 @@ def test_names_numbers_and_translations_are_not_copied(pair: Pair) -> None:
     assert not objects(Reason.COPIED, pair)
 
 
+@pytest.mark.slow
 @given(st.text("aB cÖö, 1-e\u0301ßфИ", max_size=30), st.integers(1, 4))
-@settings(max_examples=70)
 def test_equal_text_is_copied_if_it_has_the_words(text: str, words: int) -> None:
     """The cheap looks before the comparison never spare what the comparison would find."""
     assert objects(Reason.COPIED, (text, text), copied_words=words) == (
@@ -195,7 +195,7 @@ def test_each_language_may_be_written_in_its_scripts(languages: tuple[str, str],
 
 
 def test_the_share_of_foreign_letters_is_a_setting_and_its_bound_is_allowed() -> None:
-    assert foreign(column("abcж", "abж", "ж", "12"), column("", "", "", ""), ("Latin",), 0.25).to_list() == [
+    assert is_foreign(column("abcж", "abж", "ж", "12"), column("", "", "", ""), ("Latin",), 0.25).to_list() == [
         False,
         True,
         True,
@@ -439,6 +439,7 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(*[st.lists(WORDS, max_size=14).map(" ".join)] * 2), max_size=7), st.data())
 @settings(max_examples=30)
 def test_every_pair_is_judged_by_itself(pairs: list[Pair], data: st.DataObject) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from limelight.corpus.cleaning.leaks import COMMONEST, LEAST_WORDS, LeakIndex, SideIndex, similarity
 from limelight.corpus.config import HeldOutSettings
-from limelight.corpus.leaks import COMMONEST, LEAST_WORDS, LeakIndex, SideIndex, similarity
 
 Edit = Callable[[list[str], random.Random], list[str]]
 
@@ -240,6 +240,7 @@ def test_every_kind_of_edit_is_found_in_real_sentences_of_six_words(edit: Edit) 
     assert recall(sentences, edit) >= 0.85  # one word of six is a sixth of the sentence
 
 
+@pytest.mark.slow
 def test_real_sentences_that_are_found_do_resemble_a_held_out_one() -> None:
     """Captions repeat themselves: 3 in 1000 of the training set are found. An alarm is false if most words differ."""
     held_out = real("val", "en") + real("test_2016_flickr", "en")

@@ -11,15 +11,17 @@ import pytest
 from hypothesis import given
 from line_parallelism import LINE_ENDS, corpora, drawn, shifts
 
-from limelight.corpus import encode, finish
+from limelight.corpus import encode
+from limelight.corpus.exchange import finish
 from limelight.corpus.reading import formats
-from limelight.corpus.reading.lines import Lines
+from limelight.corpus.reading.lines import DecodedLines
 from limelight.corpus.reading.streams import open_bytes
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 SHIFTING = pytest.MonkeyPatch
 
 
+@pytest.mark.slow
 def test_no_line_is_shifted_in_any_stage() -> None:
     assert shifts(500, seed=5) == 0
 
@@ -29,6 +31,7 @@ def test_no_line_is_shifted_in_a_thousand_corpora() -> None:
     assert shifts(1_000, seed=50) == 0
 
 
+@pytest.mark.slow
 def test_the_corpora_hold_what_ends_lines_elsewhere() -> None:
     """Each of these characters is in many corpora, and str.splitlines would miscount most of them."""
     some = drawn(200, 5)
@@ -39,19 +42,20 @@ def test_the_corpora_hold_what_ends_lines_elsewhere() -> None:
     assert max(letter for corpus in some for pair in corpus for text in pair for letter in text) > "\uffff"
 
 
+@pytest.mark.slow
 @given(corpora())
 def test_line_i_carries_tag_i_once_on_both_sides(corpus: line_parallelism.Corpus) -> None:
     for i, pair in enumerate(corpus):
         assert all(text.count("#") == 2 and f"#{i}#" in text and "\n" not in text for text in pair)
 
 
-def by_splitlines(address: str, rows: int) -> Iterator[Lines]:
+def by_splitlines(address: str, rows: int) -> Iterator[DecodedLines]:
     """The reader that everybody writes first."""
     with open_bytes(address) as stream:
         lines = stream.read(1 << 20).decode().splitlines()
     for begin in range(0, len(lines), rows):
         some = lines[begin : begin + rows]
-        yield Lines(pa.array(some, pa.string()), np.zeros(len(some), np.uint8))
+        yield DecodedLines(pa.array(some, pa.string()), np.zeros(len(some), np.uint8))
 
 
 def plant_reader(patch: SHIFTING) -> None:
@@ -97,6 +101,7 @@ def plant_a_batch_with_two_rows_exchanged(patch: SHIFTING) -> None:
     patch.setattr(line_parallelism, "Loader", Mixed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "plant",
     [

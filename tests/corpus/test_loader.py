@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from prepared_corpora import digest_of, fingerprint, global_batches, interleaved, make, stops_that_differ
 
-from limelight.corpus import loader as loader_module
-from limelight.corpus.batches import Batcher, BatchSettings, PairBatch, SamplingSettings
-from limelight.corpus.loader import Loader
-from limelight.corpus.place import Position
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding import loader as loader_module
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, PairBatch, SamplingSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.loader_state import Position
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError, DataError, LimelightError
 
 SETTINGS = BatchSettings(budget=180, window=160, longest=40)
@@ -31,10 +31,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def prepared(folder: Path) -> Prepared:
-    return Prepared.open(folder)
+def prepared(folder: Path) -> PreparedCorpus:
+    return PreparedCorpus.open(folder)
 
 
+@pytest.mark.process
 def test_any_world_size_and_workers_give_the_same_global_batches(folder: Path) -> None:
     digests = {(w, n): digest_of(global_batches(folder, SETTINGS, w, n, 120)) for w in (1, 2, 4) for n in (0, 1, 2)}
     assert len(digests) == 9
@@ -42,7 +43,7 @@ def test_any_world_size_and_workers_give_the_same_global_batches(folder: Path) -
     assert digest_of(global_batches(folder, SETTINGS.changed(seed=2), 1, 0, 120)) not in digests.values()
 
 
-def epoch_in_three_parts(prepared: Prepared) -> list[int]:
+def epoch_in_three_parts(prepared: PreparedCorpus) -> list[int]:
     """137 batches at world size 2, 20 at 1, the rest at 2: all samples of epoch 0 in the order in which they came."""
     state: dict[str, object] | None = None
     seen: list[int] = []
@@ -55,7 +56,7 @@ def epoch_in_three_parts(prepared: Prepared) -> list[int]:
     return seen
 
 
-def test_resuming_at_other_world_sizes_repeats_and_loses_nothing(prepared: Prepared) -> None:
+def test_resuming_at_other_world_sizes_repeats_and_loses_nothing(prepared: PreparedCorpus) -> None:
     straight = [int(sample) for batch in Loader(prepared, SETTINGS).epoch(0) for sample in batch.samples]
     assert len(list(Loader(prepared, SETTINGS).epoch(0))) > 137 + 20
     assert epoch_in_three_parts(prepared) == straight
@@ -63,7 +64,7 @@ def test_resuming_at_other_world_sizes_repeats_and_loses_nothing(prepared: Prepa
 
 @pytest.mark.parametrize("lost", ["window", "batch"])
 def test_a_loader_that_forgets_a_part_of_its_place_is_caught(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch, lost: str
+    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     """The control of the tests above and below: what they compare does change when the place is lost."""
     honest = loader_module.position_in
@@ -76,28 +77,32 @@ def test_a_loader_that_forgets_a_part_of_its_place_is_caught(
     assert epoch_in_three_parts(prepared) != straight
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("settings", [SETTINGS, SAMPLING], ids=["stored", "sampled"])
 def test_a_new_process_goes_on_at_the_very_sample(folder: Path, settings: BatchSettings) -> None:
     """Random stops, and those around the ends of windows and of the epoch, with three weighted corpora and buckets."""
-    batches = list(itertools.islice(Loader(Prepared.open(folder), settings), 230))
+    batches = list(itertools.islice(Loader(PreparedCorpus.open(folder), settings), 230))
     edges = [i for i in range(1, 229) if batches[i].batch == 0]
     assert batches[-1].epoch >= 1
     stops = [*edges, *(edge + 1 for edge in edges), *random.Random(4).sample(range(1, 229), 20)]
     assert stops_that_differ(folder, settings, stops, last=230, per_process=len(stops)) == []
 
 
+@pytest.mark.process
 def test_a_process_that_ignores_the_state_is_caught(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Loader, "state", {**Loader(Prepared.open(folder), SETTINGS).state})
+    monkeypatch.setattr(Loader, "state", {**Loader(PreparedCorpus.open(folder), SETTINGS).state})
     assert stops_that_differ(folder, SETTINGS, [3, 50], last=60, per_process=2) == [3, 50]
 
 
-def test_workers_change_nothing_that_training_could_notice(prepared: Prepared) -> None:
+@pytest.mark.process
+def test_workers_change_nothing_that_training_could_notice(prepared: PreparedCorpus) -> None:
     alone = [fingerprint(batch) for batch in itertools.islice(Loader(prepared, SAMPLING), 60)]
     with Loader(prepared, SAMPLING, workers=2) as loader:
         assert [fingerprint(batch) for batch in itertools.islice(loader, 60)] == alone
 
 
-def test_the_state_is_that_of_the_last_batch_handed_out(prepared: Prepared) -> None:
+@pytest.mark.process
+def test_the_state_is_that_of_the_last_batch_handed_out(prepared: PreparedCorpus) -> None:
     """However far the workers are ahead; and a loader closed in between goes on there."""
     alone = list(itertools.islice(Loader(prepared, SETTINGS), 50))
     with Loader(prepared, SETTINGS, workers=1) as loader:
@@ -111,14 +116,14 @@ def test_the_state_is_that_of_the_last_batch_handed_out(prepared: Prepared) -> N
 
 
 def test_a_worker_plans_the_next_window_while_this_one_is_used(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To change or sample the text of a window takes seconds, in which a single worker would else keep training waiting."""
     batcher = Batcher(prepared.split("train"), SETTINGS)
     planned: list[int] = []
     plan = batcher.window
     monkeypatch.setattr(batcher, "window", lambda epoch, number: (planned.append(number), plan(epoch, number))[1])
-    job = loader_module.Job(prepared.folder, "train", SETTINGS, 0, 1)
+    job = loader_module.LoaderJob(prepared.folder, "train", SETTINGS, 0, 1)
     ahead = loader_module.events_ahead(batcher, job, Position(), 0, 1)
     assert next(ahead).window == 0
     deadline = time.monotonic() + 60
@@ -128,13 +133,13 @@ def test_a_worker_plans_the_next_window_while_this_one_is_used(
     ahead.close()
 
 
-def test_the_state_is_small_json(prepared: Prepared) -> None:
+def test_the_state_is_small_json(prepared: PreparedCorpus) -> None:
     state = next(Loader(prepared, SETTINGS)).state
     assert json.loads(json.dumps(state)) == state
     assert len(json.dumps(state)) < 500
 
 
-def test_epochs_follow_each_other_and_can_be_asked_for(prepared: Prepared) -> None:
+def test_epochs_follow_each_other_and_can_be_asked_for(prepared: PreparedCorpus) -> None:
     loader = Loader(prepared, SETTINGS)
     one = list(loader.epoch(1))
     assert {batch.epoch for batch in one} == {1}
@@ -144,7 +149,9 @@ def test_epochs_follow_each_other_and_can_be_asked_for(prepared: Prepared) -> No
     assert next(loader).epoch == 2
 
 
-def test_what_was_skipped_is_counted_also_across_a_stop(prepared: Prepared, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_skipped_is_counted_also_across_a_stop(
+    prepared: PreparedCorpus, caplog: pytest.LogCaptureFixture
+) -> None:
     straight = list(Loader(prepared, SETTINGS).epoch(0))
     assert "pairs were longer than allowed and were skipped" in caplog.text
     total = caplog.records[0].args
@@ -156,29 +163,29 @@ def test_what_was_skipped_is_counted_also_across_a_stop(prepared: Prepared, capl
 
 
 def test_a_state_for_another_corpus_or_other_settings_is_refused_with_all_that_differs(
-    prepared: Prepared, tmp_path: Path
+    prepared: PreparedCorpus, tmp_path: Path
 ) -> None:
     state = next(Loader(prepared, SETTINGS)).state
-    other = Prepared.open(make(tmp_path / "p", seed=2))
+    other = PreparedCorpus.open(make(tmp_path / "p", seed=2))
     with pytest.raises(ConfigError) as refused:
         Loader(other, SETTINGS.changed(budget=181, seed=9), state=state)
     keys = [problem.split()[0] for problem in refused.value.problems]
     assert keys == ["prepared", "budget", "seed"]
     assert "budget was 180, now 181" in str(refused.value)
-    reweighted = Prepared.open(make(tmp_path / "q", weights=(1.0, 2.5, 0.0)))
+    reweighted = PreparedCorpus.open(make(tmp_path / "q", weights=(1.0, 2.5, 0.0)))
     with pytest.raises(ConfigError, match="corpora was"):
         Loader(reweighted, SETTINGS, state=state)
 
 
 @pytest.mark.parametrize("change", [{"batch": -1}, {"epoch": None}, {"window": "2"}, {"format": 2}, {"settings": None}])
-def test_a_damaged_state_is_refused(prepared: Prepared, change: dict[str, object]) -> None:
+def test_a_damaged_state_is_refused(prepared: PreparedCorpus, change: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(change)) if "settings" not in change else "budget"):
         Loader(prepared, SETTINGS, state={**Loader(prepared, SETTINGS).state, **change})
 
 
-def test_nothing_to_load_is_an_error_not_an_endless_search(tmp_path: Path, prepared: Prepared) -> None:
+def test_nothing_to_load_is_an_error_not_an_endless_search(tmp_path: Path, prepared: PreparedCorpus) -> None:
     with pytest.raises(DataError, match="nothing to load"):
-        Loader(Prepared.open(make(tmp_path / "p", weights=(0.0, 0.0, 1.0))), SETTINGS)
+        Loader(PreparedCorpus.open(make(tmp_path / "p", weights=(0.0, 0.0, 1.0))), SETTINGS)
     with pytest.raises(DataError, match=r"none of the .* pairs fits"):
         next(Loader(prepared, SETTINGS.changed(budget=2)))
     with pytest.raises(ConfigError, match="rank=2"):
@@ -187,21 +194,23 @@ def test_nothing_to_load_is_an_error_not_an_endless_search(tmp_path: Path, prepa
 
 def test_an_epoch_without_rows_is_passed_over(tmp_path: Path) -> None:
     """One pair with weight a third is seen in every third epoch."""
-    prepared = Prepared.open(make(tmp_path / "p", rows=[[1]], weights=[1 / 4], names=["one"]))
+    prepared = PreparedCorpus.open(make(tmp_path / "p", rows=[[1]], weights=[1 / 4], names=["one"]))
     assert [batch.epoch for batch in itertools.islice(Loader(prepared, SETTINGS), 3)] == [3, 7, 11]
     assert list(Loader(prepared, SETTINGS).epoch(0)) == []
 
 
+@pytest.mark.process
 def test_a_failure_in_a_worker_is_raised_here_with_its_text(tmp_path: Path) -> None:
     folder = make(tmp_path / "p")
-    prepared = Prepared.open(folder)
+    prepared = PreparedCorpus.open(folder)
     loader = Loader(prepared, SETTINGS, workers=1)
     (folder / "shards" / "train-00000.ids.arrow").write_bytes(b"nonsense")
     with pytest.raises(DataError, match=r"train-00000.ids.arrow cannot be read"):
         next(loader)
 
 
-def test_a_killed_worker_is_an_error_and_not_a_hang(prepared: Prepared) -> None:
+@pytest.mark.process
+def test_a_killed_worker_is_an_error_and_not_a_hang(prepared: PreparedCorpus) -> None:
     with Loader(prepared, SETTINGS, workers=1) as loader:
         next(loader)
         assert loader._team is not None
@@ -214,15 +223,16 @@ def test_a_killed_worker_is_an_error_and_not_a_hang(prepared: Prepared) -> None:
 PARENT = """
 import itertools, signal, sys, time
 from pathlib import Path
-from limelight.corpus.batches import BatchSettings
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import Prepared
 loader = Loader(Prepared.open(Path(sys.argv[1])), BatchSettings(budget=300, window=400), workers=2)
 list(itertools.islice(loader, 3))
 print(*(process.pid for process in loader._team.processes), flush=True)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("ending", ["killed", "returned", "terminated group"])
 def test_no_worker_outlives_its_parent(folder: Path, ending: str) -> None:
     """`terminated group`: workers leave SIGTERM to the parent, which gets all the batches it still wants."""
@@ -260,7 +270,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_batch_is_a_value(prepared: Prepared) -> None:
+def test_a_batch_is_a_value(prepared: PreparedCorpus) -> None:
     batch = next(Loader(prepared, SETTINGS))
     assert isinstance(batch, PairBatch)
     with pytest.raises(AttributeError):

@@ -12,19 +12,19 @@ from prepare_command import pieces_model, write_pairs
 from prepared_corpora import make
 
 from limelight.corpus import prepare as prepare_file
-from limelight.corpus.batches import Batcher, BatchSettings, Share, padded
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.manifest import Manifest
-from limelight.corpus.marks import Marks
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, pad_rows
+from limelight.corpus.feeding.shards import Pieces, PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Pieces, Prepared
+from limelight.corpus.special_ids import SpecialIds
 from limelight.corpus.tokenizers import check_given
 from limelight.errors import ConfigError, DataError
-from limelight.text.tokenizer import Tokenizer
-from limelight.text.vocabulary import Vocabulary
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.vocabulary import Vocabulary
 
-FOREIGN = Marks(pad=140, start=140, end=5, source_begin=(141, 142), target_begin=(143,))
+FOREIGN = SpecialIds(pad=140, start=140, end=5, source_begin=(141, 142), target_begin=(143,))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def numbered(tmp_path: Path) -> dict[str, Any]:
     return {
         "given_pieces": [str(pieces_model())],
         "given_vocabulary": [str(tmp_path / "their.json")],
-        "marks": Marks(pad=last, start=last, end=last - 3),
+        "marks": SpecialIds(pad=last, start=last, end=last - 3),
     }
 
 
@@ -53,7 +53,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrepareSettings:
     )
 
 
-def prepared(settings: PrepareSettings, folder: Path) -> Manifest:
+def prepared(settings: PrepareSettings, folder: Path) -> CorpusManifest:
     return prepare(settings, folder, LocalEngine(0), lambda _: None, force=True)[0]
 
 
@@ -62,22 +62,25 @@ def prepared(settings: PrepareSettings, folder: Path) -> Manifest:
 
 def test_a_row_has_its_beginning_its_pieces_its_end_and_padding() -> None:
     pieces = Pieces(np.array([7, 8, 9], np.uint16), np.array([0, 2, 2, 3]))
-    assert padded(pieces, 0, 3, 5, 40, (1, 2), 5).tolist() == [[1, 2, 7, 8, 5], [1, 2, 5, 40, 40], [1, 2, 9, 5, 40]]
-    assert padded(pieces, 0, 3, 2, 40, (), None).tolist() == [[7, 8], [40, 40], [9, 40]]
+    assert pad_rows(pieces, 0, 3, 5, 40, (1, 2), 5).tolist() == [[1, 2, 7, 8, 5], [1, 2, 5, 40, 40], [1, 2, 9, 5, 40]]
+    assert pad_rows(pieces, 0, 3, 2, 40, (), None).tolist() == [[7, 8], [40, 40], [9, 40]]
 
 
 def test_a_decoder_that_starts_with_the_padding_reads_as_much_as_it_says() -> None:
     target = np.array([[7, 8, 5], [9, 5, 40]])
-    share = Share(0, 0, 0, np.arange(2), target, target, rows=2, targets=5, marks=Marks(pad=40, start=40, end=5))
+    share = BatchShare(
+        0, 0, 0, np.arange(2), target, target, rows=2, targets=5, marks=SpecialIds(pad=40, start=40, end=5)
+    )
     assert share.target_in.tolist() == [[40, 7, 8], [40, 9, 40]]
     assert share.sources == 5 and share.padding() == pytest.approx(1 / 6)
 
 
+@pytest.mark.slow
 def test_what_stands_around_a_text_counts_for_budget_and_positions(tmp_path: Path) -> None:
     folder = make(tmp_path / "prepared")
-    usual = Batcher(Prepared.open(folder).split("train"), BatchSettings(budget=200, longest=20))
-    Manifest.load(folder).changed(settings={"marks": FOREIGN.model_dump(mode="json")}).save(folder)
-    batcher = Batcher(Prepared.open(folder).split("train"), BatchSettings(budget=200, longest=20))
+    usual = Batcher(PreparedCorpus.open(folder).split("train"), BatchSettings(budget=200, longest=20))
+    CorpusManifest.load(folder).changed(settings={"marks": FOREIGN.model_dump(mode="json")}).save(folder)
+    batcher = Batcher(PreparedCorpus.open(folder).split("train"), BatchSettings(budget=200, longest=20))
     window = batcher.window(0, 0)
     shares = list(batcher.shares(window, 0, 1))
     assert window.skipped > usual.window(0, 0).skipped > 0
@@ -104,14 +107,14 @@ def test_pieces_that_others_numbered_are_prepared_in_their_ids(
     usual = prepared(corpus, tmp_path / "usual")
     foreign = prepared(corpus.changed(**numbered), tmp_path / "foreign")
     assert foreign.marks == numbered["marks"] and foreign.text_address == usual.text_address
-    sides = [Prepared.open(tmp_path / name).split("train").ids(np.arange(5)) for name in ("usual", "foreign")]
+    sides = [PreparedCorpus.open(tmp_path / name).split("train").ids(np.arange(5)) for name in ("usual", "foreign")]
     size = usual.vocab_sizes[0]
     for own, theirs in zip(*sides, strict=True):
         assert (size - 1 - own.values.astype(int)).tolist() == theirs.values.astype(int).tolist()
     assert {path.name for path in (tmp_path / "foreign").iterdir()} - {
         path.name for path in (tmp_path / "usual").iterdir()
     } == {"vocabulary.json"}
-    source, target = Prepared.open(tmp_path / "foreign").tokenizers()
+    source, target = PreparedCorpus.open(tmp_path / "foreign").tokenizers()
     assert source is target and source.pad == size - 1
 
 
@@ -138,7 +141,7 @@ def test_a_damaged_list_of_ids_is_noticed(corpus: PrepareSettings, numbered: dic
     content = path.read_bytes()
     path.write_bytes(content.replace(b'"pad"', b'"dap"', 1))
     with pytest.raises(DataError, match=r"vocabulary\.json has other content"):
-        Prepared.open(tmp_path / "out")
+        PreparedCorpus.open(tmp_path / "out")
     path.unlink()
     with pytest.raises(DataError, match=r"vocabulary\.json is missing"):
         prepared(corpus.changed(**numbered), tmp_path / "out")
@@ -152,7 +155,7 @@ def test_usual_settings_and_manifests_are_written_as_before(corpus: PrepareSetti
     prepared(corpus, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
     assert "vocabulary" not in manifest and "marks" not in manifest["settings"]
-    assert Manifest.load(tmp_path / "out").marks == Marks()
+    assert CorpusManifest.load(tmp_path / "out").marks == SpecialIds()
 
 
 def test_settings_with_marks_come_back_from_toml(corpus: PrepareSettings, numbered: dict[str, Any]) -> None:
@@ -198,7 +201,7 @@ def test_marks_are_only_for_pieces_that_are_given(corpus: PrepareSettings, numbe
 @pytest.mark.parametrize("beginning", ["end", "source_begin", "target_begin"])
 def test_padding_that_is_also_something_else_is_refused(beginning: str) -> None:
     with pytest.raises(ConfigError, match="padding has an id of its own"):
-        Marks(pad=9, **{beginning: 9 if beginning == "end" else (4, 9)})
+        SpecialIds(pad=9, **{beginning: 9 if beginning == "end" else (4, 9)})
 
 
 def test_two_lists_serve_one_model(corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path) -> None:
@@ -206,5 +209,5 @@ def test_two_lists_serve_one_model(corpus: PrepareSettings, numbered: dict[str, 
     both = [*numbered["given_vocabulary"], str(tmp_path / "other.json")]
     manifest = prepared(corpus.changed(**{**numbered, "given_vocabulary": both}), tmp_path / "out")
     assert [entry.path for entry in manifest.vocabulary] == ["source.vocabulary.json", "target.vocabulary.json"]
-    source, target = Prepared.open(tmp_path / "out").tokenizers()
+    source, target = PreparedCorpus.open(tmp_path / "out").tokenizers()
     assert source.vocabulary == target.vocabulary

@@ -7,8 +7,8 @@ import pytest
 from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_lines
 
-from limelight.corpus.manifest import CorpusEntry, Manifest
-from limelight.corpus.mistakes import losses, summary
+from limelight.corpus.cleaning.mistakes import losses, summary
+from limelight.corpus.manifest import CorpusEntry, CorpusManifest
 
 PAIRS = sentences(300)
 OFF = ("--workers", "0")
@@ -41,6 +41,7 @@ def test_text_as_it_should_be_is_taken_without_a_word(tmp_path: Path) -> None:
     assert outcome.code == 0 and outcome.err == ""
 
 
+@pytest.mark.slow
 def test_swapped_files_are_told_and_swap_reads_them_right(tmp_path: Path) -> None:
     pairs = uneven(PAIRS)
     paths = written(tmp_path, [(german, english) for english, german in pairs])
@@ -83,6 +84,7 @@ def test_lines_that_do_not_belong_together_are_told(tmp_path: Path) -> None:
     assert "do not seem to belong together" in refused(*paths, *FAST, "-o", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_too_much_that_is_dropped_stops_with_its_reason_and_goes_on_when_told(tmp_path: Path) -> None:
     long = [(f"{a} " * 40, f"{b} " * 40) for a, b in PAIRS[:120]]
     paths = written(tmp_path, PAIRS[120:] + long)
@@ -91,7 +93,7 @@ def test_too_much_that_is_dropped_stops_with_its_reason_and_goes_on_when_told(tm
     assert not (tmp_path / "out").exists()
     outcome = here("prepare", *paths, *FAST, given_pieces(), "--anyway", "-o", tmp_path / "out")
     assert outcome.code == 0, outcome.err
-    assert Manifest.load(tmp_path / "out").corpora[0].dropped == {"too_long": 120}
+    assert CorpusManifest.load(tmp_path / "out").corpora[0].dropped == {"too_long": 120}
 
 
 def test_a_check_says_the_same_and_does_not_stop(tmp_path: Path) -> None:

@@ -29,23 +29,24 @@ from prepare_command import (
 )
 from sentencepiece import SentencePieceTrainer
 
-from limelight.corpus import engine_local, inputs
+from limelight.corpus import inputs
 from limelight.corpus import prepare as whole
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.engine import Engine, Progress
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.manifest import Manifest
+from limelight.corpus.exchange import engine_local
+from limelight.corpus.exchange.engine import ExchangeEngine, Progress
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
 from limelight.errors import DataError, LimelightError
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 
 def silent(_: Progress) -> None:
     pass
 
 
-def local(workers: int) -> Engine:
+def local(workers: int) -> ExchangeEngine:
     return LocalEngine(workers)
 
 
@@ -107,6 +108,7 @@ def same_content(one: Path, other: Path) -> None:
     assert [name for name in a if a[name] != b[name]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 def test_the_corpus_of_these_tests_has_everything(tmp_path: Path) -> None:
     manifest, before = prepare(three_corpora(tmp_path), tmp_path / "out", local(0), silent)
@@ -119,6 +121,7 @@ def test_the_corpus_of_these_tests_has_everything(tmp_path: Path) -> None:
     assert 0 < sum(shard.rows for shard in manifest.splits["valid"]) <= 40
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("several_buckets")
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_any_number_of_workers_leaves_the_same_bytes(workers: int, tmp_path: Path) -> None:
@@ -128,11 +131,12 @@ def test_any_number_of_workers_leaves_the_same_bytes(workers: int, tmp_path: Pat
     same_content(tmp_path / "alone", tmp_path / "many")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray warns of what it will do in later versions
 @pytest.mark.usefixtures("several_buckets")
 def test_a_cluster_leaves_the_same_bytes(tmp_path: Path) -> None:
-    from limelight.corpus.engine_ray import RayEngine
+    from limelight.corpus.exchange.engine_ray import RayEngine
 
     settings = with_learnt_pieces(three_corpora(tmp_path))
     prepare(settings, tmp_path / "alone", local(0), silent)
@@ -172,6 +176,7 @@ def test_a_renamed_copy_of_the_input_is_the_same_input(tmp_path: Path) -> None:
     assert there and again == first
 
 
+@pytest.mark.slow
 def test_other_content_and_other_settings_are_other_addresses(tmp_path: Path) -> None:
     settings = three_corpora(tmp_path)
     prepare(settings, tmp_path / "out", local(0), silent)
@@ -192,6 +197,7 @@ def same_as_new(settings: PrepareSettings, folder: Path) -> None:
     same_content(folder / "out", folder / "new")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 def test_other_pieces_reuse_the_text(tmp_path: Path) -> None:
     settings = with_learnt_pieces(three_corpora(tmp_path))
@@ -206,6 +212,7 @@ def test_other_pieces_reuse_the_text(tmp_path: Path) -> None:
     same_as_new(changed, tmp_path)
 
 
+@pytest.mark.slow
 def test_replacing_joint_pieces_by_separate_ones_leaves_what_the_manifest_names(tmp_path: Path) -> None:
     settings = with_learnt_pieces(three_corpora(tmp_path))
     prepare(settings, tmp_path / "out", local(0), silent)
@@ -214,6 +221,7 @@ def test_replacing_joint_pieces_by_separate_ones_leaves_what_the_manifest_names(
     same_as_new(separate, tmp_path)
 
 
+@pytest.mark.slow
 def test_replacing_a_larger_corpus_leaves_none_of_its_dropped_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +251,7 @@ def stop_at(calls: int) -> Callable[[Progress], None]:
     return watch
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """Stopped again and again, two steps further each time, until it comes through."""
@@ -260,6 +269,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(tmp_path: Path)
     same_content(tmp_path / "undisturbed", tmp_path / "out")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 def test_an_interrupted_run_reads_no_part_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = three_corpora(tmp_path)
@@ -283,6 +293,7 @@ def cut_chunk(chunks: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 @pytest.mark.parametrize(
     "damage",
@@ -312,6 +323,7 @@ def big(folder: Path, pairs: int) -> list[Any]:
     return ["prepare", *paths, "filters.wrong_language=off", "shard_megabytes=2", given_pieces(), "--keep-dropped"]
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """kill -9 to the command and its workers: once before anything is written, then soon after each first new chunk."""
@@ -334,7 +346,7 @@ def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(tmp_path: Pat
     assert chunks(tmp_path / "out") > 0
     assert outside(*arguments, "-o", tmp_path / "out").code == 0
     same_content(tmp_path / "undisturbed", tmp_path / "out")
-    Prepared.open(tmp_path / "out")
+    PreparedCorpus.open(tmp_path / "out")
 
 
 def chunks(folder: Path) -> int:
@@ -347,6 +359,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in listed.read_bytes().split()] if listed.exists() else []
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 def test_workers_end_when_the_command_is_killed(tmp_path: Path) -> None:
@@ -404,6 +417,7 @@ def resize(place: Path, kilobytes: int) -> None:
     subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", place], check=True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "more",
     [(), ("--keep-dropped", "dedup.near=true")],
@@ -431,6 +445,7 @@ def test_a_full_disk_is_exit_74_and_the_run_goes_on_when_there_is_room(
     same_content(tmp_path / "roomy", small_disk / "out")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_a_full_disk_ends_the_real_command_with_74(small_disk: Path, tmp_path: Path) -> None:
     resize(small_disk, 300)
@@ -452,7 +467,7 @@ def test_given_sets_are_kept_as_they_are_and_out_of_training(tmp_path: Path) -> 
         "--valid", valid[0], "--valid", valid[1], "--test", test[0], "--test", test[1],
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    prepared = Prepared.open(tmp_path / "out")
+    prepared = PreparedCorpus.open(tmp_path / "out")
     texts = {split: prepared.split(split).texts(range_of(prepared, split)) for split in prepared.manifest.splits}
     found = {
         split: set(zip(source.to_pylist(), target.to_pylist(), strict=True))
@@ -462,7 +477,7 @@ def test_given_sets_are_kept_as_they_are_and_out_of_training(tmp_path: Path) -> 
     assert outcome.report["corpora"][0]["dropped"] == {"leak": 30}
 
 
-def range_of(prepared: Prepared, split: Any) -> Any:
+def range_of(prepared: PreparedCorpus, split: Any) -> Any:
     import numpy as np
 
     return np.arange(prepared.split(split).rows)
@@ -477,7 +492,7 @@ def test_one_vocabulary_or_two(joint: bool, tmp_path: Path) -> None:
     names = ["pieces.model"] if joint else ["source.model", "target.model"]
     assert [entry["path"] for entry in outcome.report["pieces"]] == names
     assert sorted(path.name for path in (tmp_path / "out").glob("*.model")) == names
-    pairs = Prepared.open(tmp_path / "out").split("train")
+    pairs = PreparedCorpus.open(tmp_path / "out").split("train")
     models = [Tokenizer.load(tmp_path / "out" / name) for name in (names[0], names[-1])]
     assert outcome.report["vocab_sizes"] == [model.size for model in models]
     everything = range_of(pairs.prepared, "train")
@@ -517,6 +532,7 @@ def test_given_pieces_with_other_special_ids_are_refused_before_anything_is_read
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("several_buckets")
 def test_dropped_pairs_are_written_with_their_reason_and_place(tmp_path: Path) -> None:
     settings = three_corpora(tmp_path)
@@ -552,7 +568,7 @@ def test_a_damaged_folder_is_not_taken_for_a_prepared_one(tmp_path: Path) -> Non
     paths = write_pairs(sentences(60), tmp_path)
     arguments = ["prepare", *paths, *FAST, given_pieces(), "-o", tmp_path / "out", "--json"]
     assert here(*arguments).code == 0
-    entry = Manifest.load(tmp_path / "out").splits["train"][0].text
+    entry = CorpusManifest.load(tmp_path / "out").splits["train"][0].text
     (tmp_path / "out" / entry.path).unlink()
     if here(*arguments).code == 0:
-        Prepared.open(tmp_path / "out")
+        PreparedCorpus.open(tmp_path / "out")

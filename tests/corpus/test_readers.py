@@ -9,7 +9,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from limelight.corpus.readers import RAW, READERS, Part, find, format_of, guess_languages, read
+from limelight.corpus.readers import RAW, READERS, CorpusPart, find, format_of, guess_languages, read
 from limelight.corpus.reading.language_tags import name_without_language
 from limelight.errors import DataError
 
@@ -171,8 +171,8 @@ def test_languages_are_guessed_from_two_names(source: str, target: str, guess: t
 
 
 def test_a_part_survives_json_and_pickle() -> None:
-    part = Part(1, 2, "tsv", ("a.tsv",), LANGUAGES, ("2", "4"))
-    assert Part(**json.loads(json.dumps(dataclasses.asdict(part)))) == part
+    part = CorpusPart(1, 2, "tsv", ("a.tsv",), LANGUAGES, ("2", "4"))
+    assert CorpusPart(**json.loads(json.dumps(dataclasses.asdict(part)))) == part
     assert pickle.loads(pickle.dumps(part)) == part
     assert hash(part)
 
@@ -189,14 +189,14 @@ def test_the_same_part_gives_the_same_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in READERS if kind != "parquet"])
 def test_an_empty_file_has_no_rows(tmp_path: Path, kind: str) -> None:
     (tmp_path / "a").touch()
-    assert list(read(Part(0, 0, kind, (str(tmp_path / "a"),) * (2 if kind == "lines" else 1), LANGUAGES))) == []
+    assert list(read(CorpusPart(0, 0, kind, (str(tmp_path / "a"),) * (2 if kind == "lines" else 1), LANGUAGES))) == []
 
 
 def test_a_part_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(DataError, match="no format"):
-        read(Part(0, 0, "docx", ("a",), LANGUAGES))
+        read(CorpusPart(0, 0, "docx", ("a",), LANGUAGES))
     with pytest.raises(DataError, match=r"2 file\(s\)"):
-        read(Part(0, 0, "lines", ("a",), LANGUAGES))
+        read(CorpusPart(0, 0, "lines", ("a",), LANGUAGES))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import prepared_corpora
 import pytest
 from reported_manifests import ALL_DROPPED, CLEAN, DIRTY, EMPTY, Reader, manifest
 
-from limelight.corpus import pictures
+from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.encode import PIECE_LENGTHS
-from limelight.corpus.manifest import Manifest
-from limelight.corpus.markup import share, text
-from limelight.corpus.reasons import EXPLAINED, Reason
-from limelight.corpus.report import page, section
+from limelight.corpus.manifest import CorpusManifest
+from limelight.corpus.report import pictures
+from limelight.corpus.report.markup import share, text
+from limelight.corpus.report.report import page, section
 
 HOSTILE = "<script>alert(1)</script> \"'><img src=x onerror=y> & \u2028\u202e \x1b[2J \x00 </style></details>"
 SHAPES = {"svg", "g", "path", "defs", "use", "text", "clippath", "rect"}
@@ -29,11 +29,11 @@ def number(printed: str) -> int:
 
 
 @pytest.fixture(params=[DIRTY, CLEAN, EMPTY, ALL_DROPPED], ids=["dirty", "clean", "empty", "all dropped"])
-def made(request: pytest.FixtureRequest) -> Manifest:
+def made(request: pytest.FixtureRequest) -> CorpusManifest:
     return manifest(request.param)
 
 
-def test_figures_of_each_corpus_are_those_of_the_manifest_and_add_up(made: Manifest) -> None:
+def test_figures_of_each_corpus_are_those_of_the_manifest_and_add_up(made: CorpusManifest) -> None:
     records = Reader(page(made)).records("Pairs of each corpus")
     *rows, total = records
     for row, entry in zip(rows, made.corpora, strict=True):
@@ -52,7 +52,7 @@ def test_figures_of_each_corpus_are_those_of_the_manifest_and_add_up(made: Manif
         assert number(cell) == sum(number(row[title]) for row in rows)
 
 
-def test_reasons_stand_in_the_order_of_the_filters_and_lead_from_read_to_kept(made: Manifest) -> None:
+def test_reasons_stand_in_the_order_of_the_filters_and_lead_from_read_to_kept(made: CorpusManifest) -> None:
     reader, left = Reader(page(made)), sum(entry.read for entry in made.corpora)
     rows = reader.records("Dropped pairs") if "Dropped pairs" in reader.tables else []
     reasons = [Reason[row["reason"].replace(" ", "_").upper()] for row in rows]
@@ -66,7 +66,7 @@ def test_reasons_stand_in_the_order_of_the_filters_and_lead_from_read_to_kept(ma
     assert left == sum(sum(entry.kept.values()) for entry in made.corpora)
 
 
-def test_lengths_and_pieces_are_those_of_the_manifest(made: Manifest) -> None:
+def test_lengths_and_pieces_are_those_of_the_manifest(made: CorpusManifest) -> None:
     reader, statistics = Reader(page(made)), made.statistics
     for row, side in zip(reader.records("Text of all kept pairs"), ("source", "target"), strict=True):
         pieces = sum(mine[side]["pieces"] for mine in statistics["pieces"].values())
@@ -108,6 +108,7 @@ def test_every_setting_that_the_report_names_exists() -> None:
         assert hasattr(getattr(settings, group), key)
 
 
+@pytest.mark.slow
 def test_leaks_are_counted_where_sets_were_given() -> None:
     words = " ".join("".join(Reader(page(manifest())).words).split())
     assert "7 dropped, 2 kept with a warning" in words
@@ -124,6 +125,7 @@ def test_inputs_and_places_name_the_files() -> None:
     assert places == ["0.en plain:3 (plain)", "1.en plain:4 (plain)"]
 
 
+@pytest.mark.slow
 def test_hostile_text_is_inert() -> None:
     html = page(manifest(hostile=HOSTILE))
     reader = Reader(html)
@@ -147,7 +149,7 @@ def test_a_share_is_never_rounded_to_nothing_or_to_all() -> None:
     assert printed == ["0.0 %", "&lt; 0.1 %", "22.1 %", "&gt; 99.9 %", "100.0 %"]
 
 
-def test_no_address_but_those_of_namespaces(made: Manifest) -> None:
+def test_no_address_but_those_of_namespaces(made: CorpusManifest) -> None:
     html = page(made)
     addresses = set(re.findall(r"\w+://[^\"'\s<]+", html))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
@@ -155,14 +157,17 @@ def test_no_address_but_those_of_namespaces(made: Manifest) -> None:
     assert re.findall(r"url\((?!#)", html) == []
 
 
-def test_equal_manifests_give_equal_bytes(made: Manifest) -> None:
-    assert page(Manifest.model_validate_json(made.model_dump_json())) == page(made)
+def test_equal_manifests_give_equal_bytes(made: CorpusManifest) -> None:
+    assert page(CorpusManifest.model_validate_json(made.model_dump_json())) == page(made)
 
 
+@pytest.mark.process
 def test_another_process_writes_the_same_bytes() -> None:
     """Names in pictures and the order of sets must not depend on the process."""
     made = manifest()
-    code = "import sys; from limelight.corpus.manifest import Manifest; from limelight.corpus.report import page; "
+    code = (
+        "import sys; from limelight.corpus.manifest import Manifest; from limelight.corpus.report.report import page; "
+    )
     code += "sys.stdout.buffer.write(page(Manifest.model_validate_json(sys.stdin.read())).encode())"
     command = [sys.executable, "-c", code]
     other = subprocess.run(command, input=made.model_dump_json().encode(), stdout=subprocess.PIPE, check=True)
@@ -204,6 +209,7 @@ def test_without_matplotlib_the_tables_stay_and_one_sentence_says_how_to_get_pic
     assert html.count("pip install 'limelight[report]'") == 1
 
 
+@pytest.mark.process
 def test_the_report_loads_where_matplotlib_is_not_installed() -> None:
     code = "import sys; sys.modules['matplotlib'] = None; from limelight.corpus import pictures, report; assert not pictures.INSTALLED"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -220,7 +226,7 @@ def test_the_section_stands_alone_and_the_page_contains_it() -> None:
 
 
 def test_a_manifest_without_statistics_still_has_a_report(tmp_path: Path) -> None:
-    made = Manifest.load(
+    made = CorpusManifest.load(
         prepared_corpora.make(tmp_path / "prepared", rows=((3, 2),), names=("a", "b"), weights=(1.0, 1.0))
     )
     headings = Reader(page(made)).headings

@@ -14,10 +14,10 @@ import xxhash
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from limelight.corpus.cleaning.compact import SHOWN
+from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.reasons import Reason
-from limelight.corpus.settle import LENGTHS, SHOWN_CHARACTERS, Settled, add, settle
-from limelight.corpus.thin import SHOWN
+from limelight.corpus.exchange.settle import LENGTHS, SHOWN_CHARACTERS, BucketResult, add, settle
 
 SPLITS = ("train", "valid", "test")
 NOTHING_HELD_OUT = {"valid_pairs": 0, "test_pairs": 0}
@@ -71,23 +71,25 @@ def cleaned(rows: Sequence[Row]) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def settled(rows: Sequence[Row] | pl.DataFrame, chosen: PrepareSettings, bucket: int = 0, buckets: int = 1) -> Settled:
+def settled(
+    rows: Sequence[Row] | pl.DataFrame, chosen: PrepareSettings, bucket: int = 0, buckets: int = 1
+) -> BucketResult:
     table = rows if isinstance(rows, pl.DataFrame) else cleaned(rows)
     return settle(table.to_arrow(), chosen, bucket, buckets)
 
 
-def in_buckets(rows: pl.DataFrame, chosen: PrepareSettings, buckets: int) -> list[Settled]:
+def in_buckets(rows: pl.DataFrame, chosen: PrepareSettings, buckets: int) -> list[BucketResult]:
     return [
         settled(rows.filter(pl.col("source_key") % buckets == bucket), chosen, bucket, buckets)
         for bucket in range(buckets)
     ]
 
 
-def lines(result: Settled, *splits: str) -> list[int]:
+def lines(result: BucketResult, *splits: str) -> list[int]:
     return sorted(line for split in splits or SPLITS for line in result.splits[split]["line"].to_pylist())
 
 
-def reasons(result: Settled) -> dict[int, Reason]:
+def reasons(result: BucketResult) -> dict[int, Reason]:
     return dict(zip(result.dropped["line"].to_pylist(), map(Reason, result.dropped["reason"].to_pylist()), strict=True))
 
 
@@ -125,6 +127,7 @@ settings_drawn = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(rows_drawn, settings_drawn)
 @settings(max_examples=30, deadline=None)
 def test_what_is_read_is_kept_once_or_dropped_once(rows: list[Row], chosen: PrepareSettings) -> None:
@@ -143,6 +146,7 @@ def test_what_is_read_is_kept_once_or_dropped_once(rows: list[Row], chosen: Prep
         assert kept == result.splits[split].num_rows
 
 
+@pytest.mark.slow
 @given(rows_drawn, settings_drawn, st.randoms(use_true_random=False))
 @settings(max_examples=30, deadline=None)
 def test_the_order_of_arrival_does_not_matter(rows: list[Row], chosen: PrepareSettings, chance: random.Random) -> None:
@@ -178,8 +182,8 @@ def by_hand(rows: Sequence[Row], chosen: PrepareSettings) -> dict[int, Reason]:
     return found
 
 
+@pytest.mark.slow
 @given(rows_drawn, settings_drawn)
-@settings(max_examples=60, deadline=None)
 def test_repeats_are_found_as_by_hand(rows: list[Row], chosen: PrepareSettings) -> None:
     assume(chosen.dedup.exact or chosen.dedup.targets_per_source is None)
     assert reasons(settled(rows, chosen)) == by_hand(rows, chosen)
@@ -235,6 +239,7 @@ def many(groups: int, size: int = 1, corpora: int = 1) -> list[Row]:
     ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=30), settings_drawn, st.sampled_from([1, 2, 3]))
 @settings(max_examples=40, deadline=None)
 def test_no_source_is_in_two_splits_and_no_share_is_exceeded_by_more_than_a_group(
@@ -256,6 +261,7 @@ def test_no_source_is_in_two_splits_and_no_share_is_exceeded_by_more_than_a_grou
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buckets", [1, 7, 40])
 def test_the_held_out_sets_have_the_size_asked_for_over_any_buckets(buckets: int) -> None:
     chosen = wanted({"valid_pairs": 30, "test_pairs": 45, "largest_share": 0.3})
@@ -273,6 +279,7 @@ def test_whole_groups_are_held_out() -> None:
     assert [result.splits[split].num_rows for split in SPLITS] == [255, 15, 30]
 
 
+@pytest.mark.slow
 def test_groups_larger_than_the_share_of_a_bucket_are_held_out_too() -> None:
     chosen = wanted({"valid_pairs": 20, "test_pairs": 20})
     results = in_buckets(cleaned(many(1000, size=2)), chosen, 20)
@@ -292,6 +299,7 @@ def test_nothing_is_held_out_when_nothing_is_asked_for(held_out: dict[str, Any])
     assert lines(settled(many(50), wanted(held_out)), "train") == list(range(1, 51))
 
 
+@pytest.mark.slow
 @given(rows_drawn, settings_drawn)
 @settings(max_examples=15, deadline=None)
 def test_one_bucket_or_seven_keep_and_drop_the_same_pairs(rows: list[Row], chosen: PrepareSettings) -> None:
@@ -329,6 +337,7 @@ def test_an_empty_bucket_is_settled() -> None:
     assert result.tally["read"] == result.tally["kept"] == result.tally["dropped"] == []
 
 
+@pytest.mark.slow
 @given(rows_drawn, st.integers(1, 4))
 @settings(max_examples=25, deadline=None)
 def test_added_tallies_of_the_buckets_are_the_tally_of_all(rows: list[Row], buckets: int) -> None:
@@ -337,6 +346,7 @@ def test_added_tallies_of_the_buckets_are_the_tally_of_all(rows: list[Row], buck
     assert ordered(reduce(add, parts)) == ordered(settled(table, chosen).tally)
 
 
+@pytest.mark.slow
 @given(rows_drawn)
 @settings(max_examples=20, deadline=None)
 def test_tallies_can_be_added_in_any_order_and_grouping(rows: list[Row]) -> None:

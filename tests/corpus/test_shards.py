@@ -7,9 +7,15 @@ import pyarrow as pa
 import pytest
 from prepared_corpora import NAMES, ROWS, make, make_from_lengths
 
-from limelight.corpus.shards import FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS, Pairs, Prepared, ids_schema, write_table
+from limelight.corpus.feeding.shards import (
+    FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS,
+    Pairs,
+    PreparedCorpus,
+    ids_schema,
+    write_table,
+)
 from limelight.errors import DataError
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 COUNTS = np.sum(ROWS, axis=0)
 
@@ -21,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pairs(folder: Path) -> Pairs:
-    return Prepared.open(folder).split("train")
+    return PreparedCorpus.open(folder).split("train")
 
 
 def every_address() -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +72,7 @@ def test_nothing_asked_nothing_given(pairs: Pairs) -> None:
 
 def test_columns_are_views_of_the_mapped_file(tmp_path: Path) -> None:
     """Opening a million ids allocates next to nothing."""
-    prepared = Prepared.open(make_from_lengths(tmp_path / "p", [500] * 1000, [500] * 1000))
+    prepared = PreparedCorpus.open(make_from_lengths(tmp_path / "p", [500] * 1000, [500] * 1000))
     before = pa.total_allocated_bytes()
     pairs = prepared.split("train")
     assert pa.total_allocated_bytes() - before < 10_000
@@ -81,7 +87,7 @@ def test_a_sample_that_is_not_there_is_refused(pairs: Pairs) -> None:
 
 def test_a_split_that_is_not_there_is_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="no valid split; it has: train"):
-        Prepared.open(folder).split("valid")
+        PreparedCorpus.open(folder).split("valid")
 
 
 def test_ids_take_two_bytes_up_to_65536_pieces() -> None:
@@ -102,7 +108,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("limelight.corpus.shards._measured", full)
+    monkeypatch.setattr("limelight.corpus.feeding.shards._measure_file", full)
     with pytest.raises(OSError, match="no space"):
         write_table(tmp_path / "a.arrow", pa.table({"x": [1]}))
     assert list(tmp_path.iterdir()) == []
@@ -120,23 +126,23 @@ def test_one_changed_byte_in_any_file_is_refused_by_name(tmp_path: Path, place: 
         at = int(place * (len(good) - 1))
         path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
         with pytest.raises(DataError, match="prepare it again") as refused:
-            Prepared.open(folder)
+            PreparedCorpus.open(folder)
         assert f"{path.name} has other content" in str(refused.value)
         assert sum(other.name in str(refused.value) for other in files_of(folder)) == 1
         path.write_bytes(good)
-    Prepared.open(folder)
+    PreparedCorpus.open(folder)
 
 
 def test_unverified_a_changed_byte_passes(tmp_path: Path) -> None:
     """The control: it is the verification that refuses, nothing else."""
     folder = make(tmp_path / "p")
     path = folder / "shards" / "train-00000.ids.arrow"
-    good = Prepared.open(folder).split("train").ids(np.arange(260))[0].values.copy()
+    good = PreparedCorpus.open(folder).split("train").ids(np.arange(260))[0].values.copy()
     content = bytearray(path.read_bytes())
     at = bytes(content).index(good.tobytes()[:40])
     content[at + 6] ^= 1
     path.write_bytes(content)
-    changed = Prepared.open(folder, verify=False).split("train").ids(np.arange(260))[0].values
+    changed = PreparedCorpus.open(folder, verify=False).split("train").ids(np.arange(260))[0].values
     assert np.count_nonzero(changed != good) == 1
 
 
@@ -148,7 +154,7 @@ def test_every_damaged_or_missing_file_is_named_at_once(tmp_path: Path) -> None:
         file.write(b"x")
     (folder / "pieces.model").write_bytes(b"")
     with pytest.raises(DataError) as refused:
-        Prepared.open(folder)
+        PreparedCorpus.open(folder)
     message = str(refused.value)
     assert "shards/train-00000.ids.arrow is missing" in message
     assert "shards/train-00002.text.arrow has" in message
@@ -161,4 +167,4 @@ def test_a_manifest_that_contradicts_a_shard_is_refused(tmp_path: Path) -> None:
     text = (folder / "manifest.json").read_text("utf-8")
     (folder / "manifest.json").write_text(text.replace('"rows": 21', '"rows": 22'), "utf-8")
     with pytest.raises(DataError, match="contradicts itself about train-00003"):
-        Prepared.open(folder).split("train")
+        PreparedCorpus.open(folder).split("train")

@@ -4,13 +4,14 @@ import itertools
 from typing import Any
 
 import polars as pl
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from test_settle import Row, cleaned, rows_drawn, wanted
 
-from limelight.corpus.reasons import Reason
-from limelight.corpus.settle import PLACE, settle
-from limelight.corpus.thin import SHOWN, thin
+from limelight.corpus.cleaning.compact import SHOWN, thin
+from limelight.corpus.cleaning.reasons import Reason
+from limelight.corpus.exchange.settle import PLACE, settle
 
 
 def bare(rows: list[Row]) -> pl.DataFrame:
@@ -24,8 +25,8 @@ def outcome(parts: list[pl.DataFrame], chosen: Any) -> tuple[Any, Any, Any]:
     return places, settled.tally["read"], settled.tally["dropped"]
 
 
+@pytest.mark.slow
 @given(rows_drawn, st.data(), st.booleans(), st.sampled_from([None, 1, 2]))
-@settings(max_examples=60, deadline=None)
 def test_batches_cut_anywhere_come_to_the_same_end(
     rows: list[Row], data: st.DataObject, exact: bool, cap: int | None
 ) -> None:

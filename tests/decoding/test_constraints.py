@@ -20,7 +20,7 @@ WIDTHS = [1, 2, 4, 8]
 SPECIALS = Specials(pad=0, unknown=1, start=2, end=3)
 V = 9  # ids 4 to 8 are pieces
 
-some = example_settings(max_examples=90, derandomize=True, deadline=None)
+some = example_settings(derandomize=True, deadline=None)
 
 
 def occurs(phrase, ids) -> bool:
@@ -50,6 +50,7 @@ def check_constrained(model: TableModel, request: Request, outcome: Outcome, set
 phrases_of = st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=4), max_size=4)
 
 
+@pytest.mark.slow
 @some
 @given(
     kind=st.sampled_from(KINDS),
@@ -80,6 +81,7 @@ def test_every_phrase_occurs_in_every_translation(kind, seed, width, phrases, ma
         check_constrained(model, request, outcome, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -242,6 +244,7 @@ def longest_beginning(phrase, text) -> int:
     return max(k for k in range(len(phrase) + 1) if list(text[len(text) - k :]) == list(phrase[:k]) and k <= len(text))
 
 
+@pytest.mark.slow
 @some
 @given(
     phrases=st.lists(st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=9), max_size=4), min_size=1, max_size=3),

@@ -61,6 +61,7 @@ def mismatches(cases: list[Case], penalty: LengthPenalty | None = None) -> tuple
     return compared, wrong
 
 
+@pytest.mark.slow
 def test_a_beam_of_full_width_finds_the_best_of_all_translations():
     """500 of 500, also with ties, impossible pieces, and ends that come first."""
     compared, wrong = mismatches(all_cases())

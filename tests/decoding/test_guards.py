@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.decoding.guards import copied, judge, looping, too_long, too_short
+from limelight.decoding.guards import find_copying, find_looping, judge, too_long, too_short
 
 FLEET = "the ship sails to the harbour and the captain sleeps"
 DATA = os.environ.get("LIMELIGHT_DATA")
@@ -39,7 +39,7 @@ def codes(source: str, text: str, expected: float = 1.0) -> list[str]:
     ],
 )
 def test_a_loop_is_found(source: str, text: str) -> None:
-    assert looping(source, text) is not None
+    assert find_looping(source, text) is not None
     assert "loop" in codes(source, text)
 
 
@@ -59,26 +59,26 @@ def test_a_loop_is_found(source: str, text: str) -> None:
     ],
 )
 def test_what_the_source_repeats_may_be_repeated(source: str, text: str) -> None:
-    assert looping(source, text) is None
+    assert find_looping(source, text) is None
 
 
 def test_the_bounds_of_a_loop_are_those_of_the_rule() -> None:
     """Two words: 10 times, 5 more than in the source. Four words: 2 times more than in the source."""
     pairs = " ".join(f"so gut x{i}" for i in range(9))  # "so gut" nine times, no four words twice
-    assert looping("a b", pairs) is None
-    assert looping("a b", pairs + " so gut") == "2 words occur 10 times, in the source once"
+    assert find_looping("a b", pairs) is None
+    assert find_looping("a b", pairs + " so gut") == "2 words occur 10 times, in the source once"
     five = " ".join(f"so good y{i}" for i in range(5))
-    assert looping(five, pairs + " so gut") == "2 words occur 10 times, in the source 5 times"
-    assert looping(five + " so good", pairs + " so gut") is None
+    assert find_looping(five, pairs + " so gut") == "2 words occur 10 times, in the source 5 times"
+    assert find_looping(five + " so good", pairs + " so gut") is None
     twice = "w x y z 1 w x y z"
-    assert looping("a b c d", twice) is None
-    assert looping("a b c d", twice + " 2 w x y z") == "4 words occur 3 times, in the source once"
-    assert looping("a b c d a b c d", twice + " 2 w x y z") is None
+    assert find_looping("a b c d", twice) is None
+    assert find_looping("a b c d", twice + " 2 w x y z") == "4 words occur 3 times, in the source once"
+    assert find_looping("a b c d a b c d", twice + " 2 w x y z") is None
 
 
 def test_a_source_without_spaces_says_everything_once() -> None:
     assert (
-        looping("女性选民不会忘记昨天发生的事", "women will never forget it and women will never forget it again")
+        find_looping("女性选民不会忘记昨天发生的事", "women will never forget it and women will never forget it again")
         is None
     )
 
@@ -103,7 +103,7 @@ def test_long_and_short_are_judged_by_characters_and_by_the_density_of_the_scrip
     ],
 )  # fmt: skip
 def test_an_untranslated_copy_is_found(source: str, text: str) -> None:
-    assert copied(source, text) is not None
+    assert find_copying(source, text) is not None
     assert codes(source, text) == ["copied"]
 
 
@@ -155,6 +155,7 @@ def test_long_text_is_judged_in_little_time() -> None:
     assert time.perf_counter() - began < 1.0
 
 
+@pytest.mark.process
 def test_the_guards_load_without_torch() -> None:
     code = "import sys, limelight.decoding.guards; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -164,6 +165,7 @@ def lines(folder: Path, name: str) -> list[str]:
     return [line.decode() for line in gzip.decompress((folder / name).read_bytes()).split(b"\n")[:-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(DATA is None, reason="needs the reference translations in LIMELIGHT_DATA")
 @pytest.mark.parametrize("corpus", ["multi30k", "news", "l10n"])
 def test_references_of_people_hardly_ever_alarm_the_guards(corpus: str) -> None:

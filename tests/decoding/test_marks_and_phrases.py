@@ -17,7 +17,7 @@ RESERVED = tuple(range(8, V))
 KINDS = ["plain", "ties", "eos_first", "shy"]
 ADVERSE = ["shuns its marks", "one piece for ever", "ends at once", "only marks, the last first"]
 
-some = example_settings(max_examples=60, derandomize=True, deadline=None)
+some = example_settings(derandomize=True, deadline=None)
 
 
 def table(kind: str = "plain", seed: int = 0) -> TableModel:
@@ -25,6 +25,7 @@ def table(kind: str = "plain", seed: int = 0) -> TableModel:
     return TableModel(rows, V, SPECIALS)
 
 
+@pytest.mark.slow
 @some
 @given(
     kind=st.sampled_from(KINDS + ADVERSE),
@@ -61,6 +62,7 @@ def test_every_phrase_and_every_mark_occur(kind, seed, width, wanted, max_length
             check_marked(model, request, outcome, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("kind", KINDS + ADVERSE)
 @pytest.mark.parametrize("max_length", [3, 14, 30])

@@ -67,6 +67,7 @@ def test_what_is_cut_are_the_best_continuations_that_were_not_taken(name):
     assert compared > 50
 
 
+@pytest.mark.slow
 def test_a_sentence_that_is_over_is_noted_no_more_whatever_its_neighbours_do():
     for settings in SEARCHES.values():
         _, _, together = noted(settings)

@@ -13,7 +13,7 @@ from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import CHRF
 
-from limelight.decoding.risk import choose, expected_utility, pairwise_chrf
+from limelight.decoding.risk import choose, compute_utility, pairwise_chrf
 
 few_letters = st.text(alphabet="aab cé 日\u2028\ud83d", max_size=20)
 any_text = st.text(max_size=12)
@@ -38,7 +38,8 @@ def by_sacrebleu(texts: list[str]) -> np.ndarray:
     return np.array([[metric.sentence_score(h, [r]).score for r in texts] for h in texts]).reshape(len(texts), -1)
 
 
-@example_settings(max_examples=150, derandomize=True, deadline=None)
+@pytest.mark.slow
+@example_settings(derandomize=True, deadline=None)
 @given(st.lists(few_letters | any_text, min_size=1, max_size=7))
 def test_every_pair_has_the_score_that_sacrebleu_gives_it(texts):
     assert np.abs(pairwise_chrf(texts) - by_sacrebleu(texts)).max() < 1e-9
@@ -78,10 +79,11 @@ def test_more_n_grams_than_are_compared_at_once_change_nothing(monkeypatch):
 
 def test_the_utility_is_the_mean_over_all_samples_with_their_frequency():
     texts = ["ein Hund", "ein Hund", "ein Kind", "zwei Hunde", "ein Hund", "", "ein  Kind"]
-    assert np.abs(expected_utility(texts) - by_sacrebleu(texts).mean(axis=1)).max() < 1e-9
+    assert np.abs(compute_utility(texts) - by_sacrebleu(texts).mean(axis=1)).max() < 1e-9
 
 
-@example_settings(max_examples=60, derandomize=True, deadline=None)
+@pytest.mark.slow
+@example_settings(derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from(["ab", "abc", "abd", "xyz", "", "b a", "ba"]), max_size=12))
 def test_the_order_is_that_of_the_utility_and_of_equals_the_first_comes_first(texts):
     order = choose(texts)

@@ -53,6 +53,7 @@ REAL = dict(enumerate(PROBABILITIES.tolist()))
 del REAL[SMALL.pad]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampling", "expected"),
     [
@@ -103,6 +104,7 @@ def test_steps_and_draws_are_independent():
     assert abs(surprise(neighbours, products)) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 2, 1000])
 def test_neighbouring_keys_draw_independently(step):
     """Also where key + draw or key * draw are equal: nothing lines up."""

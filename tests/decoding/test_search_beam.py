@@ -18,7 +18,7 @@ from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.decoding.task import make_task
 
-some = example_settings(max_examples=60, derandomize=True, deadline=None)
+some = example_settings(derandomize=True, deadline=None)
 WITHOUT_TIES = ["plain", "holes", "eos_first", "shy"]
 
 
@@ -28,6 +28,7 @@ def mixed_model(vocab_size: int, seed: int) -> TableModel:
     return TableModel(lambda number, prefix: rows[number % 4](number, prefix), vocab_size)
 
 
+@pytest.mark.slow
 def test_a_beam_of_one_takes_the_most_probable_piece_at_every_step_whatever_the_length_penalty():
     """1,000 of 1,000: greedy, which has no choice between lengths."""
     compared = 0
@@ -65,6 +66,7 @@ def test_a_beam_of_one_breaks_ties_by_a_most_probable_piece():
             assert log_prob == pytest.approx(model.rows(number, tuple(pieces[:i]))[1:].max(), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["gnmt", "power"])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("width", [2, 3, 4])
@@ -89,6 +91,7 @@ def test_a_slow_search_with_a_length_penalty_off_by_one_differs():
     assert all(differences(o.hypotheses, w) for o, w in zip(outcomes, wrong, strict=True) if w)
 
 
+@pytest.mark.slow
 @some
 @given(
     seed=st.integers(0, 10_000),
@@ -165,6 +168,7 @@ def test_a_hypothesis_that_ended_keeps_its_place_in_the_beam():
     assert [h.ids for h in find(model, [sentence(100)], settings)[0].hypotheses] == [[], [2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1, 5])
 @pytest.mark.parametrize("vocab_size", [2047, 2561])
 def test_a_large_vocabulary_is_searched_as_thoroughly_as_a_small_one(width, vocab_size):

@@ -32,7 +32,7 @@ SEARCHES: dict[str, dict[str, object]] = {
     "drawn from the top": {"nbest": 2, "sampling": Sampling(top_p=0.7)},
 }
 
-some = example_settings(max_examples=60, derandomize=True, deadline=None)
+some = example_settings(derandomize=True, deadline=None)
 
 
 def table(kind: str = "plain", seed: int = 0) -> TableModel:
@@ -82,6 +82,7 @@ def requests(draw: st.DrawFn, number: int) -> Request:
 batches = st.integers(1, 4).flatmap(lambda count: st.tuples(*(requests(100 + i) for i in range(count))))
 
 
+@pytest.mark.slow
 @some
 @given(
     kind=st.sampled_from(KINDS + ADVERSE),
@@ -127,6 +128,7 @@ def test_models_that_want_anything_else_give_every_mark_once(kind, search):
         check_marked(model, request, outcome, settings)
 
 
+@pytest.mark.slow
 @some
 @given(
     kind=st.sampled_from(["plain", "eos_first", "shy", "holes"]),
@@ -195,7 +197,7 @@ def test_a_neighbour_without_marks_is_found_bit_by_bit_as_without_them(search, k
     model, settings = table(kind, 6), asked(search)
     free = [sentence(100 + i, 1 + i % 3, prefix=[4] * (i % 2)) for i in range(5)]
     mixed = find(model, [*free, sentence(110, once=(8, 9))], settings)[:-1]
-    monkeypatch.setattr(limelight.decoding.search, "Marks", None)  # nothing of them is made for a batch without
+    monkeypatch.setattr(limelight.decoding.search, "Placeholders", None)  # nothing of them is made for a batch without
     assert find(model, free, settings) == mixed
 
 

@@ -13,7 +13,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
 from limelight.errors import ConfigError, DataError
 
-some = example_settings(max_examples=60, derandomize=True, deadline=None)
+some = example_settings(derandomize=True, deadline=None)
 ALL_DIFFERENT = Specials(pad=0, unknown=1, start=2, end=3)
 NUMBERS = range(100, 108)
 
@@ -22,6 +22,7 @@ def best(model: TableModel, settings: SearchSettings, numbers: range = NUMBERS):
     return [outcome.hypotheses[0] for outcome in find(model, [sentence(n) for n in numbers], settings)]
 
 
+@pytest.mark.slow
 @some
 @given(
     seed=st.integers(0, 10_000),

@@ -15,7 +15,7 @@ from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, Outcome, Request
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.text.tokenizer import END, START, PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import END, START, PieceSettings, Tokenizer, learn
 
 BATCH = 100
 
@@ -78,6 +78,7 @@ def forced(model: Transformer, pairs: list[tuple[Request, Hypothesis]]) -> list[
     return [log_probs[i, : len(ids)].gather(1, ids[:, None])[:, 0].tolist() for i, ids in enumerate(pieces)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "sentences"), [(4, 500), (1, 500), (8, 150)])
 def test_every_term_occurs_in_every_translation_with_the_models_own_scores(terminology, width, sentences):
     requests = terminology.requests[:sentences]
@@ -97,6 +98,7 @@ def test_every_term_occurs_in_every_translation_with_the_models_own_scores(termi
     assert worst < 1e-4
 
 
+@pytest.mark.slow
 def test_without_constraints_hardly_any_term_occurs(terminology):
     """The control: the terms came out because they were required."""
     free = [Request(source=request.source) for request in terminology.requests]

@@ -42,12 +42,14 @@ def test_at_most_four_commands_lead_to_a_server() -> None:
     assert commands().index(SERVE) < 4
 
 
+@pytest.mark.process
 @pytest.mark.timeout(600)
 def test_they_run(folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
     follow(README, session_in(folder, True), change, lambda line: False)  # what it prints depends on what was learnt
     assert (folder / "de-en" / "report.html").is_file()
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)
 def test_the_server_answers(folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
     if not (folder / "de-en").exists():

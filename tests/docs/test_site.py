@@ -125,7 +125,7 @@ def test_an_equation_that_cannot_be_drawn_is_refused() -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), "-o", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")

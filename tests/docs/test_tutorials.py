@@ -39,6 +39,7 @@ def long_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.process
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_tutorial_run(

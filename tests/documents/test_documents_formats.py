@@ -16,7 +16,7 @@ from random_weights import random_translator
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import translate_document
-from limelight.documents.formats import is_part, keeps_format
+from limelight.documents.formats.placeholder_formats import is_part, keeps_format
 
 needs_gettext = pytest.mark.skipif(which("msgfmt") is None, reason="gettext is not installed: apt-get install gettext")
 
@@ -75,6 +75,7 @@ def test_apostrophes_of_java_are_doubled_and_control_characters_dropped() -> Non
     assert asked == ["it's {0}"] and polib.pofile(done.data.decode())[0].msgstr == "l'' {0}"
 
 
+@pytest.mark.process
 @needs_gettext
 @pytest.mark.parametrize(
     "harm", [lambda text: " ".join(reversed(text.split())), str.upper, lambda text: text + " 5% x", lambda _: "'{%"]
@@ -85,6 +86,7 @@ def test_gettext_accepts_whatever_a_translator_does(harm: object, tmp_path: Path
     assert msgfmt.complaints(done.data, tmp_path) == [] and done.counts.translated > 0
 
 
+@pytest.mark.process
 @needs_gettext
 @pytest.mark.slow
 def test_gettext_accepts_wicked_and_real_strings_from_a_model_of_random_weights(tmp_path: Path) -> None:

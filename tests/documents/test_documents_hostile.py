@@ -11,12 +11,12 @@ import lxml.etree
 import lxml.html
 import polib
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kept_structure import read_srt
 from stand_ins import Answer, each
 
-from limelight.documents.document import Translated, translate_document
+from limelight.documents.document import TranslatedDocument, translate_document
 
 HOSTILE = [
     "<x", "</g>", '<g id="1">', '<x id="1"/>', "<b>", "</source>", "<!--", "-->", "]]>", "<![CDATA[", "<?x", "&evil;", "&#0;",
@@ -29,7 +29,7 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff
 strings = st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=6).map(lambda parts: f"a{''.join(parts)}z")
 
 
-def translated(kind: str, document: str, text: str) -> Translated:
+def translated(kind: str, document: str, text: str) -> TranslatedDocument:
     done = translate_document(document.encode(), kind, ("en", "de"), each(lambda _: text))  # type: ignore[arg-type]
     assert done.counts.texts == done.counts.translated + done.counts.unchanged + done.counts.failed
     return done
@@ -40,7 +40,7 @@ def seen(text: str) -> str:
     return " ".join(FORBIDDEN.sub(" ", text).split())
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(strings)
 def test_plain_text_keeps_its_lines(text: str) -> None:
     done = translated("txt", "one\n\n  two\tthree\r\n", text)
@@ -49,7 +49,6 @@ def test_plain_text_keeps_its_lines(text: str) -> None:
     assert done.data.decode() == f"{line}\n\n  {line}\t{line}\r\n"
 
 
-@settings(max_examples=150, deadline=None)
 @given(strings, st.sampled_from(["one two\nthree", "one,", "<i>One.</i>", "- one\n- two", "one <b>two</b>"]))
 def test_subtitles_keep_their_cues_and_times(text: str, cue: str) -> None:
     document = "".join(f"{at}\n00:00:0{at},000 --> 00:00:0{at},900\n{cue}\n\n" for at in (1, 2, 3))
@@ -61,7 +60,7 @@ def test_subtitles_keep_their_cues_and_times(text: str, cue: str) -> None:
         assert [" ".join(lines) for *_, lines in after] == [f"<i>{seen(text).replace('-->', '→')}</i>"] * 3
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(strings)
 def test_catalogues_hold_the_very_string(text: str) -> None:
     document = (
@@ -83,7 +82,7 @@ def read_catalogue(data: bytes) -> polib.POFile:
         return polib.pofile(str(path), encoding="utf-8")
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(strings)
 def test_exchange_files_hold_the_very_string(text: str) -> None:
     expected = FORBIDDEN.sub(" ", text)
@@ -110,7 +109,6 @@ def test_exchange_files_hold_the_very_string(text: str) -> None:
         assert [(element.text, len(element)) for element in found] == [(expected, 0)] * 2
 
 
-@settings(max_examples=150, deadline=None)
 @given(strings)
 def test_pages_hold_the_very_string(text: str) -> None:
     document = (

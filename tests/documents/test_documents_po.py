@@ -6,18 +6,18 @@ from shutil import which
 
 import polib
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stand_ins import Answer, Translate, each, unchanged, upper
 
-from limelight.documents.document import Translated, translate_document
-from limelight.documents.po_strings import written
+from limelight.documents.document import TranslatedDocument, translate_document
+from limelight.documents.formats.po_strings import format_string
 from limelight.errors import ConfigError, DataError
 
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
 
 
-def done(catalogue: str, change: object = upper, forms: int = 2, again: bool = False) -> Translated:
+def done(catalogue: str, change: object = upper, forms: int = 2, again: bool = False) -> TranslatedDocument:
     data = (HEADER % forms + catalogue).encode()
     return translate_document(data, "po", ("en", "de"), each(change), again=again)  # type: ignore[arg-type]
 
@@ -76,6 +76,7 @@ def test_blanks_and_line_breaks_around_a_text_go_back() -> None:
     assert filled(catalogue) == catalogue.replace('msgstr ""\n', 'msgstr ""\n"\\n"\n"  TWO LINES\\n"\n"HERE\\n"\n')
 
 
+@pytest.mark.process
 def test_long_translations_are_wrapped_as_gettext_does(tmp_path: Path) -> None:
     text = "a word, and another one " * 12 + "ä" * 100 + '\nand "quoted" \\ end\t.'
     catalogue = 'msgid "open"\nmsgstr ""\n'
@@ -93,10 +94,10 @@ def test_long_translations_are_wrapped_as_gettext_does(tmp_path: Path) -> None:
 
 def test_a_string_is_wrapped_when_its_line_would_have_more_than_79_columns() -> None:
     fits = "a b " * 17 + "cd"
-    assert written("msgstr", fits, "\n", True) == f'msgstr "{fits}"' and len(f'msgstr "{fits}"') == 79
-    assert written("msgstr", fits + "e", "\n", True) == f'msgstr ""\n"{fits}e"'
+    assert format_string("msgstr", fits, "\n", True) == f'msgstr "{fits}"' and len(f'msgstr "{fits}"') == 79
+    assert format_string("msgstr", fits + "e", "\n", True) == f'msgstr ""\n"{fits}e"'
     wide = "中" * 35
-    assert written("msgstr", wide, "\n", True) == f'msgstr "{wide}"' and "\n" in written(
+    assert format_string("msgstr", wide, "\n", True) == f'msgstr "{wide}"' and "\n" in format_string(
         "msgstr", wide + "中", "\n", True
     )
 
@@ -152,25 +153,24 @@ def test_a_text_that_occurs_twice_is_translated_once() -> None:
 TEXTS = st.text(st.sampled_from('ab \\"\n\t\rß中%0'), min_size=1, max_size=120)
 
 
-@settings(max_examples=150, deadline=None)
 @given(TEXTS, st.booleans())
 def test_polib_reads_what_is_written(text: str, wrap: bool) -> None:
-    entry = f'msgid "x"\n{written("msgstr", text, chr(10), wrap)}\n'
+    entry = f'msgid "x"\n{format_string("msgstr", text, chr(10), wrap)}\n'
     assert polib.pofile(entry)[0].msgstr == text
 
 
+@pytest.mark.process
 def test_controls_are_written_as_escapes_that_gettext_reads(tmp_path: Path) -> None:
     text = "\a1\x1b[1m\b\f\v\x7f"
-    assert written("msgstr", text, "\n", True) == r'msgstr "\a1\033[1m\b\f\v\177"'
+    assert format_string("msgstr", text, "\n", True) == r'msgstr "\a1\033[1m\b\f\v\177"'
     if which("msgfmt"):
         (tmp_path / "a.po").write_bytes(
-            (HEADER % 2 + f'msgid "x"\n{written("msgstr", text, chr(10), True)}\n').encode()
+            (HEADER % 2 + f'msgid "x"\n{format_string("msgstr", text, chr(10), True)}\n').encode()
         )
         subprocess.run(["msgfmt", "-o", tmp_path / "a.mo", tmp_path / "a.po"], check=True)
         assert text.encode() in (tmp_path / "a.mo").read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TEXTS.filter(lambda text: any(map(str.isalpha, text))), max_size=5, unique=True))
 def test_a_catalogue_that_polib_wrote_is_filled_with_what_was_given(texts: list[str]) -> None:
     catalogue = polib.POFile()
@@ -201,6 +201,7 @@ ENTRIES = (
 )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_what_the_machine_is_not_sure_of_is_fuzzy(newline: str, tmp_path: Path) -> None:
     data = (HEADER % 2 + ENTRIES).replace("\n", newline).encode()

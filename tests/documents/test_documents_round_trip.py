@@ -24,12 +24,14 @@ def files() -> list[RealFile]:
     return [file for file in real_files(Path(folder)) if ".is." not in file.name]
 
 
+@pytest.mark.slow
 def test_there_are_fifty_real_files_of_every_kind() -> None:
     kinds = Counter(file.kind for file in files())
     assert sum(kinds[kind] for kind in ("po", "xliff", "html", "srt")) >= 50
     assert min(kinds[kind] for kind in ("po", "xliff", "html", "srt", "tmx")) >= 5 and kinds["txt"] >= 1
 
 
+@pytest.mark.slow
 def test_what_comes_back_unchanged_stays_the_same_to_the_byte() -> None:
     for file in files():
         done = translate_document(file.data, file.kind, LANGUAGES, each(unchanged))
@@ -39,6 +41,7 @@ def test_what_comes_back_unchanged_stays_the_same_to_the_byte() -> None:
         assert not done.warnings, (file.name, done.warnings[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [reversed_words, *HARMS], ids=lambda change: change.__name__)
 def test_the_structure_stays_whatever_the_translator_does_to_the_text(change: object) -> None:
     changed = 0
@@ -52,6 +55,7 @@ def test_the_structure_stays_whatever_the_translator_does_to_the_text(change: ob
     assert changed > len(files()) / 2
 
 
+@pytest.mark.slow
 def test_no_word_of_a_page_gets_lost() -> None:
     """In capital letters on both sides, so that what was translated compares equal."""
     for file in pages():
@@ -61,6 +65,7 @@ def test_no_word_of_a_page_gets_lost() -> None:
             assert done.counts.translated == done.counts.texts - done.counts.unchanged, file.name
 
 
+@pytest.mark.slow
 def test_every_empty_translation_of_a_catalogue_is_filled() -> None:
     for file in files():
         if file.kind == "po":

@@ -1,13 +1,13 @@
 """Subtitles: a sentence over several cues is translated as one, and numbers, times and tags stay."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kept_structure import difference, read_srt
 from stand_ins import Answer, each, reversed_words, unchanged, upper, without_tags
 
 from limelight.documents.document import translate_document
-from limelight.documents.parting import in_lines, parted
+from limelight.documents.formats.cue_parts import in_lines, split_by_length
 
 
 def subtitles(*cues: str, gap: int = 100) -> str:
@@ -121,7 +121,7 @@ def test_files_in_the_encoding_of_windows_stay_in_it() -> None:
     assert translate_document(data, "srt", ("fr", "en"), each(upper)).data == subtitles("ÇA VA.").encode("windows-1252")
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["one", "two,", "three.", "<i>four</i>", "-", "♪", "5"]), min_size=1, max_size=5).map(" ".join).flatmap(
     lambda text: st.lists(st.just(text) | st.just("x\ny"), min_size=1, max_size=6)))  # fmt: skip
 def test_any_cues_keep_their_numbers_and_times(cues: list[str]) -> None:
@@ -131,13 +131,12 @@ def test_any_cues_keep_their_numbers_and_times(cues: list[str]) -> None:
         translated(text, change)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.text("ab ,.", max_size=60).map(lambda text: " ".join(text.split())),
     st.lists(st.integers(1, 30), min_size=1, max_size=6),
 )
 def test_parts_are_never_empty_and_lose_nothing(text: str, lengths: list[int]) -> None:
-    parts = parted(text, lengths)
+    parts = split_by_length(text, lengths)
     if parts is None:
         assert text.count(" ") < len(lengths) - 1
     else:
@@ -146,9 +145,9 @@ def test_parts_are_never_empty_and_lose_nothing(text: str, lengths: list[int]) -
 
 
 def test_parts_end_at_a_comma_that_is_near() -> None:
-    assert parted("Ein Satz, der lange dauert", [10, 16]) == ["Ein Satz,", "der lange dauert"]
-    assert parted("a b c", [100, 1, 1]) == ["a", "b", "c"] == parted("a b c", [1, 1, 100])
-    assert parted("aaaa bbbb cccc dddd", [1, 3]) == ["aaaa", "bbbb cccc dddd"]
+    assert split_by_length("Ein Satz, der lange dauert", [10, 16]) == ["Ein Satz,", "der lange dauert"]
+    assert split_by_length("a b c", [100, 1, 1]) == ["a", "b", "c"] == split_by_length("a b c", [1, 1, 100])
+    assert split_by_length("aaaa bbbb cccc dddd", [1, 3]) == ["aaaa", "bbbb cccc dddd"]
 
 
 def test_the_parser_of_these_tests_reads_cues() -> None:

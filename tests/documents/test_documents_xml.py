@@ -6,7 +6,7 @@ from kept_structure import without_states
 from stand_ins import Answer, each, reversed_words, unchanged, upper, without_tags
 
 from limelight.decoding.guards import Notice
-from limelight.documents.document import Translated, translate_document
+from limelight.documents.document import TranslatedDocument, translate_document
 from limelight.errors import DataError
 
 FILE = '<file source-language="en" target-language="de"><body>{}</body></file>'
@@ -15,7 +15,7 @@ TWO = '<xliff version="2.0" xmlns="urn:oasis:names:tc:xliff:document:2.0" srcLan
 TMX = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>{}</body></tmx>\n'
 
 
-def done(document: str, change: object = upper, kind: str = "xliff", again: bool = False) -> Translated:
+def done(document: str, change: object = upper, kind: str = "xliff", again: bool = False) -> TranslatedDocument:
     return translate_document(document.encode(), kind, ("en", "de"), each(change), again=again)  # type: ignore[arg-type]
 
 

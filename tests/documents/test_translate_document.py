@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from stand_ins import Answer, each, upper
 
-from limelight.cli.translate_document import checked_paths, run_document, summary
+from limelight.cli.translate.document import check_paths, run_document, summary
 from limelight.decoding.guards import Notice
-from limelight.documents.document import Counts
+from limelight.documents.document import DocumentCounts
 from limelight.errors import ConfigError, DataError
 
 TRANSLATOR: Any = SimpleNamespace(settings=SimpleNamespace(languages=("en", "de")), translate=each(upper))
@@ -52,7 +52,7 @@ def test_the_document_itself_is_never_overwritten(tmp_path: Path) -> None:
     same.hardlink_to(source)
     for target in (source, link, same, tmp_path / "." / "in.txt"):
         with pytest.raises(ConfigError, match="never overwritten"):
-            checked_paths(source, target)
+            check_paths(source, target)
 
 
 def test_paths_that_cannot_be_used_are_named(tmp_path: Path) -> None:
@@ -68,11 +68,14 @@ def test_paths_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     ]
     for source, target, error, said in wrong:
         with pytest.raises(error, match=said):
-            checked_paths(tmp_path / source, tmp_path / target)
+            check_paths(tmp_path / source, tmp_path / target)
 
 
 def test_the_summary_tells_what_became_of_every_text() -> None:
-    assert summary(Counts(texts=1200, translated=1190, unchanged=9, failed=1, apart=3, left=4)) == (
+    assert summary(DocumentCounts(texts=1200, translated=1190, unchanged=9, failed=1, apart=3, left=4)) == (
         "1 190 of 1 200 texts translated (3 of them between their tags, one by one), 9 unchanged, 1 failed; 4 left alone"
     )
-    assert summary(Counts(texts=2, translated=2, unchanged=0, failed=0, apart=0, left=0)) == "2 of 2 texts translated"
+    assert (
+        summary(DocumentCounts(texts=2, translated=2, unchanged=0, failed=0, apart=0, left=0))
+        == "2 of 2 texts translated"
+    )

@@ -16,8 +16,8 @@ from limelight.decoding.steps import Request, Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ModelFileError
-from limelight.interop.ctranslate2 import save
-from limelight.interop.ctranslate2_spec import lacks
+from limelight.interop.ctranslate2.export import save
+from limelight.interop.ctranslate2.spec import lacks
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 
@@ -69,6 +69,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TorchEng
     theirs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_kind_of_model_translates_as_in_torch(name: str, tmp_path: Path):
     changes = VARIANTS[name]
@@ -219,6 +220,7 @@ def test_a_prefix_longer_than_the_limit_is_kept_whole(engines: Any):
         assert outcome.hypotheses[0].ids[:40] == [5, 6] * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_translation_does_not_depend_on_its_batch_there_either(engines: Any, beam: int):
     found = agreement(engines[1], random_sentences(40), sizes=(2, 7, 32), orders=(0,), beam=beam)

@@ -10,7 +10,7 @@ from batch_invariance import VOCABULARY, agreement, random_model, random_sentenc
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Request
 from limelight.engines.engine import Engine
-from limelight.engines.torch import TorchEngine, Watched, usual_heads
+from limelight.engines.torch import TorchEngine, WatchedModel, usual_heads
 from limelight.model.attention import Visible
 
 SHORT = SearchSettings(beam=3, nbest=3, max_ratio=1.0, max_extra=6)
@@ -21,6 +21,7 @@ def engine() -> Engine:
     return TorchEngine(random_model())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_translation_does_not_depend_on_its_batch(engine: Engine, beam: int):
     found = agreement(engine, random_sentences(40), sizes=(2, 7, 32), orders=(0,), beam=beam)
@@ -37,6 +38,7 @@ def test_no_translation_depends_on_its_batch_in_any_order(engine: Engine, beam: 
     assert found.furthest <= 1e-4
 
 
+@pytest.mark.slow
 def test_padding_that_is_seen_would_be_caught(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     """The control: with padding visible, translations do depend on their batch."""
     monkeypatch.setattr(
@@ -56,6 +58,7 @@ def test_forced_scores_are_those_of_the_search(engine: Engine):
             np.testing.assert_allclose(log_probs[: len(hypothesis.log_probs)], hypothesis.log_probs, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_marks_occur_once_and_well_nested_and_do_not_depend_on_the_batch(engine: Engine, beam: int):
     """A Transformer that knows nothing of marks, which is the hardest: some sentences have them, others do not."""
@@ -103,7 +106,7 @@ def test_attention_is_that_of_the_chosen_heads():
 
 def test_looking_shares_the_weights_and_leaves_the_model_alone():
     model = random_model()
-    watched = Watched(model, usual_heads(model.config))
+    watched = WatchedModel(model, usual_heads(model.config))
     assert all(a is b for a, b in zip(model.parameters(), watched.model.parameters(), strict=True))
     assert all(a is b for a, b in zip(model.buffers(), watched.model.buffers(), strict=True))
     assert not any(light.attention.looks for light in model.spotlights())
@@ -119,6 +122,7 @@ def test_the_coverage_penalty_changes_scores_by_what_was_looked_at(engine: Engin
         assert hypothesis.score == pytest.approx(plain + penalty, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_two_threads_find_what_one_finds(engine: Engine):
     batches = [random_sentences(6, seed) for seed in range(6)]
     settings = [SHORT.changed(coverage_penalty=0.1 * (i % 2)) for i in range(6)]
@@ -130,6 +134,7 @@ def test_two_threads_find_what_one_finds(engine: Engine):
     ]
 
 
+@pytest.mark.slow
 def test_double_precision_translates_as_well():
     model, requests = random_model(), random_sentences(3)
     expected = [outcome.hypotheses[0].ids for outcome in TorchEngine(model).search(requests, SHORT)]

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from limelight.bundle.confidence import KNOTS, Calibration, Curve
-from limelight.evaluation.calibration import (
+from limelight.evaluation.confidence.calibration import (
     LEAST_SENTENCES,
     LEAST_WORDS,
-    Checked,
     Claims,
+    ConfidenceCheck,
     check,
     collect,
-    fitted,
-    fitted_curve,
+    fit_calibration,
+    fit_curve,
     right_words,
 )
-from limelight.evaluation.reliability import Numbers, auc, bins, expected_error
+from limelight.evaluation.confidence.reliability import Numbers, auc, bins, compute_ece
 from limelight.translator.confidence import Word
 
 CURVE = Curve(knots=((0.1, 0.1), (0.9, 0.9)))
@@ -76,7 +76,7 @@ def test_claims_are_collected_word_by_word() -> None:
 
 
 def test_a_fitted_curve_makes_overconfidence_honest_on_other_text() -> None:
-    calibration = fitted(overconfident(12_000, seed=1))
+    calibration = fit_calibration(overconfident(12_000, seed=1))
     assert calibration is not None and calibration.lines == 2_000
     found = check(overconfident(12_000, seed=2), calibration)
     assert found is not None
@@ -87,7 +87,7 @@ def test_a_fitted_curve_makes_overconfidence_honest_on_other_text() -> None:
 
 
 def test_what_was_fitted_on_another_kind_of_text_is_seen_to_be_wrong() -> None:
-    calibration = fitted(overconfident(6_000, seed=1))
+    calibration = fit_calibration(overconfident(6_000, seed=1))
     assert calibration is not None
     found = check(overconfident(6_000, seed=2, share=0.5), calibration)
     assert found is not None and found.words.error > 0.2
@@ -96,31 +96,31 @@ def test_what_was_fitted_on_another_kind_of_text_is_seen_to_be_wrong() -> None:
 def test_a_curve_never_falls_and_has_few_knots_however_noisy_the_text() -> None:
     random = np.random.default_rng(3)
     for words in (LEAST_WORDS, 600, 50_000):
-        curve = fitted_curve(random.random(words), random.integers(0, 2, words).astype(np.float64), LEAST_WORDS)
+        curve = fit_curve(random.random(words), random.integers(0, 2, words).astype(np.float64), LEAST_WORDS)
         assert 1 <= len(curve.knots) <= KNOTS  # that it rises is checked at its birth
         assert curve.knots[0] == (0, 0) and all(0.3 < true < 0.7 for _, true in curve.knots[1:])
 
 
 def test_equal_claims_are_one_knot() -> None:
     right = np.tile([1.0, 1.0, 0.0, 1.0], 500)
-    [_, (claimed, true)] = fitted_curve(np.full(2_000, 1.0), right, LEAST_WORDS).knots
+    [_, (claimed, true)] = fit_curve(np.full(2_000, 1.0), right, LEAST_WORDS).knots
     assert claimed == 1 and true == pytest.approx(0.75)
-    assert len(fitted_curve(np.zeros(2_000), right, LEAST_WORDS).knots) == 1
+    assert len(fit_curve(np.zeros(2_000), right, LEAST_WORDS).knots) == 1
 
 
 def test_a_curve_begins_with_never_and_does_not_end_with_always() -> None:
     claimed = np.linspace(0.2, 1, 1_000)
-    curve = fitted_curve(claimed, (claimed > 0.5).astype(np.float64), LEAST_WORDS)
+    curve = fit_curve(claimed, (claimed > 0.5).astype(np.float64), LEAST_WORDS)
     assert curve.at(0.0) == 0 < curve.at(0.1) < curve.at(0.2) < 0.01 and 0.99 < curve.at(1.0) < 1
 
 
 def test_too_little_text_gives_no_calibration() -> None:
     words = 5 * LEAST_WORDS
     assert words / 6 < 5 * LEAST_SENTENCES < 6 * words
-    assert fitted(overconfident(5 * 6 * LEAST_SENTENCES, 1)) is not None
-    assert fitted(overconfident(5 * 6 * LEAST_SENTENCES - 6, 1)) is None
+    assert fit_calibration(overconfident(5 * 6 * LEAST_SENTENCES, 1)) is not None
+    assert fit_calibration(overconfident(5 * 6 * LEAST_SENTENCES - 6, 1)) is None
     few = overconfident(750, 1)
-    assert fitted(Claims(few.words[::2], few.right[::2], few.sentence[::2], few.whole)) is None
+    assert fit_calibration(Claims(few.words[::2], few.right[::2], few.sentence[::2], few.whole)) is None
 
 
 # --- reliability
@@ -134,7 +134,7 @@ def test_the_expected_calibration_error_is_the_mean_distance_of_the_bins() -> No
     found = bins(numbers(0.05, 0.62, 0.68, 1.0), numbers(0, 0, 1, 1))
     assert [(each.low, each.high, each.count) for each in found] == [(0.0, 0.1, 1), (0.6, 0.7, 2), (0.9, 1.0, 1)]
     assert [each.right for each in found] == [0, 0.5, 1]
-    assert expected_error(found) == pytest.approx((0.05 + 2 * 0.15 + 0.0) / 4)
+    assert compute_ece(found) == pytest.approx((0.05 + 2 * 0.15 + 0.0) / 4)
 
 
 def test_the_area_under_the_curve_counts_pairs() -> None:
@@ -150,7 +150,7 @@ def test_the_area_under_the_curve_counts_pairs() -> None:
 def test_what_was_checked_comes_back_from_json() -> None:
     found = check(overconfident(600, seed=4), HONEST)
     assert found is not None and found.words.auc is not None and found.sentences.auc is None
-    assert Checked.of(json.loads(json.dumps(asdict(found)))) == found
+    assert ConfidenceCheck.of(json.loads(json.dumps(asdict(found)))) == found
 
 
 def test_without_words_nothing_is_checked() -> None:

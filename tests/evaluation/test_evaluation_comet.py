@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from limelight.errors import ConfigError, DataError, LimelightError
-from limelight.evaluation.comet import CometSettings, comet
 from limelight.evaluation.config import EvaluateSettings
+from limelight.evaluation.metrics.comet import CometSettings, comet
+
+pytestmark = pytest.mark.process
 
 SYSTEM, REFERENCE, SOURCE = ["eins", "zwei zwei", "dreißig"], ["eins", "zwei", "drei"], ["one", "two", "three"]
 FAST = EvaluateSettings(resamples=100)
@@ -62,7 +64,7 @@ def scored(python: Path, **more: object) -> object:
 def test_scores_come_back_sentence_by_sentence_and_are_averaged(python: Path) -> None:
     counts = comet(SYSTEM, [REFERENCE], SOURCE, CometSettings(python=python), FAST)
     assert counts.of_each() == pytest.approx([1, 4 / 9, 4 / 7])
-    score = counts.scored(FAST)
+    score = counts.score(FAST)
     assert score.name == "COMET" and score.value == pytest.approx((1 + 4 / 9 + 4 / 7) / 3)
     assert score.low is not None and score.high is not None and score.low < score.value < score.high
     assert "model:Unbabel/wmt22-comet-da|comet:2.2.6" in score.signature and "bs:100|seed:12345" in score.signature

@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stored_outputs import needs_data, row
 
 from limelight.errors import ConfigError
-from limelight.evaluation.compare import Difference, compare, summary
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics import Counts, count
+from limelight.evaluation.metrics.compare import Difference, compare, summary
+from limelight.evaluation.metrics.metrics import MetricCounts, count
 from limelight.evaluation.reading import read_parallel
 
 SETTINGS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=1000, trials=2000)
@@ -28,6 +28,7 @@ def compared(
     return compare(("A", "B"), counted[0], counted[1], settings)
 
 
+@pytest.mark.slow
 @needs_data
 def test_p_values_are_those_of_sacrebleu() -> None:
     """On 200 lines of two systems that are close, so that p is in the middle."""
@@ -78,7 +79,7 @@ def test_of_ter_the_lower_is_better() -> None:
 
 
 def test_scores_counted_in_two_ways_are_not_compared() -> None:
-    def counted(**values: object) -> list[Counts]:
+    def counted(**values: object) -> list[MetricCounts]:
         settings = SETTINGS.changed(**values)
         return [count(name, LINES, [LINES], settings) for name in settings.metrics]
 
@@ -98,6 +99,7 @@ def test_other_draws_do_not_keep_scores_from_being_compared() -> None:
     assert len(compare(("A", "B"), counts[0], counts[1], SETTINGS)) == 1
 
 
+@pytest.mark.slow
 def test_chance_differences_are_rarely_called_significant() -> None:
     """Two systems that are equally good by construction: at p < 0.05 one claim in twenty is wrong, 40 trials allow for some."""
     claims = 0

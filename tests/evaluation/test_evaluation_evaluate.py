@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from limelight.errors import DataError
-from limelight.evaluation.buckets import by_length, is_spaced
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.evaluate import evaluate
-from limelight.evaluation.metrics import count
+from limelight.evaluation.metrics.buckets import by_length, is_spaced
+from limelight.evaluation.metrics.metrics import count
 from limelight.evaluation.reading import language_of, read_parallel
 
 FAST = EvaluateSettings(metrics=("bleu", "chrf"), resamples=100)
@@ -112,6 +112,7 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(tmp_path: Path) -> None:
     assert read_parallel([str(path)]) == [["eins\u2028zwei\u0085drei\rvier\x0cfünf", "sechs"]]
 
 
+@pytest.mark.slow
 def test_every_file_that_cannot_be_used_is_named_in_one_error(tmp_path: Path) -> None:
     names = {name: str(tmp_path / name) for name in ("good", "empty", "broken", "missing", "longer")}
     Path(names["good"]).write_bytes(b"a\nb\n")

@@ -7,10 +7,10 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from limelight.errors import ConfigError
-from limelight.evaluation import resampling
 from limelight.evaluation.config import EvaluateSettings, MetricName
-from limelight.evaluation.metrics import TITLES, count, short_code, tokenizer_for
-from limelight.evaluation.resampling import bootstrap, swapped
+from limelight.evaluation.metrics import resampling
+from limelight.evaluation.metrics.metrics import TITLES, count, short_code, tokenizer_for
+from limelight.evaluation.metrics.resampling import bootstrap, swap_pairs
 
 WORDS = "the a cat dog sits stands on under mat tree and sees hears his her old new red house .".split()  # noqa: SIM905
 
@@ -29,7 +29,7 @@ SACREBLEU = {"bleu": BLEU(tokenize="13a"), "chrf": CHRF(), "chrf++": CHRF(word_o
 @pytest.mark.parametrize("references", [[REFERENCE], [REFERENCE, OTHER_REFERENCE]])
 def test_score_interval_and_signature_are_those_of_sacrebleu(name: MetricName, references: list[list[str]]) -> None:
     settings = EvaluateSettings(resamples=200)
-    score = count(name, SYSTEM, references, settings).scored(settings)
+    score = count(name, SYSTEM, references, settings).score(settings)
     theirs = SACREBLEU[name].corpus_score(SYSTEM, references, n_bootstrap=200)
     assert score.name == theirs.name
     assert score.value == pytest.approx(theirs.score, abs=1e-9)
@@ -54,13 +54,13 @@ def test_blocks_of_any_size_draw_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     other = rows[::-1].copy()
     whole = (
         bootstrap(rows, 100, seed=7),
-        [np.concatenate(side) for side in zip(*swapped(rows, other, 100, 7), strict=True)],
+        [np.concatenate(side) for side in zip(*swap_pairs(rows, other, 100, 7), strict=True)],
     )
     monkeypatch.setattr(resampling, "DRAWS_AT_ONCE", 37 * 33)
-    assert len(list(swapped(rows, other, 100, 7))) == 4
+    assert len(list(swap_pairs(rows, other, 100, 7))) == 4
     cut = (
         bootstrap(rows, 100, seed=7),
-        [np.concatenate(side) for side in zip(*swapped(rows, other, 100, 7), strict=True)],
+        [np.concatenate(side) for side in zip(*swap_pairs(rows, other, 100, 7), strict=True)],
     )
     assert np.array_equal(whole[0], cut[0]) and np.array_equal(whole[1], cut[1])
     assert not np.array_equal(whole[0], bootstrap(rows, 100, seed=8))
@@ -68,7 +68,7 @@ def test_blocks_of_any_size_draw_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_another_seed_draws_another_interval_and_says_so() -> None:
     a, b = (
-        count("chrf", SYSTEM, [REFERENCE], EvaluateSettings(seed=seed)).scored(EvaluateSettings(seed=seed))
+        count("chrf", SYSTEM, [REFERENCE], EvaluateSettings(seed=seed)).score(EvaluateSettings(seed=seed))
         for seed in (1, 2)
     )
     assert a.value == b.value and a.low != b.low and "seed:2" in b.signature
@@ -76,7 +76,7 @@ def test_another_seed_draws_another_interval_and_says_so() -> None:
 
 def test_without_resampling_there_is_no_interval() -> None:
     settings = EvaluateSettings(resamples=None)
-    score = count("ter", SYSTEM, [REFERENCE], settings).scored(settings)
+    score = count("ter", SYSTEM, [REFERENCE], settings).score(settings)
     assert score.low is None and score.high is None and "bs:" not in score.signature and not score.higher_is_better
 
 

@@ -9,9 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from stored_outputs import Row, needs_data, row, rows
 
-from limelight.evaluation.compare import compare
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics import count
+from limelight.evaluation.metrics.compare import compare
+from limelight.evaluation.metrics.metrics import count
 from limelight.evaluation.reading import read_parallel
 
 SETTINGS = EvaluateSettings(resamples=None)
@@ -47,7 +47,7 @@ def check(each: Row) -> None:
 
 
 @needs_data
-@pytest.mark.reference
+@pytest.mark.long
 @pytest.mark.parametrize("each", rows(), ids=lambda each: f"{each.test_set}.{each.direction}.{each.system}")
 def test_every_recorded_score_is_found_again_where_the_text_is_the_same(each: Row) -> None:
     check(each)
@@ -59,18 +59,21 @@ def test_there_are_27_outputs_and_18_recorded_scores_agree() -> None:
     assert len(rows()) == 27 and len(agreeing) == 18
 
 
+@pytest.mark.slow
 @needs_data
 def test_one_output_scores_what_was_recorded_and_another_what_its_text_is_worth() -> None:
     check(row("flores200-devtest", "en-is", "opusmt"))
     check(row("flores200-devtest", "en-de", "google"))
 
 
+@pytest.mark.slow
 @needs_data
 def test_a_set_that_is_off_by_one_line_loses_nearly_all_its_bleu() -> None:
     each = row("flores200-devtest", "en-de", "bergamot-tiny")
     assert bleu_of(each, shift=1) < 3 < 38 < bleu_of(each)
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(
     ("systems", "better", "verdict"),

@@ -9,8 +9,8 @@ from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.record import CUT, Record
 from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, Outcome, Request
-from limelight.inspection.beam_tree import beam_tree, ranked
-from limelight.inspection.tree import NO_PARENT, BeamTree
+from limelight.inspection.analysis.search_tree_builder import beam_tree, rank_nodes
+from limelight.inspection.search_tree import NO_PARENT, BeamTree
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 
@@ -80,7 +80,7 @@ def test_every_translation_is_a_path_and_the_best_one_is_read_from_the_tree_alon
             assert [node.id for node in path] == whole(hypothesis)
             assert [node.lp for node in path] == pytest.approx(hypothesis.log_probs, abs=1e-6)
             ended += hypothesis.finish == "eos"
-        best = [[node.id for node in tree.path(end.n)] for end in ranked(tree, settings)]
+        best = [[node.id for node in tree.path(end.n)] for end in rank_nodes(tree, settings)]
         assert best[: len(outcome.hypotheses)] == [whole(hypothesis) for hypothesis in outcome.hypotheses]
     assert ended or settings.beam == 1, "of these translations some should end by themselves"
 

@@ -4,19 +4,19 @@ import pytest
 from lit_models import model_of
 
 from limelight.errors import ConfigError
-from limelight.inspection.changes import Changes, Pin
-from limelight.inspection.names import Head, full_name, heads_of, parse_attention, settled, stage_names
+from limelight.inspection.head_names import Head, full_name, heads_of, parse_attention, resolve_gates, stage_names
+from limelight.inspection.interventions import Changes, Pin
 
 CONFIG = model_of().config
 
 
 def test_later_patterns_win_over_earlier_ones_and_absent_is_one() -> None:
-    gates = settled({"cross.*.*": 0.5, "cross.1.*": 0.2, "cross.1.3": 1.0, "enc.*.2": 0.0}, CONFIG)
+    gates = resolve_gates({"cross.*.*": 0.5, "cross.1.*": 0.2, "cross.1.3": 1.0, "enc.*.2": 0.0}, CONFIG)
     assert gates["cross"].tolist() == [[0.5] * 4, [pytest.approx(0.2)] * 3 + [1.0]]
     assert gates["enc"].tolist() == [[1, 1, 0, 1]] * 3
     assert gates["dec"].tolist() == [[1] * 4] * 2
-    assert (settled({"cross.1.3": 1.0, "cross.*.*": 0.5}, CONFIG)["cross"] == 0.5).all()
-    assert all((gate == 0).all() for gate in settled({"*": 0}, CONFIG).values())
+    assert (resolve_gates({"cross.1.3": 1.0, "cross.*.*": 0.5}, CONFIG)["cross"] == 0.5).all()
+    assert all((gate == 0).all() for gate in resolve_gates({"*": 0}, CONFIG).values())
 
 
 def test_a_head_is_written_and_read() -> None:
@@ -30,7 +30,7 @@ def test_a_head_is_written_and_read() -> None:
 
 def test_gates_that_are_not_there_are_all_named() -> None:
     with pytest.raises(ConfigError, match="cannot be set") as caught:
-        settled({"enc.3.0": 0, "cross.0.4": 0, "dec.1.3": 0}, CONFIG)
+        resolve_gates({"enc.3.0": 0, "cross.0.4": 0, "dec.1.3": 0}, CONFIG)
     assert [problem.split()[0] for problem in caught.value.problems] == ["enc.3.0", "cross.0.4"]
 
 

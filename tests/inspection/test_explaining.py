@@ -6,8 +6,8 @@ from trace_bundle import BUNDLE, TEXT
 
 from limelight import Translator
 from limelight.errors import ConfigError
-from limelight.inspection.changes import Pin
-from limelight.inspection.live import LiveTrace
+from limelight.inspection.interventions import Pin
+from limelight.inspection.tracing.live_trace import LiveTrace
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from limelight.inspection.aligning import align, best_head
-from limelight.inspection.head_stats import coverage, diagonality, entropy, head_stats
-from limelight.inspection.names import Head
+from limelight.inspection.analysis.alignment import align, best_head
+from limelight.inspection.analysis.head_stats import coverage, diagonality, entropy, head_stats
+from limelight.inspection.head_names import Head
 
 
 def eye(rows: int, columns: int) -> np.ndarray:

@@ -8,10 +8,10 @@ from limelight.decoding.search import search
 from limelight.decoding.steps import Request, Specials
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError
-from limelight.inspection import importance as room
-from limelight.inspection.changes import Changes
-from limelight.inspection.importance import importance
-from limelight.inspection.lit import Lit
+from limelight.inspection.analysis import importance as room
+from limelight.inspection.analysis.importance import importance
+from limelight.inspection.interventions import Changes
+from limelight.inspection.tracing.relit_model import IntervenedModel
 from limelight.model.config import ModelConfig
 from limelight.model.multi_head import MultiHeadAttention
 from limelight.model.transformer import Transformer
@@ -36,11 +36,12 @@ def scored(model: Transformer, gates: dict[str, float], given: int = 0) -> list[
     """The log-probability of each target, one by one, by an engine that knows nothing of importance."""
     found = []
     for source, target in PAIRS:
-        lit = Lit(model, Changes(gates=gates), SPECIALS.ended(source))
+        lit = IntervenedModel(model, Changes(gates=gates), SPECIALS.ended(source))
         found.append(sum(TorchEngine(lit.model, SPECIALS).score([source], [target])[0][given:]))
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [0, 1])
 @pytest.mark.parametrize("cells", [4096, 40, 8])
 def test_each_head_changes_what_it_changes_when_it_is_muted_alone(model, monkeypatch, cells, given):

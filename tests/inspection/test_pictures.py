@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from limelight.errors import ConfigError, RuntimeChoiceError
-from limelight.inspection import drawing
-from limelight.inspection.changes import Changes
-from limelight.inspection.colours import PAPER, QUIET, cividis, contrast, readable_on
-from limelight.inspection.drawing import Picture, columns_of, escaped, label, wrapped
-from limelight.inspection.pictures import LEVELS, heatmap, overview, pooled, turned
-from limelight.inspection.ribbon import FAINTEST, ribbon
+from limelight.inspection.drawing import svg
+from limelight.inspection.drawing.colours import PAPER, QUIET, cividis, contrast, readable_on
+from limelight.inspection.drawing.heatmaps import LEVELS, describe_changes, heatmap, overview, pool_max
+from limelight.inspection.drawing.ribbon import FAINTEST, ribbon
+from limelight.inspection.drawing.svg import Picture, columns_of, escape_xml, label, wrap_lines
+from limelight.inspection.interventions import Changes
 from limelight.inspection.trace import Trace
 from limelight.translator.translate import Translator
 
@@ -101,7 +101,7 @@ def test_text_of_others_cannot_break_a_picture(trace: Trace) -> None:
         root = read(picture)
         assert not list(root.iter(f"{SVG}script"))
     assert evil[:20] in [each.text for each in read(heatmap(changed, "enc", 0, 0)).iter(f"{SVG}text")]
-    assert escaped("a\x00b\ufffe") == "a\ufffdb\ufffd"
+    assert escape_xml("a\x00b\ufffe") == "a\ufffdb\ufffd"
 
 
 def test_an_overview_shows_every_head_and_frames_the_one_that_aligns(trace: Trace) -> None:
@@ -132,7 +132,7 @@ def test_what_was_changed_stands_under_the_picture(translator: Translator) -> No
     )
     printed = " ".join(each.text or "" for each in read(heatmap(changed)).iter(f"{SVG}text"))
     assert "changed: cross.1.1 at 0.4; source piece 2 hidden; positions shift:1; temperature 2" in printed
-    assert turned(Changes(gates={"*": 1.0})) == []
+    assert describe_changes(Changes(gates={"*": 1.0})) == []
 
 
 def test_a_large_map_is_small_and_its_labels_do_not_overlap(trace: Trace) -> None:
@@ -161,7 +161,7 @@ def test_a_head_that_is_not_there_is_named_with_what_is(trace: Trace, kind: str,
 def test_pooling_keeps_the_brightest() -> None:
     whole = np.zeros((50, 40), np.float32)
     whole[49, 39] = whole[7, 3] = 0.9
-    small = pooled(whole, 16)
+    small = pool_max(whole, 16)
     assert small.shape == (16, 16) and small.max() == np.float32(0.9) and small[15, 15] == np.float32(0.9)
     assert (small > 0).sum() == 2
 
@@ -196,7 +196,7 @@ def test_a_png_has_the_size_of_the_drawing_times_its_sharpness(trace: Trace, tmp
 
 
 def test_without_the_extra_a_png_says_what_to_install(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "INSTALLED", False)
+    monkeypatch.setattr(svg, "INSTALLED", False)
     with pytest.raises(RuntimeChoiceError, match=re.escape("pip install 'limelight[pictures]'")):
         heatmap(trace).png()
 
@@ -211,4 +211,4 @@ def test_a_picture_shows_itself_in_a_notebook_and_saves_itself(trace: Trace, tmp
 def test_widths_of_wide_and_combining_signs() -> None:
     assert [columns_of(text) for text in ("abc", "猫", "e\u0301", "ｱ", "\u200d", "한")] == [3, 2, 1, 1, 0, 2]
     assert label("x" * 30) == "x" * 23 + "…" and label("a\tb") == "a␣b"
-    assert wrapped("ab cd ef", 5) == ["ab cd", "ef"] and wrapped("猫猫猫", 4) == ["猫猫", "猫"]
+    assert wrap_lines("ab cd ef", 5) == ["ab cd", "ef"] and wrap_lines("猫猫猫", 4) == ["猫猫", "猫"]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from limelight.errors import ConfigError, ModelFileError
-from limelight.inspection import page_file
-from limelight.inspection.live import LiveTrace
-from limelight.inspection.names import stage_names
-from limelight.inspection.page_file import PAGE, PLACE, embedded, page_with
-from limelight.inspection.pictures import heatmap, overview
-from limelight.inspection.saving import save, table
-from limelight.inspection.wire import from_json
+from limelight.inspection.drawing.heatmaps import heatmap, overview
+from limelight.inspection.head_names import stage_names
+from limelight.inspection.saving import page as page_file
+from limelight.inspection.saving.files import save, table
+from limelight.inspection.saving.page import PAGE, PLACE, embed_json, page_with
+from limelight.inspection.tracing.live_trace import LiveTrace
+from limelight.inspection.wire.trace_json import from_json
 from limelight.translator.translate import Translator
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -77,7 +77,7 @@ def test_no_text_gets_out_of_the_page(trace: LiveTrace, tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_no_unicode_is_still_json() -> None:
-    assert json.loads(embedded({"a": "x\udc80"})) == {"a": "x\udc80"}
+    assert json.loads(embed_json({"a": "x\udc80"})) == {"a": "x\udc80"}
 
 
 def test_a_page_that_was_not_built_says_how(tmp_path: Path, trace: LiveTrace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,10 @@ import torch
 from lit_models import INPUTS, KINDS, SOURCE, model_of
 
 from limelight.errors import ConfigError
-from limelight.inspection.changes import Changes
-from limelight.inspection.lit import Lit
-from limelight.inspection.names import settled, stage_names
-from limelight.inspection.stages import forced
+from limelight.inspection.head_names import resolve_gates, stage_names
+from limelight.inspection.interventions import Changes
+from limelight.inspection.tracing.relit_model import IntervenedModel
+from limelight.inspection.tracing.stages import run_forced
 from limelight.model.transformer import Transformer
 
 Stages = dict[str, Any]
@@ -20,7 +20,9 @@ DIMMED = {"enc.1.2": 0.25, "dec.0.*": 0.5, "cross.1.3": 0.0}
 
 
 def seen(model: Transformer, changes: Changes = Changes(), wanted: list[str] | None = None) -> Stages:  # noqa: B008
-    return forced(Lit(model, changes, SOURCE), SOURCE, INPUTS, stage_names(3, 2) if wanted is None else wanted)[1]
+    return run_forced(
+        IntervenedModel(model, changes, SOURCE), SOURCE, INPUTS, stage_names(3, 2) if wanted is None else wanted
+    )[1]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
@@ -70,7 +72,7 @@ def test_every_named_stage_is_there_in_its_shape_and_nothing_else(model: Transfo
 
 
 def test_attention_recomputes_from_stage_to_stage(model: Transformer, stages: Stages) -> None:
-    gates = settled(DIMMED, model.config)
+    gates = resolve_gates(DIMMED, model.config)
     for name in attentions(stages):
         q, k, v, scores, scaled, masked, attn, heads, concat = (
             stages[f"{name}.{s}"] for s in ("q", "k", "v", "scores", "scaled", "masked", "attn", "heads", "concat")
@@ -140,9 +142,9 @@ def test_embeddings_positions_and_probabilities_follow_too(model: Transformer, s
 
 def test_looking_changes_no_bit_of_what_the_model_says(model: Transformer) -> None:
     wanted = ["enc.0.attn"]
-    lit = Lit(model, Changes(), SOURCE)
-    first, _ = forced(lit, SOURCE, INPUTS, stage_names(3, 2))
-    second, found = forced(lit, SOURCE, INPUTS, wanted)
+    lit = IntervenedModel(model, Changes(), SOURCE)
+    first, _ = run_forced(lit, SOURCE, INPUTS, stage_names(3, 2))
+    second, found = run_forced(lit, SOURCE, INPUTS, wanted)
     assert torch.equal(first, second) and list(found) == wanted
     assert not any(light.attention.looks for light in lit.model.spotlights())
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in lit.model.modules())

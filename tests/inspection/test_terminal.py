@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from limelight.inspection.drawing import columns_of
-from limelight.inspection.names import Head
-from limelight.inspection.terminal import BLOCKS, MASKED, block, every_head, heat, shortened, summary
+from limelight.inspection.drawing.svg import columns_of
+from limelight.inspection.drawing.terminal import BLOCKS, MASKED, block, every_head, heat, shorten, summary
+from limelight.inspection.head_names import Head
 from limelight.inspection.trace import Trace
 from limelight.translator.translate import Translator
 
@@ -88,7 +88,7 @@ def test_a_map_that_is_too_wide_goes_on_below(trace: Trace) -> None:
     lines = heat(with_pieces(trace, pieces), Head("enc", 0, 0), 60)
     assert max(map(columns_of, lines)) <= 60
     assert sum(line.count("█") for line in lines) == 30 and lines.count("") >= 3
-    assert shortened("▁standing", 6) == "▁stan…" and shortened("猫猫猫猫", 6) == "猫猫…" and shortened("ab", 6) == "ab"
+    assert shorten("▁standing", 6) == "▁stan…" and shorten("猫猫猫猫", 6) == "猫猫…" and shorten("ab", 6) == "ab"
 
 
 def test_changes_are_told_with_what_they_did(translator: Translator, trace: Trace) -> None:

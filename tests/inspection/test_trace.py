@@ -10,9 +10,9 @@ from trace_bundle import BUNDLE, TEXT
 from limelight import Translator
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError, DataError, LengthError
-from limelight.inspection.changes import Changes, Pin
-from limelight.inspection.live import LiveTrace
-from limelight.inspection.names import Head, heads_of, stage_names
+from limelight.inspection.head_names import Head, heads_of, stage_names
+from limelight.inspection.interventions import Changes, Pin
+from limelight.inspection.tracing.live_trace import LiveTrace
 
 OTHER = "six one three eight"
 DARK = {"cross.*.*": 0.0}
@@ -50,8 +50,8 @@ def test_a_search_and_a_pass_that_do_not_agree_are_found_out(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Wrong(type(translator._tracing._ready().finder)):  # type: ignore[misc]
-        def found(self, *args: object) -> object:
-            found = super().found(*args)
+        def find(self, *args: object) -> object:
+            found = super().find(*args)
             best = found.hypotheses[0]
             worse = replace(best, log_probs=[best.log_probs[0] - 0.002, *best.log_probs[1:]])
             return replace(found, hypotheses=[worse, *found.hypotheses[1:]])
@@ -198,6 +198,7 @@ def test_the_alignment_head_is_the_one_that_the_bundle_measured(translator: Tran
     assert len(trace.coverage) == len(trace.source.tokens)
 
 
+@pytest.mark.slow
 def test_traces_under_changes_and_translations_at_the_same_time_do_not_meet(translator: Translator) -> None:
     texts = [TEXT, OTHER, "nine", "one two three"]
     alone = [each.text for each in translator.translate(texts)]

@@ -7,7 +7,7 @@ import torch
 from trace_bundle import BUNDLE
 
 from limelight.bundle import read
-from limelight.inspection.tokens import silent_of, source_tokens, spans, target_tokens, word_numbers
+from limelight.inspection.tracing.tokens import silent_of, source_tokens, spans, target_tokens, word_numbers
 
 ALL = [True] * 9
 

@@ -14,11 +14,11 @@ import torch
 
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError, LengthError
-from limelight.inspection.names import KINDS, full_name, stage_names
+from limelight.inspection.head_names import KINDS, full_name, stage_names
 from limelight.inspection.trace import Trace
-from limelight.inspection.wire import as_json, changes_as_json, changes_from_json, from_json
-from limelight.inspection.wire_arrays import SCALE, Encoding, packed, unpacked
-from limelight.inspection.wire_parts import GROUPS, PARTS, size, stages_asked
+from limelight.inspection.wire.arrays import SCALE, Encoding, pack, unpack
+from limelight.inspection.wire.parts import GROUPS, PARTS, resolve_stages, size
+from limelight.inspection.wire.trace_json import as_json, changes_as_json, changes_from_json, from_json
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.translator import Translator
@@ -178,15 +178,15 @@ def test_stages_come_by_name_in_halves_and_minus_infinity_stays(trace: Trace) ->
 @pytest.mark.parametrize("encoding", ["u8", "f16", "f32", "json"])
 def test_scores_beyond_the_range_of_halves_are_not_taken_for_masked(encoding: Encoding) -> None:
     scores = np.array([[1e6, -1e6], [-np.inf, 0.25]], np.float32)
-    back = unpacked(sent(packed(scores, "f16" if encoding == "u8" else encoding)))
+    back = unpack(sent(pack(scores, "f16" if encoding == "u8" else encoding)))
     assert (np.isneginf(back) == np.isneginf(scores)).all() and not np.isposinf(back).any() and back[1, 1] == 0.25
 
 
 def test_groups_are_stages_of_the_layers_asked_for(trace: Trace) -> None:
-    found = stages_asked(["scores", "pos"], trace.model, [1])
+    found = resolve_stages(["scores", "pos"], trace.model, [1])
     assert "enc.1.scaled" in found and "dec.1.cross.masked" in found and "dec.1.self.scores" in found
     assert not any(name.startswith(("enc.0", "dec.0")) for name in found) and {"pos.enc", "dec.in"} <= set(found)
-    everything = set(stages_asked(GROUPS, trace.model, None))
+    everything = set(resolve_stages(GROUPS, trace.model, None))
     left = {name for name in stage_names(trace.model.enc_layers, trace.model.dec_layers) if name not in everything}
     assert {name.split(".")[-1] for name in left} == {"ids", "attn", "probs"}
 
@@ -210,7 +210,7 @@ def test_the_size_is_known_before_anything_is_made(trace: Trace) -> None:
         told = as_json(trace, include, layers, heads, "f32")
         arrays = [*told.get("attn", {}).values(), *told.get("stages", {}).values()]
         numbers = sum(math.prod(array["shape"]) for array in arrays)
-        stages = stages_asked(include, trace.model, layers)
+        stages = resolve_stages(include, trace.model, layers)
         ids = sum(len(trace[name]) for name in stages if name.endswith(".ids"))
         counted = size(trace, "attn" in include, stages, layers, heads, "f32") // 4
         assert counted - numbers == ids * (trace.model.d_model - 1), (
@@ -268,6 +268,7 @@ def test_a_base_model_and_24_pieces_fit_into_60_kb_compressed(
     assert len(gzip.compress(json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode(), 6)) <= most
 
 
+@pytest.mark.slow
 def test_a_sentence_of_256_pieces_is_sent_layer_by_layer(base: Translator) -> None:
     text = " ".join(["one"] * 255)
     trace = base.trace(text, search=base.settings.search.changed(max_length=40, beam=1))

@@ -24,8 +24,9 @@ import torch
 
 from limelight.bundle import read
 from limelight.errors import LimelightError
-from limelight.interop import ctranslate2_import, published_pieces
-from limelight.interop.huggingface import import_folder
+from limelight.interop import published_pieces
+from limelight.interop.ctranslate2 import load
+from limelight.interop.huggingface.load import import_folder
 from limelight.interop.quarantine import pieces_problem
 
 HEADER, PIECES, CONFIG, NUMBERS = "model.safetensors", "source.spm", "config.json", "vocab.json"
@@ -198,7 +199,7 @@ def run(folder: Path, name: str, count: int, seed: int) -> dict[str, Any]:
 
     def attempt(output: Path) -> None:
         if (folder / "model.bin").is_file():
-            ctranslate2_import.import_model(folder, output, ("en", "de"))
+            load.import_model(folder, output, ("en", "de"))
         else:
             import_folder(folder, output, ("en", "de"))
 

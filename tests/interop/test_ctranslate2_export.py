@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import limelight.interop.ctranslate2 as interop
+import limelight.interop.ctranslate2.export as interop
 from limelight.bundle import read, write
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import computes_in
 from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
 from limelight.interop.alignment_heads import best_heads, posteriors
-from limelight.interop.ctranslate2 import export, read_parity
+from limelight.interop.ctranslate2.export import export, read_parity
 from limelight.translator.translate import Translator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -75,6 +75,7 @@ def test_an_export_that_translates_otherwise_is_not_kept(folder: Path, monkeypat
     read(folder)
 
 
+@pytest.mark.slow
 def test_a_new_export_takes_the_place_of_the_old(folder: Path):
     sizes = [export(read(folder), numbers, NUMBERS).bytes for numbers in ("float32", "int8")]
     assert sizes[1] < sizes[0] / 2

@@ -16,9 +16,9 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Request, Specials
 from limelight.engines.torch import TorchEngine
 from limelight.errors import LimelightError, ModelFileError
-from limelight.interop.ctranslate2 import save
-from limelight.interop.ctranslate2_file import read_model
-from limelight.interop.ctranslate2_import import import_model, understand
+from limelight.interop.ctranslate2.export import save
+from limelight.interop.ctranslate2.file import read_model
+from limelight.interop.ctranslate2.load import import_model, understand
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.translator.translate import Translator
@@ -39,6 +39,7 @@ def names(letters: set[str], count: int) -> list[str]:
     return [word for word in words if len(word) > 2 and set(word) <= letters][:count]
 
 
+@pytest.mark.slow
 @needs_data
 def test_a_real_model_of_somebody_else_gives_what_its_engine_gives():
     found = understand(foreign())
@@ -60,6 +61,7 @@ def test_a_real_model_of_somebody_else_gives_what_its_engine_gives():
             assert mine.hypotheses[0].score == pytest.approx(other.scores[0], abs=1e-3)
 
 
+@pytest.mark.slow
 @needs_data
 def test_the_real_model_becomes_a_bundle_that_translates_text(tmp_path: Path):
     import_model(foreign(), tmp_path / "ar-en", ("ar", "en"))
@@ -118,6 +120,7 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path):
         understand(tmp_path)
 
 
+@pytest.mark.slow
 def test_no_damage_to_the_file_does_more_than_be_refused(tmp_path: Path):
     """Cut, flipped and inflated: an error of ours, or a model that differs in numbers only. Never a crash, never memory without end."""
     config = ModelConfig.preset("toy", len(PIECES), encoder_layers=1, decoder_layers=1)

@@ -29,10 +29,10 @@ from limelight.bundle import read, relist
 from limelight.cli.main import main
 from limelight.decoding.steps import Specials
 from limelight.errors import ModelFileError
-from limelight.interop.ctranslate2 import save
-from limelight.interop.ctranslate2_file import KINDS, read_model
-from limelight.interop.ctranslate2_import import import_model
-from limelight.interop.huggingface import import_folder
+from limelight.interop.ctranslate2.export import save
+from limelight.interop.ctranslate2.file import KINDS, read_model
+from limelight.interop.ctranslate2.load import import_model
+from limelight.interop.huggingface.load import import_folder
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 
@@ -88,6 +88,7 @@ def refused(folder: Path) -> str:
 # ---- in a bundle the manifest refuses every change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, *MANY])
 def test_every_changed_file_of_a_bundle_is_refused_by_name(count: int, engine: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
@@ -109,6 +110,7 @@ def test_every_changed_file_of_a_bundle_is_refused_by_name(count: int, engine: P
 # ---- a folder of somebody else has no manifest
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("count", [25, *MANY])
 @pytest.mark.parametrize(("kind", "names"), [("published", MARIAN), ("engine", ENGINES)])
 def test_no_change_does_more_than_be_refused(
@@ -123,6 +125,7 @@ def test_no_change_does_more_than_be_refused(
         assert found["megabytes"] < MEMORY and found["seconds"] < SECONDS, (name, found)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_weights_that_are_no_numbers_are_refused(value: float, folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
@@ -140,6 +143,7 @@ def test_weights_of_the_engine_that_are_no_numbers_are_refused(value: float, eng
     assert "infinite or no numbers" in refused(engine_folder)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("more", [-1, 1])
 def test_a_vocabulary_that_is_not_of_the_size_of_the_embedding_is_refused(more: int, folder: Path) -> None:
     size = json.loads((folder / "config.json").read_bytes())["vocab_size"]
@@ -323,6 +327,7 @@ def test_an_archive_is_no_model_and_nothing_of_it_is_unpacked(
     assert sorted(archives.rglob("*")) == [archives / "in", path]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["plain.zip", "bomb.zip", "up.tar", "bomb.tar.gz"])
 @pytest.mark.parametrize("place", ["model.safetensors", "source.spm", "vocab.json", "config.json"])
 def test_an_archive_in_place_of_a_file_is_refused(name: str, place: str, folder: Path) -> None:

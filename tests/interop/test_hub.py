@@ -13,9 +13,11 @@ from small_hub import SmallHub
 
 from limelight.bundle import read
 from limelight.errors import ConfigError, ModelFileError
-from limelight.interop.hub import fetch, push
-from limelight.interop.huggingface import import_folder
-from limelight.interop.huggingface_export import export_folder
+from limelight.interop.huggingface.export import export_folder
+from limelight.interop.huggingface.hub import fetch, push
+from limelight.interop.huggingface.load import import_folder
+
+pytestmark = pytest.mark.process
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 NAME = "people/opus-mt-en-de"

@@ -18,11 +18,11 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessorLi
 from limelight.bundle import Bundle, BundleSettings, read, write
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError, ModelFileError
-from limelight.interop.ctranslate2 import export
-from limelight.interop.huggingface import import_folder
-from limelight.interop.huggingface_export import export_folder, fitting
+from limelight.interop.ctranslate2.export import export
+from limelight.interop.huggingface.export import export_folder, fitting
+from limelight.interop.huggingface.load import import_folder
 from limelight.model import ModelConfig, Transformer
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
@@ -75,6 +75,7 @@ OURS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", OURS)
 def test_export_then_import_is_the_identity_bit_for_bit(name: str, tmp_path: Path) -> None:
     bundle = bundle_of(tmp_path / "b", **OURS[name])
@@ -84,6 +85,7 @@ def test_export_then_import_is_the_identity_bit_for_bit(name: str, tmp_path: Pat
     assert same_files(tmp_path / "b", tmp_path / "again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OURS)
 def test_transformers_computes_the_same_logits(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bundle = bundle_of(tmp_path / "b", **OURS[name])
@@ -104,6 +106,7 @@ def test_transformers_computes_the_same_logits(name: str, tmp_path: Path, caplog
     assert (expected - found).abs().max() < 1e-5
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["marian", "marian-separate", "marian-tags", "m2m100", "nllb", "pegasus"])
 def test_an_imported_model_is_exported_and_imported_again_bit_for_bit(name: str, tmp_path: Path) -> None:
     makers: dict[str, Any] = {
@@ -132,6 +135,7 @@ def test_an_imported_model_is_exported_and_imported_again_bit_for_bit(name: str,
     )
 
 
+@pytest.mark.slow
 def test_a_trained_translator_translates_the_same_in_transformers(tmp_path: Path) -> None:
     """The stored bundle has learnt to write numbers in words."""
     bundle = read(STORED)
@@ -152,6 +156,7 @@ def test_a_trained_translator_translates_the_same_in_transformers(tmp_path: Path
     assert len(set(ours)) > 40
 
 
+@pytest.mark.process
 def test_a_bundle_of_many_languages_translates_the_same_in_transformers(tmp_path: Path) -> None:
     published.m2m100(tmp_path / "m")
     import_folder(tmp_path / "m", tmp_path / "b", ("en", "de"))
@@ -204,6 +209,7 @@ def test_what_does_not_fit_is_named(changes: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
@@ -231,6 +237,7 @@ def test_settings_that_contradict_the_rest_are_refused(
     assert said in str(caught.value)
 
 
+@pytest.mark.process
 def test_without_our_settings_an_export_is_a_model_like_any_other(tmp_path: Path) -> None:
     """Somebody may have trained it on with transformers, which drops them."""
     bundle = bundle_of(tmp_path / "b")
@@ -268,6 +275,7 @@ def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "hf", "other"]
 
 
+@pytest.mark.process
 def test_a_changed_key_of_another_kind_does_no_harm(tmp_path: Path) -> None:
     export_folder(bundle_of(tmp_path / "b"), tmp_path / "hf")
     change_json(tmp_path / "hf" / "config.json", transformers_version="6.0", use_cache=False)
@@ -275,6 +283,7 @@ def test_a_changed_key_of_another_kind_does_no_harm(tmp_path: Path) -> None:
     assert same_files(tmp_path / "b", tmp_path / "again")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["marian", "marian-separate", "m2m100"])
 def test_an_imported_model_runs_in_the_other_engine(name: str, tmp_path: Path) -> None:
     """Ids, languages and starts of others go through CTranslate2 as through torch."""

@@ -17,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from published_models import change_json, marian, write_json
 
 from limelight.errors import ModelFileError
-from limelight.interop.huggingface import import_folder
+from limelight.interop.huggingface.load import import_folder
+
+pytestmark = pytest.mark.process
 
 WEIGHTS = "model.safetensors"
 

@@ -18,10 +18,10 @@ from transformers import AutoTokenizer, LogitsProcessorList
 from limelight.bundle import read
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError, ModelFileError
-from limelight.interop.huggingface import Imported, import_folder
+from limelight.interop.huggingface.load import HuggingFaceImport, import_folder
 from limelight.translator import Translator
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+pytestmark = [pytest.mark.process, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
 EN_DE = ("en", "de")
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "marian": (published.marian, {}),
@@ -45,7 +45,7 @@ def made(name: str, folder: Path, seed: int = 0) -> Any:
     return make(folder, seed=seed, **changes)
 
 
-def imported(folder: Path, output: Path | None = None) -> Imported:
+def imported(folder: Path, output: Path | None = None) -> HuggingFaceImport:
     return import_folder(folder, output or folder.with_name(f"{folder.name}-bundle"), EN_DE)
 
 

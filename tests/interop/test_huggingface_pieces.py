@@ -21,7 +21,7 @@ from limelight.interop.exported_pieces import tokenizer_files
 from limelight.interop.language_codes import M2M100, NLLB
 from limelight.interop.published_pieces import read_pieces
 from limelight.model import ModelConfig, Transformer
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 
 DATA = os.environ.get("LIMELIGHT_DATA")
 pytestmark = [
@@ -122,7 +122,7 @@ MAKERS = {"marian": marian, "m2m100": m2m100, "nllb": nllb, "ours": ours}
 
 @pytest.fixture(scope="module", params=MAKERS)
 def pair(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    starts_process: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Any, Tokenizer, str]]:
     yield MAKERS[request.param](tmp_path_factory.mktemp(request.param))
 
@@ -161,6 +161,7 @@ def test_odd_texts_get_the_ids_of_transformers(pair: tuple[Any, Tokenizer, str])
     assert differences(pair, [text for text in ODD if text not in unlike]) == []
 
 
+@pytest.mark.process
 def test_where_nllb_in_transformers_is_not_sentencepiece_we_follow_sentencepiece(tmp_path: Path) -> None:
     """The model was trained on what SentencePiece cuts: no space at the end, and no text that is taken for a control piece."""
     theirs, tokenizer, _ = nllb(tmp_path)

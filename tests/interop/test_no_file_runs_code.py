@@ -26,11 +26,11 @@ from small_runs import DONE, SHORT, STOPPED, Signal, Small, make_corpus, story
 
 from limelight.bundle import read, relist
 from limelight.cli.main import main
-from limelight.interop.ctranslate2 import save
-from limelight.interop.huggingface_export import export_folder
-from limelight.training import checkpoint
-from limelight.training.checkpoint_folder import MANIFEST, described, manifest_of
-from limelight.training.layout import CHECKPOINTS
+from limelight.interop.ctranslate2.export import save
+from limelight.interop.huggingface.export import export_folder
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints.folder import MANIFEST, digest_file, manifest_of
+from limelight.training.run_folder import CHECKPOINTS
 from limelight.translator.loading import specials
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -213,6 +213,7 @@ def test_there_are_fourteen_places() -> None:
     assert len(IN_MODELS) + len(IN_RUNS) == 14
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "place", [place for several in IN_MODELS.values() for place in several], ids=lambda p: p.__name__
 )
@@ -269,7 +270,7 @@ for name, state in (("item", {"w": torch.zeros(2), "item": 0}), ("metadata", {"w
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+def stock(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     """Checkpoints of torch.distributed.checkpoint with a payload, the mark that it makes, and what torch's own reader made of them."""
     folder = tmp_path_factory.mktemp("stock")
     mark = folder / "mark"
@@ -319,7 +320,7 @@ def test_a_pickle_in_place_of_a_file_of_a_checkpoint_is_refused(name: str, tmp_p
     mark = tmp_path / "mark"
     saved = checkpoint.save(tmp_path / "c", 3, {"w": torch.ones(2)}, {"loader": {"epoch": 0}}, keep=1)
     (saved / name).write_bytes(pickle.dumps({"loader": Payload(mark)}))
-    files = {path.name: described(path) for path in saved.iterdir() if path.name != MANIFEST}
+    files = {path.name: digest_file(path) for path in saved.iterdir() if path.name != MANIFEST}
     (saved / MANIFEST).write_bytes(manifest_of(3, files))
     found = checkpoint.latest(tmp_path / "c")
     if name == checkpoint.STATE:

@@ -22,12 +22,12 @@ import onnx
 import onnxruntime
 from onnx import numpy_helper
 
-import limelight.interop.onnx
+import limelight.interop.onnx.export
 from limelight.bundle import BundleSettings, read, write
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ModelFileError
-from limelight.interop.onnx import config_of, export_onnx
-from limelight.interop.onnx_graphs import (
+from limelight.interop.onnx.export import config_of, export_onnx
+from limelight.interop.onnx.graphs import (
     DecoderGraph,
     EncoderGraph,
     OnnxError,
@@ -36,10 +36,10 @@ from limelight.interop.onnx_graphs import (
     in_stages,
     write_graphs,
 )
-from limelight.interop.onnx_parity import BOUND, Parity, prove
+from limelight.interop.onnx.parity import BOUND, OnnxParity, prove
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.text.vocabulary import Vocabulary
+from limelight.text.pieces.vocabulary import Vocabulary
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
 from make_numbers import draw_pairs, translate
@@ -102,12 +102,12 @@ def make(**changes: Any) -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def export(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[bytes]:
+def export(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[bytes]:
     """The stored bundle, exported by another process, so that all that it says is seen. Its last argument is the folder."""
     folder = tmp_path_factory.mktemp("onnx") / "numbers-onnx"
     code = (
         "import json, sys\nfrom dataclasses import asdict\nfrom pathlib import Path\nfrom limelight.bundle import read\n"
-        "from limelight.interop.onnx import config_of, export_onnx\n"
+        "from limelight.interop.onnx.export import config_of, export_onnx\n"
         "report = export_onnx(read(Path(sys.argv[1])), Path(sys.argv[2]))\n"
         "sys.stdout.write(json.dumps({'files': report.files, 'parity': asdict(report.parity)}))"
     )
@@ -141,6 +141,7 @@ def copy_graphs(folder: Path, beside: Path) -> None:
         shutil.copy(folder / name, beside / name)
 
 
+@pytest.mark.long
 @pytest.mark.reference
 def test_an_export_says_nothing_but_its_report(export, folder):
     assert export.stderr == b""
@@ -229,7 +230,7 @@ def test_graphs_that_cannot_be_run_are_refused(copied):
 @pytest.mark.reference
 def test_an_export_that_does_not_pass_leaves_no_folder(copied, tmp_path, monkeypatch):
     change(copied / "decoder.onnx", 0.01)
-    monkeypatch.setattr(limelight.interop.onnx, "write_graphs", lambda _, beside: copy_graphs(copied, beside))
+    monkeypatch.setattr(limelight.interop.onnx.export, "write_graphs", lambda _, beside: copy_graphs(copied, beside))
     before = sorted(tmp_path.iterdir())
     with pytest.raises(OnnxError, match="do not compute what the model computes"):
         export_onnx(read(STORED), tmp_path / "new")
@@ -238,7 +239,7 @@ def test_an_export_that_does_not_pass_leaves_no_folder(copied, tmp_path, monkeyp
 
 @pytest.mark.reference
 def test_only_an_earlier_export_is_replaced_and_only_when_asked(folder, copied, tmp_path, monkeypatch):
-    monkeypatch.setattr(limelight.interop.onnx, "write_graphs", lambda _, beside: copy_graphs(folder, beside))
+    monkeypatch.setattr(limelight.interop.onnx.export, "write_graphs", lambda _, beside: copy_graphs(folder, beside))
     (tmp_path / "notes").mkdir()
     (copied / "old").write_bytes(b"")
     with pytest.raises(ModelFileError, match="is no ONNX export and will not be replaced"):
@@ -272,7 +273,7 @@ def test_the_config_tells_of_ids_that_are_not_those_of_sentencepiece(tmp_path):
         search=SearchSettings(allow_unknown=True, suppress=(5,)),
     )
     write(tmp_path / "bundle", settings, model.state_dict(), stored.target_tokenizer.model, vocabulary=vocabulary)
-    config = config_of(read(tmp_path / "bundle"), tmp_path / "bundle", Parity(worst=1e-6, steps=3, agreed=3))
+    config = config_of(read(tmp_path / "bundle"), tmp_path / "bundle", OnnxParity(worst=1e-6, steps=3, agreed=3))
     assert config["vocabulary"] == {"source": "vocabulary.json", "target": "vocabulary.json"}
     assert config["special"] == {"pad": last, "unknown": last - 1, "start": last - 3, "end": last - 3}
     assert config["never"] == [5, last]

@@ -17,13 +17,15 @@ from safetensors.torch import load_file
 from limelight.bundle import read
 from limelight.errors import DataError, ModelFileError
 from limelight.interop import quarantine
-from limelight.interop.ctranslate2 import save
-from limelight.interop.ctranslate2_import import import_model
-from limelight.interop.huggingface import import_folder
-from limelight.interop.huggingface_export import export_folder
+from limelight.interop.ctranslate2.export import save
+from limelight.interop.ctranslate2.load import import_model
+from limelight.interop.huggingface.export import export_folder
+from limelight.interop.huggingface.load import import_folder
 from limelight.interop.quarantine import pieces_problem, tensors_problem
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator.loading import specials
+
+pytestmark = pytest.mark.process
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 

@@ -51,6 +51,7 @@ def losses_and_gradients(case: Case, batch: Batch, backend: str) -> list[dict[st
     return [{"loss": total, **gradients(case.model, total)} for total in totals]
 
 
+@pytest.mark.slow
 def test_one_graph_of_the_forward_pass_serves_other_shapes_too():
     case, other = toy(**MODERN), toy(lengths=([6, 4, 2], [5, 1, 6])).batch
     compiled = torch.compile(case.model, fullgraph=True, backend="eager", dynamic=True)
@@ -61,12 +62,14 @@ def test_one_graph_of_the_forward_pass_serves_other_shapes_too():
     torch.testing.assert_close(second_BTV, case.model(other.source, other.target_in), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_training_loss_traces_to_one_graph_with_the_gradients_of_eager():
     case = toy(**PAPER)
     eager, compiled = losses_and_gradients(case, case.batch, backend="aot_eager")
     torch.testing.assert_close(compiled, eager, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_packing_dropout_and_recomputing_activations_do_not_break_the_graph():
     case = toy(**MODERN, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1)
     case.model.train()
@@ -78,6 +81,7 @@ def test_packing_dropout_and_recomputing_activations_do_not_break_the_graph():
     assert not torch.equal(loss(case.packed()), loss(case.packed()))  # the masks are drawn, not traced
 
 
+@pytest.mark.process
 @pytest.mark.reference
 def test_inductor_equals_eager_in_the_forward_pass():
     case = toy(**PAPER)

@@ -27,6 +27,7 @@ def step_through(model: Transformer, state: DecoderState, target: Tensor) -> Ten
     return torch.stack([model.step(token, state)[0] for token in target.T], dim=1)
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_cached_decoding_equals_recomputing_everything(case: Case):
@@ -35,6 +36,7 @@ def test_cached_decoding_equals_recomputing_everything(case: Case):
     torch.testing.assert_close(stepped_BTV, recompute(case.model, source, target), **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases(), st.data())
 def test_reordered_rows_continue_as_if_decoded_from_scratch(case: Case, data: st.DataObject):
@@ -64,6 +66,7 @@ def test_reordered_rows_continue_as_if_decoded_from_scratch(case: Case, data: st
     torch.testing.assert_close(continued_BTV, scratch_BTV[:, 6:], **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases(), st.data())
 def test_selected_rows_continue_as_if_decoded_from_scratch(case: Case, data: st.DataObject):
@@ -99,6 +102,7 @@ def test_a_cache_that_outgrows_its_room_forgets_nothing(positions: str, moved_at
     torch.testing.assert_close(stepped_BTV, scratch_BTV[:, moved_at:], **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases(), st.integers(1, 4), st.integers(1, 4))
 def test_padding_changes_nothing_at_real_positions(case: Case, more_source: int, more_target: int):
@@ -114,6 +118,7 @@ def test_padding_changes_nothing_at_real_positions(case: Case, more_source: int,
     torch.testing.assert_close(case.model.loss(wider).mean, case.model.loss(b).mean, **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_batched_equals_one_by_one(case: Case):
@@ -131,6 +136,7 @@ def assert_same_loss_and_gradients(case: Case, one: Batch, other: Batch) -> None
     torch.testing.assert_close(*(gradients(case.model, loss.total) for loss in losses), **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_a_packed_batch_has_the_loss_and_every_gradient_of_the_padded_one(case: Case):
@@ -144,6 +150,7 @@ def test_packing_works_when_the_pieces_just_fill_or_overflow_a_round_number(piec
     assert_same_loss_and_gradients(case, case.packed(), case.batch)
 
 
+@pytest.mark.slow
 @few
 @given(cases(), st.integers(1, 5))
 def test_a_later_target_piece_never_changes_an_earlier_output(case: Case, place: int):
@@ -156,6 +163,7 @@ def test_a_later_target_piece_never_changes_an_earlier_output(case: Case, place:
     assert not torch.equal(before_BTV[:, place:], after_BTV[:, place:])
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_attention_weights_sum_to_one_and_are_exactly_zero_where_hidden(case: Case):
@@ -204,6 +212,7 @@ def test_rotary_attention_depends_on_distances_only(layout: str):
         assert torch.allclose(*logits, **EXACT) == holds
 
 
+@pytest.mark.slow
 @few
 @given(cases(dropout=0.3, attention_dropout=0.2, activation_dropout=0.1))
 def test_recomputing_activations_changes_neither_loss_nor_gradients_also_with_dropout(case: Case):
@@ -249,6 +258,7 @@ def test_fused_and_staged_attention_agree(padded: bool, causal: bool, T: int, S:
         torch.testing.assert_close(attend_fused(q_BHTK, k_BHLK, v_BHLK, visible), in_stages_BHTK, **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_the_model_is_the_same_whichever_attention_is_faster(case: Case):

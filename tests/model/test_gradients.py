@@ -163,6 +163,7 @@ def test_gradient_of_the_loss_equals_finite_differences(smoothing: float, chunk:
     assert right(lambda *inputs: function(*inputs).square(), *inputs[: 3 if bias else 2])  # a scale from further on
 
 
+@pytest.mark.slow
 def test_a_wrong_gradient_of_the_loss_is_noticed() -> None:
     (value, inputs), (unsmoothed, _) = loss_of(0.1), loss_of(0.0)
     assert right(planted(value, value), *inputs)

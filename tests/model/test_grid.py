@@ -30,7 +30,7 @@ def test_ids_and_columns_follow_the_pieces() -> None:
     ids = torch.arange(9).view(3, 3)
     assert grid.take(ids)[: grid.pieces].tolist() == [0, 1, 3, 4, 5, 6]
     assert grid.columns(ids.device)[: grid.pieces].tolist() == [0, 1, 0, 1, 2, 0]
-    assert grid.filled(ids.device).sum() == grid.pieces
+    assert grid.is_piece(ids.device).sum() == grid.pieces
 
 
 def test_a_padded_grid_changes_nothing() -> None:
@@ -38,7 +38,7 @@ def test_a_padded_grid_changes_nothing() -> None:
     grid = Grid.padded(x[..., 0])
     assert grid.spread(x) is x
     assert grid.collect(x) is x
-    assert grid.filled(x.device) is None
+    assert grid.is_piece(x.device) is None
 
 
 def test_filler_gets_no_gradient_from_attention() -> None:

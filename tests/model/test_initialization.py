@@ -52,6 +52,7 @@ both_orders = pytest.mark.parametrize("norm_order", ["pre", "post"])
 both_norms = pytest.mark.parametrize("norm", ["layer", "rms"])
 
 
+@pytest.mark.slow
 @both_norms
 def test_the_pre_norm_stream_grows_only_a_little_over_24_blocks(norm: str):
     """Measured: 1.23 after the first block, 1.37 after the encoder's and 1.44 after the decoder's last."""
@@ -60,6 +61,7 @@ def test_the_pre_norm_stream_grows_only_a_little_over_24_blocks(norm: str):
         assert all(0.9 < value < 1.6 for value in values)
 
 
+@pytest.mark.slow
 @both_norms
 def test_the_post_norm_stream_has_unit_scale_after_every_block(norm: str):
     for values in start_of("post", norm).rms.values():
@@ -67,6 +69,7 @@ def test_the_post_norm_stream_has_unit_scale_after_every_block(norm: str):
         assert values == pytest.approx([1.0] * DEPTH, abs=1e-3)
 
 
+@pytest.mark.slow
 @both_norms
 def test_without_the_division_by_the_number_of_writers_the_pre_norm_stream_leaves_its_bounds(norm: str):
     """The control. Measured: 5.8 after the encoder and 7.3 after the decoder."""

@@ -35,6 +35,7 @@ def test_a_toy_model_with_norms_after_the_sublayers_learns_to_reverse():
     assert_learns(toy(norm_order="post"), "reverse", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_an_untrained_model_cannot_do_the_task(task: str):
     """The control: what the others score is learned."""

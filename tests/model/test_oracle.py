@@ -265,6 +265,7 @@ def test_rotary_equals_the_paper_and_turned_the_wrong_way_does_not(layout: str) 
         assert error(wrong, oracle.turn(case.variant), rows) > FAR_OUTSIDE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions, layout", POSITIONS)
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 @pytest.mark.parametrize("norm", ["layer", "rms"])

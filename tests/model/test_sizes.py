@@ -107,6 +107,7 @@ def test_presets_have_the_size_in_their_name_or_in_the_paper(preset: str, parame
     assert all(tensor.is_meta for tensor in [*model.parameters(), *model.buffers()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_builds_and_computes_the_right_shape(preset: str):
     model = on_meta(ModelConfig.preset(preset, 100))

@@ -56,6 +56,7 @@ def test_spotlights_list_every_attention_with_its_kind_and_layer():
     ]
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_gates_of_one_are_no_gates(case: Case):
@@ -64,6 +65,7 @@ def test_gates_of_one_are_no_gates(case: Case):
     torch.testing.assert_close(run(case), before_BTV, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @few
 @given(cases())
 def test_muting_every_cross_head_makes_the_output_independent_of_the_source(case: Case):
@@ -92,6 +94,7 @@ def test_a_gate_scales_its_own_head_before_the_output_projection():
     torch.testing.assert_close(outputs[0], light.out(concat_BTD), **EXACT)
 
 
+@pytest.mark.slow
 @few
 @given(cases(), st.integers(0, 99), st.booleans())
 def test_a_gate_per_row_equals_running_each_row_with_its_own_gate(case: Case, seed: int, looked_at: bool):

@@ -162,13 +162,14 @@ def worst(seeds: range, norm_order: str) -> Errors:
     return Errors(logits=max(e.logits for e in errors), gradient=max(e.gradient for e in errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 def test_logits_and_gradients_equal_those_of_torch_transformer(norm_order: str) -> None:
     errors = worst(range(20), norm_order)
     assert errors.logits < LOGITS_TOLERANCE and errors.gradient < GRADIENT_TOLERANCE
 
 
-@pytest.mark.reference
+@pytest.mark.long
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 def test_logits_and_gradients_equal_those_of_torch_transformer_on_200_batches(norm_order: str) -> None:
     errors = worst(range(1000, 1200), norm_order)

@@ -12,9 +12,9 @@ import torch.distributed as dist
 
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.counting import Counting
-from limelight.planning.parallel import Parallel
-from limelight.training.sharding import Objective, spread
+from limelight.planning.cost.collective_counter import CollectiveCounter
+from limelight.planning.cost.parallel import Parallel
+from limelight.training.step.sharding import Objective, spread
 
 
 def counted(parallel: Parallel) -> dict[str, dict[str, int]]:
@@ -22,7 +22,7 @@ def counted(parallel: Parallel) -> dict[str, dict[str, int]]:
     objective = Objective(Transformer(ModelConfig.preset("tiny", 503)))
     called = spread(objective, parallel, torch.device("cpu"), "float32")
     ids = torch.randint(4, 503, (8, 32))
-    with Counting() as counting, called.synchronizing(True):
+    with CollectiveCounter() as counting, called.synchronizing(True):
         total, _ = called.objective(Batch.padded(ids, ids, ids), 0.1, None)
         total.backward()  # type: ignore[no-untyped-call]
     return {name: vars(each) for name, each in counting.counted.items()}

@@ -13,13 +13,13 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.counting import Counting
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.shape import BatchShape
-from limelight.training.average import MovingAverage
+from limelight.planning.cost.collective_counter import CollectiveCounter
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.shape import BatchShape
 from limelight.training.config import OptimizerSettings
-from limelight.training.optim import build
-from limelight.training.sharding import Objective, spread
+from limelight.training.step.moving_average import MovingAverage
+from limelight.training.step.optimizers import build
+from limelight.training.step.sharding import Objective, spread
 
 
 class LogitsOnly(Objective):
@@ -51,7 +51,7 @@ class Simulated:
                 objective.to_empty(device="cpu")
                 source = torch.ones(shape.rows, shape.S, dtype=torch.long)
                 target = torch.ones(shape.rows, shape.T, dtype=torch.long)
-                with Counting() as self.counted, called.synchronizing(True):
+                with CollectiveCounter() as self.counted, called.synchronizing(True):
                     total, _ = called.objective(Batch.padded(source, target, target), 0.0, None)
                     total.backward()
                 named = dict(objective.model.named_parameters())

@@ -12,11 +12,11 @@ from random_configs import random_config
 from limelight.model import attention, grid, loss
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning import activations, shape
-from limelight.planning.activations import kept
-from limelight.planning.parallel import Precision
-from limelight.planning.shape import BatchShape
-from limelight.training.masters import MasterWeights
+from limelight.planning.cost import activations, shape
+from limelight.planning.cost.activations import estimate_activations
+from limelight.planning.cost.parallel import Precision
+from limelight.planning.cost.shape import BatchShape
+from limelight.training.step.master_weights import MasterWeights
 
 
 def alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:
@@ -43,35 +43,37 @@ def shapes(chance: random.Random) -> BatchShape:
     return BatchShape.packed(rows, S, T, rows * S, rows * T) if packed else BatchShape.padded(rows, S, T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "masters", "autocast"])
 def test_planned_activations_of_random_configs_are_the_bytes_alive_after_a_forward_pass(precision: Precision) -> None:
     chance = random.Random(3)
     for _ in range(12):
         config, shape = random_config(chance, d_model=96, d_ff=320), shapes(chance)
-        planned = kept(config, shape, precision, "cpu").total
+        planned = estimate_activations(config, shape, precision, "cpu").total
         assert planned == pytest.approx(alive(config, shape, precision, recompute=False), rel=0.03), (config, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "masters"])
 def test_planned_activations_with_recomputation_are_what_stands_between_blocks(precision: Precision) -> None:
     chance = random.Random(4)
     for _ in range(8):
         config, shape = random_config(chance, d_model=96, encoder_layers=4, decoder_layers=4), shapes(chance)
-        found = kept(config, shape, precision, "cpu")
+        found = estimate_activations(config, shape, precision, "cpu")
         planned = found.between + found.outside
         assert planned == pytest.approx(alive(config, shape, precision, recompute=True), rel=0.05), (config, shape)
 
 
 def test_a_plan_that_forgets_the_masks_of_dropout_would_be_found_out() -> None:
     config, shape = ModelConfig.preset("tiny", 97), BatchShape.padded(20, 40, 48)
-    forgetful = kept(config.changed(dropout=0.0), shape, "float32", "cpu").total
+    forgetful = estimate_activations(config.changed(dropout=0.0), shape, "float32", "cpu").total
     assert forgetful != pytest.approx(alive(config, shape, "float32", recompute=False), rel=0.03)
 
 
 def test_recomputation_pays_from_the_second_layer_on() -> None:
     for layers in (2, 6, 24):
         config = ModelConfig.preset("base", 8_000, encoder_layers=layers, decoder_layers=layers)
-        found = kept(config, BatchShape.padded(32, 64, 64), "masters", "accelerator")
+        found = estimate_activations(config, BatchShape.padded(32, 64, 64), "masters", "accelerator")
         assert found.recomputed < found.total
         assert replace(found, layers=(2 * layers, 2 * layers)).total > found.total
 

@@ -7,18 +7,18 @@ import pytest
 
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
-from limelight.planning.budget import Budget, Option, Text, budget_seconds, curve, options, parse_budget
-from limelight.planning.choosing import BATCH, EPOCHS_ENOUGH, training_seconds
-from limelight.planning.compute import flops_of_pair
-from limelight.planning.devices import Device, device, this_machine
+from limelight.planning.budget import Budget, Option, TextStats, budget_seconds, curve, options, parse_budget
+from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.options import count_of
+from limelight.planning.rules import BATCH, EPOCHS_ENOUGH, training_seconds
+from limelight.planning.time.devices import Device, device, this_machine
 
-CAPTIONS = Text(28_938, 440_000, 514_904)  # Multi30k
-SENTENCES = Text(153_000, 1.4e6, 1.55e6)  # Tatoeba
-NEWS = Text(10e6, 250e6, 270e6)
+CAPTIONS = TextStats(28_938, 440_000, 514_904)  # Multi30k
+SENTENCES = TextStats(153_000, 1.4e6, 1.55e6)  # Tatoeba
+NEWS = TextStats(10e6, 250e6, 270e6)
 
 
-def measured(text: Text, pieces_per_second: float, vocab_size: int) -> Device:
+def measured(text: TextStats, pieces_per_second: float, vocab_size: int) -> Device:
     """This machine, with the speed that `small` had on it."""
     source, target = text.source / text.pairs, text.target / text.pairs
     work = flops_of_pair(ModelConfig.preset("small", vocab_size), source, target) / target
@@ -92,9 +92,10 @@ def test_a_day_of_eight_accelerators_on_ten_million_pairs() -> None:
     assert not best.expected.in_range and any("extrapolated" in note for note in best.expected.notes)
 
 
+@pytest.mark.slow
 def test_the_choice_obeys_the_rule_of_a_run() -> None:
     """A size larger than the one taken would see too little, be too large for the text, or not fit."""
-    for text in (CAPTIONS, SENTENCES, Text(1e6, 25e6, 27e6)):
+    for text in (CAPTIONS, SENTENCES, TextStats(1e6, 25e6, 27e6)):
         for hours in (0.1, 3):
             machine = measured(text, 6_000, 8_000)
             found = options(text, machine, 1, 3_600 * hours, "masters", vocab_size=8_000)
@@ -112,6 +113,7 @@ def test_a_model_that_no_device_holds_comes_last_and_a_cut_one_fits() -> None:
     assert cut.fits and cut.parallel.sharded
 
 
+@pytest.mark.slow
 def test_a_small_memory_cuts_a_step_into_passes_of_the_same_batch() -> None:
     large = options(NEWS, device("H100"), 1, None, "masters")[0]
     cramped = replace(device("H100"), memory=16e9)
@@ -120,6 +122,7 @@ def test_a_small_memory_cuts_a_step_into_passes_of_the_same_batch() -> None:
     assert small.pieces == large.pieces and small.memory < large.memory
 
 
+@pytest.mark.slow
 def test_a_measured_timing_takes_the_place_of_the_described_one() -> None:
     plain = options(CAPTIONS, device("L4"), 1, 600, "masters")
 
@@ -152,7 +155,7 @@ def test_more_time_is_never_worse_and_ends_where_the_text_is_learnt() -> None:
 
 def test_where_the_fitted_law_sees_more_in_another_size_it_is_said_and_the_rule_stays() -> None:
     """A day of two cores for a million pairs: `base` would see fewer than 1.5 pieces a parameter, which the rule asks for."""
-    text = Text(1e6, 25e6, 27e6)
+    text = TextStats(1e6, 25e6, 27e6)
     best, second, *_ = options(text, measured(text, 4_500, 16_000), 1, 86_400, "masters")
     assert best.name == "small" and second.expected.loss < best.expected.loss - 0.1
     assert any(second.name in why and "nats lower" in why for why in best.why)

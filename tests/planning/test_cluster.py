@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.cluster import bytes_needed, seconds, step_time
-from limelight.planning.communication import Traffic
-from limelight.planning.devices import device
-from limelight.planning.parallel import Parallel
-from limelight.planning.shape import BatchShape
+from limelight.planning.cost.communication import Traffic
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.time.described_time import bytes_needed, seconds, step_time
+from limelight.planning.time.devices import device
 
 H100 = device("H100")
 SHAPE = BatchShape.padded(256, 64, 64)

@@ -11,12 +11,12 @@ import pytest
 from simulated import Simulated
 
 from limelight.model.config import ModelConfig
-from limelight.planning.communication import WORDS, Communication, Traffic, communication
-from limelight.planning.counting import Counting
-from limelight.planning.memory import memory
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.shape import BatchShape
-from limelight.planning.weights import weights
+from limelight.planning.cost.collective_counter import CollectiveCounter
+from limelight.planning.cost.communication import WORDS, Communication, Traffic, communication
+from limelight.planning.cost.memory import memory
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.cost.weights import weights
 
 SHAPE = BatchShape.padded(8, 32, 32)
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")
@@ -26,7 +26,7 @@ def tiny() -> ModelConfig:
     return ModelConfig.preset("tiny", 503)
 
 
-def found_in(counted: Counting) -> dict[str, tuple[int, int]]:
+def found_in(counted: CollectiveCounter) -> dict[str, tuple[int, int]]:
     return {name: (counted[name].calls, counted[name].payload) for name in COLLECTIVES}
 
 
@@ -39,6 +39,7 @@ def planned_by(plan: Communication) -> dict[str, tuple[int, float]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parallel", "precision"),
     [
@@ -60,6 +61,7 @@ def test_planned_calls_bytes_and_shards_equal_those_of_the_real_model_in_a_simul
     assert simulated.moments == planned.moments + steps
 
 
+@pytest.mark.slow
 def test_planned_sums_of_tensor_parallelism_count_the_gate_and_few_heads_of_k_and_v() -> None:
     modern = ModelConfig.preset("3b", 503, encoder_layers=1, decoder_layers=2, d_model=128, d_ff=256)
     parallel = Parallel("tensor", shards=2, tensor=4)
@@ -85,6 +87,7 @@ def counted_on_gloo(kinds: list[Parallel]) -> list[dict[str, dict[str, int]]]:
     return list(json.loads(outputs[0][0]))
 
 
+@pytest.mark.process
 def test_planned_bytes_equal_those_of_two_real_processes() -> None:
     kinds = [Parallel("ddp", replicas=2), Parallel("fsdp", shards=2), Parallel("tensor", tensor=2)]
     for parallel, counted in zip(kinds, counted_on_gloo(kinds), strict=True):
@@ -94,6 +97,7 @@ def test_planned_bytes_equal_those_of_two_real_processes() -> None:
         assert "broadcast" not in counted
 
 
+@pytest.mark.slow
 def test_a_plan_for_another_number_format_would_be_found_out() -> None:
     parallel = Parallel("fsdp", shards=8)
     counted = found_in(Simulated(tiny(), parallel, "masters", SHAPE).counted)

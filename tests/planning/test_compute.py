@@ -9,8 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.compute import flops, flops_of_pair
-from limelight.planning.shape import BatchShape
+from limelight.planning.cost.compute import flops, flops_of_pair
+from limelight.planning.cost.shape import BatchShape
 
 
 def counted_on_meta(config: ModelConfig, shape: BatchShape) -> float:
@@ -35,12 +35,14 @@ def counted(config: ModelConfig, shape: BatchShape, packed: bool, recompute: boo
     return float(counter.get_total_flops())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_planned_operations_of_a_preset_equal_those_that_torch_counts(preset: str) -> None:
     config, shape = ModelConfig.preset(preset, 8_000), BatchShape.padded(3, 40, 56)
     assert flops(config, shape).forward == pytest.approx(counted_on_meta(config, shape), rel=0.01)
 
 
+@pytest.mark.slow
 def test_planned_operations_of_50_random_configs_equal_those_that_torch_counts_forward_and_backward() -> None:
     chance = random.Random(2)
     for _ in range(50):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from limelight.errors import ConfigError
-from limelight.planning.devices import OURS, catalogue, counted, device, this_machine
+from limelight.planning.time.devices import OURS, catalogue, device, split_count, this_machine
 
 WANTED = ["A100-40", "A100-80", "H100", "H200", "B200", "L4", "L40S", "T4", "RTX-4090", "RTX-3090", "MI300X"]
 
@@ -48,11 +48,11 @@ def test_a_device_is_found_by_many_spellings(asked: str, meant: str) -> None:
 
 
 def test_a_number_before_a_name_is_how_many() -> None:
-    assert counted("8xH100") == (8, "H100")
-    assert counted("1_024 x H100") == (1024, "H100")
-    assert counted("2 L4") == (2, "L4")
-    assert counted("H100") == (None, "H100")
-    assert counted("4090") == (None, "4090")
+    assert split_count("8xH100") == (8, "H100")
+    assert split_count("1_024 x H100") == (1024, "H100")
+    assert split_count("2 L4") == (2, "L4")
+    assert split_count("H100") == (None, "H100")
+    assert split_count("4090") == (None, "4090")
 
 
 @pytest.mark.parametrize("asked", ["H1000", "cpu", "", "rtx", "A", "100"])

@@ -3,20 +3,20 @@
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.choosing import Text, budget_for, training_seconds
-from limelight.planning.gist import GIST, NOT_ENOUGH, find_shortfall, written
-from limelight.planning.scaling import expected
+from limelight.planning.gist import GIST, NOT_ENOUGH, find_shortfall, format_budget
+from limelight.planning.rules import TextStats, budget_for, training_seconds
+from limelight.planning.scaling import predict_loss
 
 TINY = ModelConfig.preset("tiny", 4_000)
-VERSES = Text(5_000, 160_000, 176_000, frequencies=6.4)
-CAPTIONS = Text(29_000, 450_000, 515_000)
+VERSES = TextStats(5_000, 160_000, 176_000, frequencies=6.4)
+CAPTIONS = TextStats(29_000, 450_000, 515_000)
 
 
 def test_minutes_on_thousands_of_pairs_are_not_enough_and_the_time_that_is_does() -> None:
     short = find_shortfall(TINY, CAPTIONS, seen=52_000, steps=17, pieces_per_second=2_400, spent=30)
     assert short is not None and short.value.startswith(NOT_ENOUGH) and "0.1 times" in short.why
     assert short.pieces is not None and short.seconds is not None and "--budget" in short.why
-    assert expected(TINY, short.pieces, CAPTIONS.target).loss <= GIST
+    assert predict_loss(TINY, short.pieces, CAPTIONS.target).loss <= GIST
     assert training_seconds(short.seconds, 30) * 2_400 == pytest.approx(short.pieces, rel=0.01)
     assert find_shortfall(TINY, CAPTIONS, short.pieces, short.pieces / 3_072) is None
 
@@ -30,7 +30,7 @@ def test_the_loss_of_a_run_that_saw_a_tenth_of_five_thousand_verses_is_told_as_i
 
 def test_so_few_pairs_are_told_to_look_for_more_beside_time() -> None:
     """Few of a simple text; of verses no time is enough."""
-    simple = Text(6_900, 110_000, 122_000)
+    simple = TextStats(6_900, 110_000, 122_000)
     few, more = (find_shortfall(TINY, text, 60_000, 20, 2_400) for text in (simple, CAPTIONS))
     assert few is not None and few.seconds is not None and "--from" in few.why
     verses = find_shortfall(TINY, VERSES, 60_000, 20, 2_400)
@@ -39,7 +39,7 @@ def test_so_few_pairs_are_told_to_look_for_more_beside_time() -> None:
 
 
 def test_a_text_that_no_time_is_enough_for_is_not_given_one() -> None:
-    short = find_shortfall(TINY, Text(200, 2_000, 2_000), 60_000, 20, 2_400)
+    short = find_shortfall(TINY, TextStats(200, 2_000, 2_000), 60_000, 20, 2_400)
     assert short is not None and short.pieces is None and short.seconds is None
     assert "no time is enough" in short.why and "--budget" not in short.why
 
@@ -59,4 +59,10 @@ def test_a_budget_for_so_much_training_has_so_much(seconds: float) -> None:
 
 
 def test_times_are_rounded_up_as_budgets_are_written() -> None:
-    assert [written(seconds) for seconds in (40, 1_480, 3_600, 8_000, 200_000)] == ["5m", "25m", "60m", "2.5h", "3d"]
+    assert [format_budget(seconds) for seconds in (40, 1_480, 3_600, 8_000, 200_000)] == [
+        "5m",
+        "25m",
+        "60m",
+        "2.5h",
+        "3d",
+    ]

@@ -7,14 +7,14 @@ import torch
 
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.memory import checkpoint_bytes, memory
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.size import parameters
-from limelight.planning.weights import weights
-from limelight.training.average import MovingAverage
+from limelight.planning.cost.memory import checkpoint_bytes, memory
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.size import parameters
+from limelight.planning.cost.weights import weights
 from limelight.training.config import OptimizerSettings
-from limelight.training.numbers import Numbers
-from limelight.training.optim import build
+from limelight.training.step.moving_average import MovingAverage
+from limelight.training.step.optimizers import build
+from limelight.training.step.trained_model import TrainedModel
 
 
 def size(tensors: Any) -> int:
@@ -25,7 +25,7 @@ def size(tensors: Any) -> int:
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_planned_state_of_one_process_is_what_training_holds(precision: Precision, optimizer: Any) -> None:
     config = ModelConfig.preset("tiny", 503)
-    numbers = Numbers(Transformer(config), precision)
+    numbers = TrainedModel(Transformer(config), precision)
     optimizers = build(numbers.named, OptimizerSettings(name=optimizer), numbers.device)
     average = MovingAverage(numbers.named, 0.999)
     ids = torch.randint(4, 503, (3, 16))

@@ -13,11 +13,11 @@ from random_configs import random_config
 
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.planning.memory import memory
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.peak import PARTS, PROGRAM, peak
-from limelight.planning.shape import BatchShape
-from limelight.training.numbers import Numbers
+from limelight.planning.cost.memory import memory
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.peak import PARTS, PROGRAM, peak
+from limelight.planning.cost.shape import BatchShape
+from limelight.training.step.trained_model import TrainedModel
 
 RUN = Path(__file__).parents[2] / "benchmarks" / "plan_run.py"
 COMES_AND_GOES = ("gradients", "activations", "logits", "passing")
@@ -25,7 +25,7 @@ COMES_AND_GOES = ("gradients", "activations", "logits", "passing")
 
 def most_alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:
     """Of one forward and backward pass, beside the weights."""
-    numbers = Numbers(Transformer(config).train(), precision)
+    numbers = TrainedModel(Transformer(config).train(), precision)
     numbers.model.recompute_activations(recompute)
     source = torch.randint(4, config.source_vocab, (shape.rows, shape.S))
     target = torch.randint(4, config.vocab_size, (shape.rows, shape.T))
@@ -47,6 +47,7 @@ def batch(rows: int, S: int, T: int) -> BatchShape:
     return BatchShape.packed(rows, S, T, rows * S, rows * T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "masters", "autocast"])
 @pytest.mark.parametrize("recompute", [False, True])
 def test_the_planned_peak_is_the_most_that_is_alive_in_a_real_pass(precision: Precision, recompute: bool) -> None:
@@ -58,6 +59,7 @@ def test_the_planned_peak_is_the_most_that_is_alive_in_a_real_pass(precision: Pr
         assert planned(config, shape, precision, recompute) == pytest.approx(real, rel=0.15), (config, shape)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "vocab", "shape", "where"),
     [("toy", 20_000, (24, 30, 30), "loss"), ("base", 100, (2, 16, 16), "end")],
@@ -106,6 +108,7 @@ def test_shards_need_less_and_a_larger_batch_more() -> None:
     assert larger.total > cut
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("precision", "recompute"), [("float32", False), ("masters", True)])
 def test_a_fresh_process_that_trains_holds_what_was_planned(precision: Precision, recompute: bool) -> None:
     """Within 10 %: VmHWM, by the kernel. Twelve larger ones: benchmarks/plan.py."""

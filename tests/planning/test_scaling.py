@@ -6,10 +6,10 @@ import math
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.scaling import BEGINNING, FITTED, WORTH, Fit, begun, expected, worth
+from limelight.planning.scaling import BEGINNING, FITTED, WORTH, Fit, predict_early_loss, predict_loss, worth
 from limelight.planning.scaling_fit import (
     PLACE,
-    Run,
+    ScalingRun,
     beginnings,
     difference,
     early_difference,
@@ -44,6 +44,7 @@ def test_no_run_is_far_from_the_fit() -> None:
     assert max(abs(difference(FITTED, run)) for run in given) < 0.25
 
 
+@pytest.mark.slow
 def test_fitting_the_stored_beginnings_again_gives_the_stored_numbers() -> None:
     found = fit_beginning(beginnings())
     wanted = (BEGINNING.gained, BEGINNING.steps, BEGINNING.harder)
@@ -63,6 +64,7 @@ def test_short_runs_end_near_what_is_expected_of_them_although_the_law_of_long_o
     assert sum(left) < 0.5 * sum(before)
 
 
+@pytest.mark.slow
 def test_a_corpus_that_was_left_out_is_expected_nearly_as_well() -> None:
     """All but one: how much harder verses stay after a hundred steps is not told by the other texts."""
     given, left = beginnings(), []
@@ -74,15 +76,15 @@ def test_a_corpus_that_was_left_out_is_expected_nearly_as_well() -> None:
 
 def test_the_beginning_leaves_long_runs_as_they_were() -> None:
     for run in runs():
-        assert begun(run.config, run.steps) > run.loss
+        assert predict_early_loss(run.config, run.steps) > run.loss
 
 
 def test_a_run_begins_at_guessing_and_falls_with_its_steps() -> None:
-    losses = [begun(SMALL, steps, 6.2) for steps in (0, 1, 5, 20, 100, 10_000)]
+    losses = [predict_early_loss(SMALL, steps, 6.2) for steps in (0, 1, 5, 20, 100, 10_000)]
     assert losses[0] == pytest.approx(math.log(SMALL.vocab_size)) and losses == sorted(losses, reverse=True)
     assert losses[-1] == pytest.approx(6.2 - BEGINNING.gained, abs=0.01)
     few = ModelConfig.preset("toy", 100)
-    assert begun(few, 50) <= math.log(100)
+    assert predict_early_loss(few, 50) <= math.log(100)
 
 
 def test_every_stored_run_says_where_it_is_from() -> None:
@@ -95,7 +97,7 @@ def test_every_stored_run_says_where_it_is_from() -> None:
 def test_a_fit_finds_the_numbers_that_made_its_runs() -> None:
     """On losses that are made up from known numbers, to a hundredth of a nat."""
     known = runs()
-    made = [Run(**{**vars(run), "loss": run.loss - difference(FITTED, run)}) for run in known]
+    made = [ScalingRun(**{**vars(run), "loss": run.loss - difference(FITTED, run)}) for run in known]
     found = fit(made)
     assert spread(found, made) < 0.01 and found.beta == pytest.approx(FITTED.beta, abs=0.05)
 
@@ -110,32 +112,32 @@ def test_repeated_text_is_worth_less_and_less() -> None:
 
 def test_more_of_anything_never_raises_the_loss() -> None:
     for config, seen, unique in ((SMALL, 5e6, 5e5), (BASE, 1e9, 3e7), (BIG, 1e10, 3e8)):
-        plain = expected(config, seen, unique).loss
-        assert expected(config, 2 * seen, unique).loss < plain
-        assert expected(config, seen, 2 * unique).loss <= plain
-        assert expected(config.changed(encoder_layers=12), seen, unique).loss < plain
-        assert expected(config, 1.0, unique).loss < math.log(config.vocab_size)
+        plain = predict_loss(config, seen, unique).loss
+        assert predict_loss(config, 2 * seen, unique).loss < plain
+        assert predict_loss(config, seen, 2 * unique).loss <= plain
+        assert predict_loss(config.changed(encoder_layers=12), seen, unique).loss < plain
+        assert predict_loss(config, 1.0, unique).loss < math.log(config.vocab_size)
 
 
 def test_a_larger_model_helps_more_the_more_text_there_is() -> None:
     def gained(unique: float) -> float:
-        return expected(BASE, 40 * unique, unique).loss - expected(BIG, 40 * unique, unique).loss
+        return predict_loss(BASE, 40 * unique, unique).loss - predict_loss(BIG, 40 * unique, unique).loss
 
     assert 0 < gained(5e5) < gained(5e6) < gained(5e8)
 
 
 def test_what_was_measured_is_in_range_and_the_rest_says_that_it_is_not() -> None:
-    captions = expected(SMALL, 11e6, 515_000, "multi30k")
+    captions = predict_loss(SMALL, 11e6, 515_000, "multi30k")
     assert captions.in_range and not captions.notes
     assert captions.low < 1.51 and captions.high > 1.40 and captions.high - captions.low < 0.3
     assert captions.bleu is not None and captions.bleu[0] < 36.6 < captions.bleu[1]
-    huge = expected(ModelConfig.preset("10b", 32_000), 1e13, 1e12)
+    huge = predict_loss(ModelConfig.preset("10b", 32_000), 1e13, 1e12)
     assert not huge.in_range and sum("extrapolated" in note for note in huge.notes) == 3 and huge.bleu is None
     assert huge.high - huge.low > captions.high - captions.low
 
 
 def test_another_text_has_an_unknown_level_and_no_bleu() -> None:
-    other = expected(SMALL, 11e6, 515_000)
+    other = predict_loss(SMALL, 11e6, 515_000)
     assert any("level" in note for note in other.notes) and other.bleu is None
-    known = expected(SMALL, 11e6, 515_000, "multi30k")
+    known = predict_loss(SMALL, 11e6, 515_000, "multi30k")
     assert other.low < known.loss < other.high

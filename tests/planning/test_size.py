@@ -7,7 +7,7 @@ import torch
 
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.planning.size import parameters
+from limelight.planning.cost.size import parameters
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "post, tied in the decoder": {"tie": "decoder", "source_vocab_size": 61, "norm_order": "post"},

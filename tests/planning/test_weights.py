@@ -8,9 +8,9 @@ from random_configs import random_config
 
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.planning.parallel import Parallel
-from limelight.planning.size import parameters
-from limelight.planning.weights import Shape, blocks, cut_by_tensor, elements, held, weights
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.size import parameters
+from limelight.planning.cost.weights import Shape, blocks, count_held, cut_by_tensor, elements, weights
 
 
 def built(config: ModelConfig) -> dict[str, Shape]:
@@ -24,6 +24,7 @@ def test_planned_names_and_shapes_of_a_preset_are_those_of_the_built_model(prese
     assert weights(config) == built(config)
 
 
+@pytest.mark.slow
 def test_planned_names_and_shapes_of_200_random_configs_are_those_of_the_built_models() -> None:
     chance = random.Random(1)
     for _ in range(200):
@@ -52,10 +53,12 @@ def test_shards_add_up_to_the_whole_and_no_rank_holds_more_than_the_first() -> N
     config = ModelConfig(vocab_size=97, d_model=48, d_ff=80, num_heads=6, encoder_layers=1, decoder_layers=1)
     whole = sum(map(elements, weights(config).values()))
     for shards in (2, 3, 7, 64):
-        of_first = held(weights(config).items(), Parallel("fsdp", shards=shards))
+        of_first = count_held(weights(config).items(), Parallel("fsdp", shards=shards))
         assert (
             whole / shards
             <= of_first
             <= whole / shards + sum(s[-1] for s in weights(config).values() if len(s) > 1) + 99
         )
-    assert held(weights(config).items(), Parallel("fsdp", shards=2)) * 2 == whole + 48  # 97 rows of 48 do not divide
+    assert (
+        count_held(weights(config).items(), Parallel("fsdp", shards=2)) * 2 == whole + 48
+    )  # 97 rows of 48 do not divide

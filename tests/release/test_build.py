@@ -22,7 +22,7 @@ HAS_PAGE = built(ROOT)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     environment = os.environ if HAS_PAGE else {**os.environ, WITHOUT: "1"}
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]

@@ -42,6 +42,7 @@ def test_what_changes_nothing_or_is_noticed_by_everything_is_left_alone(source: 
     assert mutations("a.py", source) == []
 
 
+@pytest.mark.slow
 def test_every_mutant_of_ours_is_python_and_another_program() -> None:
     some = drawn(200, seed=1)
     assert len({each.name for each in some}) == len(some) == 200

@@ -25,6 +25,7 @@ def hatchling(kind: str, output: Path, cwd: Path) -> Path:
     return made
 
 
+@pytest.mark.process
 def test_an_sdist_holds_what_it_should_and_a_wheel_made_of_it_too(tmp_path: Path) -> None:
     """Without npm on the path: who installs from an sdist has none."""
     sdist = hatchling("sdist", tmp_path / "sdist", ROOT)

@@ -26,15 +26,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from limelight.serving.body import read_form, read_json
-from limelight.serving.bounded import Bounded
-from limelight.serving.counted import Counted
-from limelight.serving.dialects import answer
-from limelight.serving.leaving import ClientLeft, while_connected
-from limelight.serving.life import serve
+from limelight.serving.http.body import read_form, read_json
+from limelight.serving.http.disconnect import ClientLeft, while_connected
+from limelight.serving.http.error_dialects import answer
+from limelight.serving.http.lifecycle import serve
+from limelight.serving.middleware.body_limit import BodyLimit
+from limelight.serving.middleware.drain_gate import DrainGate
+from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.refusals import Refusal
 from limelight.serving.settings import ServeSettings
-from limelight.serving.under_way import UnderWay
 
 SHORT = {"header_seconds": 0.8, "body_seconds": 0.8, "idle_seconds": 0.8, "write_seconds": 0.8}
 
@@ -43,13 +43,13 @@ class Pretending:
     """A service whose translations take as long as they are asked to."""
 
     def __init__(self) -> None:
-        self.under_way = UnderWay()
+        self.under_way = InFlight()
         self.left = 0
 
     def drain(self) -> None:
         self.under_way.drain()
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         await self.under_way.over()
 
     async def work(self, seconds: float) -> float:
@@ -120,7 +120,7 @@ def make_app(settings: ServeSettings, service: Pretending, bounded: bool = True)
     routes += [Route(path, endpoint) for path, endpoint in gets.items()]
     handlers: Any = {Refusal: refused, HTTPException: other, ClientDisconnect: nobody, ClientLeft: nobody}
     app = Starlette(routes=routes, exception_handlers=handlers)
-    return Counted(Bounded(app, settings) if bounded else app, service.under_way)
+    return DrainGate(BodyLimit(app, settings) if bounded else app, service.under_way)
 
 
 @dataclass

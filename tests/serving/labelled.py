@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import uvicorn
 
+from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
-from limelight.serving.keys import Keys
-from limelight.serving.metrics import Metrics
-from limelight.serving.models import Models, Served
-from limelight.serving.service import Service
+from limelight.serving.middleware.metrics import Metrics
+from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 from limelight.translator import Translator
 
@@ -42,7 +42,7 @@ def labelled(translator: Translator, *pairs: tuple[str, str]) -> Models:
     for source, target in pairs:
         other = copy.copy(translator)
         other.settings = translator.settings.changed(languages=(source, target))
-        served.append(Served(f"{source}-{target}", other, speed=1_000.0))
+        served.append(ServedModel(f"{source}-{target}", other, speed=1_000.0))
     return Models(served)
 
 

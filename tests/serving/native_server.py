@@ -12,11 +12,11 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
-from limelight.serving.keys import Keys
-from limelight.serving.metrics import Metrics
-from limelight.serving.models import Models, load
-from limelight.serving.service import Service
+from limelight.serving.middleware.metrics import Metrics
+from limelight.serving.queue.models import Models, load
+from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"

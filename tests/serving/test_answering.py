@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from limelight.decoding.config import Sampling, SearchSettings
-from limelight.serving.compat.answering import answer_of, is_spoken, with_alternatives
+from limelight.serving.compat.translate import answer_of, is_spoken, with_alternatives
 from limelight.translator.translation import Alternative, Translation, nothing
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from limelight.serving.batcher import Batcher
+from limelight.serving.queue.batcher import RequestBatcher
+from limelight.serving.queue.observer import BatchReport, NullObserver
+from limelight.serving.queue.work import Deadline, Unfinished, within
 from limelight.serving.refusals import Busy, Failed, Late, TooLarge
 from limelight.serving.settings import QueueSettings
-from limelight.serving.watching import BatchReport, Nobody
-from limelight.serving.work import Deadline, Unfinished, within
 
 
 @dataclass(eq=False)
@@ -41,9 +41,11 @@ class Sleeping:
         return [each.upper() for each in payloads]
 
 
-def run(work: Callable[[Batcher], Awaitable[Any]], workers: int = 1, speed: float = 1000.0, **settings: Any) -> Any:
+def run(
+    work: Callable[[RequestBatcher], Awaitable[Any]], workers: int = 1, speed: float = 1000.0, **settings: Any
+) -> Any:
     async def whole() -> Any:
-        batcher = Batcher(workers, speed, QueueSettings(**settings), Nobody())
+        batcher = RequestBatcher(workers, speed, QueueSettings(**settings), NullObserver())
         try:
             return await work(batcher)
         finally:
@@ -52,22 +54,23 @@ def run(work: Callable[[Batcher], Awaitable[Any]], workers: int = 1, speed: floa
     return asyncio.run(whole())
 
 
-def submitted(batcher: Batcher, kind: Sleeping, texts: list[str], pieces: int = 10, **more: Any) -> Any:
+def submitted(batcher: RequestBatcher, kind: Sleeping, texts: list[str], pieces: int = 10, **more: Any) -> Any:
     return batcher.submit(kind, texts, [pieces] * len(texts), more.pop("flow", None), **more)
 
 
 def test_results_come_in_the_order_of_the_request() -> None:
-    async def work(batcher: Batcher) -> list[Any]:
+    async def work(batcher: RequestBatcher) -> list[Any]:
         texts = [f"t{number}" for number in range(50)]
         return await within(submitted(batcher, Sleeping(0.001), texts), Deadline(5))
 
     assert run(work) == [f"T{number}" for number in range(50)]
 
 
+@pytest.mark.process
 def test_what_waits_while_a_batch_runs_shares_the_next_one() -> None:
     kind = Sleeping(0.05)
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         await asyncio.gather(*[within(submitted(batcher, kind, [f"t{n}"]), Deadline(5)) for n in range(9)])
 
     run(work)
@@ -77,7 +80,7 @@ def test_what_waits_while_a_batch_runs_shares_the_next_one() -> None:
 def test_a_busy_server_waits_for_company_but_not_for_long() -> None:
     kind = Sleeping(0.001)
 
-    async def work(batcher: Batcher) -> float:
+    async def work(batcher: RequestBatcher) -> float:
         await within(submitted(batcher, kind, ["first"]), Deadline(5))
         begin = time.monotonic()
         jobs = [submitted(batcher, kind, ["second"])]
@@ -94,7 +97,7 @@ def test_a_busy_server_waits_for_company_but_not_for_long() -> None:
 def test_a_full_batch_waits_for_nobody() -> None:
     kind = Sleeping(0.001)
 
-    async def work(batcher: Batcher) -> float:
+    async def work(batcher: RequestBatcher) -> float:
         await within(submitted(batcher, kind, ["first"]), Deadline(5))
         begin = time.monotonic()
         await within(submitted(batcher, kind, ["x"] * 10), Deadline(5))
@@ -103,21 +106,23 @@ def test_a_full_batch_waits_for_nobody() -> None:
     assert run(work, window_ms=900.0) < 0.5
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [1, 3])
 def test_no_more_batches_run_than_there_are_workers(workers: int) -> None:
     kind = Sleeping(0.01)
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         await within(submitted(batcher, kind, ["x"] * 120), Deadline(5))
 
     run(work, workers=workers)
     assert kind.most == workers
 
 
+@pytest.mark.process
 def test_what_left_the_queue_never_reaches_the_engine() -> None:
     kind = Sleeping(0.05)
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         stays = submitted(batcher, kind, ["stays"])
         leaves = submitted(batcher, kind, [f"leaves{n}" for n in range(20)])
         batcher.leave(leaves)
@@ -129,8 +134,9 @@ def test_what_left_the_queue_never_reaches_the_engine() -> None:
     assert kind.batches == [["stays"]]
 
 
+@pytest.mark.process
 def test_a_request_whose_time_is_over_is_late_not_answered() -> None:
-    async def work(batcher: Batcher) -> float:
+    async def work(batcher: RequestBatcher) -> float:
         kind = Sleeping(0.3)
         submitted(batcher, kind, ["runs"])
         begin = time.monotonic()
@@ -141,8 +147,9 @@ def test_a_request_whose_time_is_over_is_late_not_answered() -> None:
     assert 0.09 < run(work) < 0.2
 
 
+@pytest.mark.process
 def test_a_queue_longer_than_allowed_is_refused_at_once_with_a_time_to_come_back() -> None:
-    async def work(batcher: Batcher) -> Busy:
+    async def work(batcher: RequestBatcher) -> Busy:
         kind = Sleeping(0.05)
         for _ in range(30):
             submitted(batcher, kind, ["x"], pieces=100)
@@ -157,14 +164,14 @@ def test_a_queue_longer_than_allowed_is_refused_at_once_with_a_time_to_come_back
 
 
 def test_an_idle_server_takes_a_request_however_slow_it_believes_to_be() -> None:
-    async def work(batcher: Batcher) -> list[Any]:
+    async def work(batcher: RequestBatcher) -> list[Any]:
         return await within(submitted(batcher, Sleeping(), ["x"], pieces=100), Deadline(5))
 
     assert run(work, speed=20.0, wait_seconds=0.001) == ["X"]
 
 
 def test_a_request_that_could_never_be_done_in_time_is_too_large() -> None:
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         with pytest.raises(TooLarge, match="200 s"):
             submitted(batcher, Sleeping(), ["x"] * 100, pieces=2000)
         idle = submitted(batcher, Sleeping(), ["x"] * 100, pieces=200)  # what it believes of its speed may be wrong
@@ -175,8 +182,9 @@ def test_a_request_that_could_never_be_done_in_time_is_too_large() -> None:
     run(work, speed=1000.0, timeout_seconds=5.0)
 
 
+@pytest.mark.process
 def test_one_text_that_fails_fails_nobody_else() -> None:
-    async def work(batcher: Batcher) -> list[Any]:
+    async def work(batcher: RequestBatcher) -> list[Any]:
         kind = Sleeping(0.02)
         first = submitted(batcher, kind, ["first"])
         jobs = [submitted(batcher, kind, [text]) for text in ("good", "poison", "fine")]
@@ -189,10 +197,11 @@ def test_one_text_that_fails_fails_nobody_else() -> None:
     assert isinstance(poisoned.__cause__, RuntimeError)
 
 
+@pytest.mark.process
 def test_after_a_failure_no_more_run_at_once_than_before_and_who_left_not_at_all() -> None:
     kind = Sleeping(0.02)
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         first = submitted(batcher, kind, ["first"])
         jobs = [submitted(batcher, kind, [text]) for text in ("poison", *(f"t{n}" for n in range(8)))]
         await within(first, Deadline(5))
@@ -210,30 +219,31 @@ def test_after_a_failure_no_more_run_at_once_than_before_and_who_left_not_at_all
 
 def test_a_batch_that_was_ended_early_tells_only_of_slowness() -> None:
     """Else requests with hardly any time would make a server believe that it is fast, and let in more than it can do."""
-    batcher = Batcher(1, 1000.0, QueueSettings(), Nobody())
+    batcher = RequestBatcher(1, 1000.0, QueueSettings(), NullObserver())
     for _ in range(50):
-        batcher._measured(100, 1.0, 0.001, ended=True)
+        batcher._update_speed(100, 1.0, 0.001, ended=True)
     assert batcher.speed == 1000
     for _ in range(50):
-        batcher._measured(100, 1.0, 1.0, ended=True)
+        batcher._update_speed(100, 1.0, 1.0, ended=True)
     assert batcher.speed < 200
     batcher.close()
 
 
 def test_a_minute_of_standstill_does_not_spoil_the_estimate() -> None:
-    batcher = Batcher(1, 1000.0, QueueSettings(), Nobody())
+    batcher = RequestBatcher(1, 1000.0, QueueSettings(), NullObserver())
     for _ in range(50):
-        batcher._measured(100, 1.0, 0.1)
-    batcher._measured(100, 1.0, 60.0)
+        batcher._update_speed(100, 1.0, 0.1)
+    batcher._update_speed(100, 1.0, 60.0)
     assert batcher.speed > 500
     for _ in range(100):
-        batcher._measured(100, 1.0, 0.4)  # a machine that is slower from now on is believed
+        batcher._update_speed(100, 1.0, 0.4)  # a machine that is slower from now on is believed
     assert 200 < batcher.speed < 300
     batcher.close()
 
 
+@pytest.mark.process
 def test_the_speed_is_learnt_from_full_batches() -> None:
-    async def work(batcher: Batcher) -> float:
+    async def work(batcher: RequestBatcher) -> float:
         for _ in range(20):
             await within(submitted(batcher, Sleeping(0.05), ["x"] * 10), Deadline(5))
         return batcher.speed
@@ -242,7 +252,7 @@ def test_the_speed_is_learnt_from_full_batches() -> None:
 
 
 def test_watchers_hear_of_batches_and_waits() -> None:
-    class Ears(Nobody):
+    class Ears(NullObserver):
         def __init__(self) -> None:
             self.batches: list[BatchReport] = []
             self.stages: list[str] = []
@@ -256,7 +266,7 @@ def test_watchers_hear_of_batches_and_waits() -> None:
     ears = Ears()
 
     async def work() -> None:
-        batcher = Batcher(1, 1000.0, QueueSettings(), ears)
+        batcher = RequestBatcher(1, 1000.0, QueueSettings(), ears)
         await within(submitted(batcher, Sleeping(), ["x"] * 5), Deadline(5))
         batcher.close()
 
@@ -276,10 +286,10 @@ class Beginning(Sleeping):
         return [Unfinished(self.rest, each) if "?" in each else each.upper() for each in payloads]
 
 
-def two_queues(work: Callable[[Batcher], Awaitable[Any]], **settings: Any) -> Any:
+def two_queues(work: Callable[[RequestBatcher], Awaitable[Any]], **settings: Any) -> Any:
     async def whole() -> Any:
         queue = QueueSettings(**settings)
-        batcher = Batcher(1, 1000.0, queue, Nobody(), Batcher(1, 100.0, queue, Nobody()))
+        batcher = RequestBatcher(1, 1000.0, queue, NullObserver(), RequestBatcher(1, 100.0, queue, NullObserver()))
         try:
             return await work(batcher)
         finally:
@@ -288,10 +298,11 @@ def two_queues(work: Callable[[Batcher], Awaitable[Any]], **settings: Any) -> An
     return asyncio.run(whole())
 
 
+@pytest.mark.process
 def test_what_is_unfinished_is_done_beside_those_who_need_not_wait_for_it() -> None:
     kind = Beginning()
 
-    async def work(batcher: Batcher) -> tuple[list[Any], float, float]:
+    async def work(batcher: RequestBatcher) -> tuple[list[Any], float, float]:
         began = time.monotonic()
         slow = submitted(batcher, kind, ["one", "two?"])
         quick = await within(submitted(batcher, kind, ["three"]), Deadline(5))
@@ -304,20 +315,22 @@ def test_what_is_unfinished_is_done_beside_those_who_need_not_wait_for_it() -> N
     assert quick < 0.2 and slow >= 0.3
 
 
+@pytest.mark.process
 def test_what_is_unfinished_shares_batches_too() -> None:
     kind = Beginning()
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         await asyncio.gather(*[within(submitted(batcher, kind, [f"{n}?"]), Deadline(5)) for n in range(6)])
 
     two_queues(work)
     assert [len(batch) for batch in kind.rest.batches] == [1, 5]
 
 
+@pytest.mark.process
 def test_whoever_leaves_takes_what_is_unfinished_along() -> None:
     kind = Beginning()
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         first, second = submitted(batcher, kind, ["first?"]), submitted(batcher, kind, ["second?"])
         await asyncio.sleep(0.1)
         assert batcher.slower is not None and len(batcher.slower.queue) == 1
@@ -330,10 +343,11 @@ def test_whoever_leaves_takes_what_is_unfinished_along() -> None:
     assert kind.rest.batches == [["first?"]]
 
 
+@pytest.mark.process
 def test_what_fails_the_second_time_fails_its_request_alone() -> None:
     kind = Beginning()
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         bad, good = submitted(batcher, kind, ["fine", "poison?", "x?"]), submitted(batcher, kind, ["well?"])
         with pytest.raises(Failed):
             await within(bad, Deadline(5))
@@ -343,10 +357,11 @@ def test_what_fails_the_second_time_fails_its_request_alone() -> None:
     two_queues(work)
 
 
+@pytest.mark.process
 def test_a_long_queue_of_what_is_unfinished_closes_the_door() -> None:
     kind = Beginning()
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher: RequestBatcher) -> None:
         jobs = [submitted(batcher, kind, [f"{n}?"], pieces=100) for n in range(9)]
         await asyncio.sleep(0.1)
         assert not len(batcher.queue) and batcher.backlog > 2

@@ -11,8 +11,8 @@ import pytest
 from http_server import Process, Wire, post, served, status_of
 from native_server import Running, running, stored
 
-from limelight.serving.bounded import Bounded
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
+from limelight.serving.middleware.body_limit import BodyLimit
 from limelight.serving.settings import ServeSettings
 
 MB = 1 << 20
@@ -20,7 +20,7 @@ JSON = "Content-Type: application/json"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Process]:
+def server(starts_process: None) -> Iterator[Process]:
     with served({}) as running:
         yield running
 
@@ -115,7 +115,7 @@ def test_what_our_parser_refuses_is_refused_behind_another_one_too(
         return {"type": "http.disconnect"}
 
     scope = {"type": "http", "method": "POST", "path": "/echo", "headers": headers}
-    asyncio.run(Bounded(app, ServeSettings())(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(BodyLimit(app, ServeSettings())(scope, receive, send))  # type: ignore[arg-type]
     assert sent[0]["status"] == status
 
 
@@ -243,9 +243,9 @@ def test_nothing_of_a_file_is_written_to_the_disk(server: Process) -> None:
 
 
 @pytest.fixture(scope="module")
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
+def keyed(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Running, str]]:
     path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    key, models = Keys.added(path, "clients"), stored()
+    key, models = Keys.add_key(path, "clients"), stored()
     limits = {"bodies_bytes": 4 * MB, "keyless_bytes": 10_000}
     with running(models, Keys.load(path), keys=path, limits=limits) as server:
         yield server, key

@@ -15,7 +15,7 @@ SLACK = 2000  # milliseconds: for a machine on which others work too; `make clai
 
 
 @pytest.fixture(scope="module")
-def found() -> Cancelled:
+def found(starts_process: None) -> Cancelled:
     with Load() as load:
         return measure(load, clients=12, slow=SLOW)
 

@@ -14,16 +14,16 @@ from deep_translator.exceptions import AuthorizationException
 from labelled import Serving, labelled, loaded, serving
 from libretranslatepy import LibreTranslateAPI
 
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
 
 SEVEN = "sieben"
 
 
 @pytest.fixture(scope="module")
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, str]]:
+def keyed(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, str]]:
     """A server that asks for a key, with English, German and Portuguese; and the key."""
     path: Path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    key = Keys.added(path, "clients")
+    key = Keys.add_key(path, "clients")
     with (
         loaded() as translator,
         serving(labelled(translator, ("en", "de"), ("de", "en"), ("en", "pt")), keys=path) as server,
@@ -138,10 +138,11 @@ def posted(keyed: tuple[Serving, str], path: str, **sent: Any) -> Any:
     return response.json()
 
 
+@pytest.mark.process
 def test_requests_shaped_as_those_of_mastodon(tmp_path: Path) -> None:
     """Every request says that it is JSON, also the one for the languages, which has neither a body nor a key. Posts come as several pieces
     of HTML with the key beside them, and null for a language that is not known is sent as auto."""
-    key = Keys.added(tmp_path / "keys.toml", "mastodon")
+    key = Keys.add_key(tmp_path / "keys.toml", "mastodon")
     as_sent = {
         "User-Agent": "Mastodon/4.5.0 (http.rb/5.3.1)",
         "Accept-Encoding": "gzip",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from labelled import labelled, loaded
 
-from limelight.serving.compat.codes import Languages, deepl, same, shown
+from limelight.serving.compat.language_codes import ServedLanguages, deepl, same, shorten_code
 from limelight.translator import Translator
 
 
@@ -16,23 +16,23 @@ def translator() -> Iterator[Translator]:
 
 
 def test_one_script_of_chinese_is_not_given_for_the_other(translator: Translator) -> None:
-    simplified = Languages(labelled(translator, ("en", "zh")))
+    simplified = ServedLanguages(labelled(translator, ("en", "zh")))
     assert [simplified.find(code) for code in ("zh", "zh-Hans", "zh-CN")] == ["zh"] * 3
     assert [simplified.find(code) for code in ("zt", "zh-Hant", "zh-TW")] == [None] * 3
-    traditional = Languages(labelled(translator, ("en", "zh-TW")))
+    traditional = ServedLanguages(labelled(translator, ("en", "zh-TW")))
     assert traditional.find("zt") == "zh-TW" and traditional.find("zh") is None
 
 
 def test_the_first_of_several_translators_for_the_same_languages_is_taken(translator: Translator) -> None:
     models = labelled(translator, ("en", "de"), ("eng_Latn", "deu_Latn"), ("de", "en"))
-    known = Languages(models)
-    assert known.all == ("en", "de") and known.served("en", "de") is models.all[0]
-    assert known.served("de", "en") is models.all[2] and known.served("en", "en") is None
+    known = ServedLanguages(models)
+    assert known.all == ("en", "de") and known.find_model("en", "de") is models.all[0]
+    assert known.find_model("de", "en") is models.all[2] and known.find_model("en", "en") is None
     assert known.targets_of("en") == ["de"] and known.sources_of("en") == ["de"]
 
 
 def test_targets_without_a_region_are_listed_with_those_that_deepl_has(translator: Translator) -> None:
-    known = Languages(
+    known = ServedLanguages(
         labelled(translator, ("de", "en"), ("de", "pt-PT"), ("de", "zh"), ("de", "zh-Hant"), ("en-GB", "de"))
     )
     assert list(known.deepl_targets()) == ["EN-US", "EN-GB", "PT-PT", "ZH", "ZH-HANS", "ZH-HANT", "DE"]
@@ -44,7 +44,7 @@ def test_targets_without_a_region_are_listed_with_those_that_deepl_has(translato
     [("de", "de"), ("pt-BR", "pt-BR"), ("deu_Latn", "de"), ("zho_Hant", "zh-Hant"), ("zho_Hans", "zh"), ("yue", "yue")],
 )
 def test_codes_are_shown_as_everybody_writes_them(code: str, known_as: str) -> None:
-    assert shown(code) == known_as
+    assert shorten_code(code) == known_as
 
 
 def test_the_same_language_has_several_codes() -> None:

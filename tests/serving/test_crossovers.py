@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import serve_numbers as numbers
 from serve_crossovers import Crossed, judge, measure
@@ -31,6 +33,7 @@ def test_an_answer_to_nobody_is_wrong_unless_the_text_alone_gives_it_too() -> No
     assert judge(TEXTS, [None, *RIGHT[1:]], alone).lost == 1
 
 
+@pytest.mark.process
 def test_no_answer_goes_to_somebody_else_in_three_dialects_at_once() -> None:
     with (
         Server(limelight(numbers.BUNDLE, "--threads", 2, "--no-ui", "queue.wait_seconds=60")) as server,

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from http_server import Process, Wire, post, served, status_of
 
-from limelight.serving.crowd import RESERVE, Crowd, home_of
+from limelight.serving.http.connection_shares import RESERVE, Crowd, home_of
 from limelight.serving.settings import Limits
 
 GET = b"GET /echo HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -19,7 +19,7 @@ SMALL = {"connections": 20, "address_connections": 8, "idle_seconds": 60, "body_
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Process]:
+def server(starts_process: None) -> Iterator[Process]:
     with served({"limits": SMALL, "drain_seconds": 0.5}) as running:
         yield running
 
@@ -128,6 +128,7 @@ def test_nothing_is_remembered_of_those_who_left() -> None:
     assert not any(getattr(crowd, name) for name in ("_homes", "_held", "_idle", "_reserve"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("address", "home"),
     [

@@ -10,10 +10,12 @@ import httpx
 import pytest
 from labelled import Serving, labelled, loaded, serving
 
-from limelight.serving.compat.deepl_wishes import Asked
-from limelight.serving.detect import Detector, Look
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
+from limelight.serving.compat.deepl.request import DeepLRequest
+from limelight.serving.compat.detect import Detector, LanguageProbabilities
 from limelight.translator import Translator
+
+pytestmark = pytest.mark.process
 
 LIMITS = {"characters": 200, "texts": 4}
 SEVEN = "sieben"
@@ -169,9 +171,9 @@ def test_sentences_are_split_as_asked(server: Serving) -> None:
 
 def test_a_thousand_blanks_take_no_longer_than_a_thousand_letters() -> None:
     texts = ["a" + " " * 4_998 + "a"] * 128
-    asked = Asked(texts, "en", "de", "nonewlines", None, billed=False, model_type=False)
+    asked = DeepLRequest(texts, "en", "de", "nonewlines", None, billed=False, model_type=False)
     begin = time.perf_counter()
-    assert asked.prepared() == texts
+    assert asked.join_lines() == texts
     assert time.perf_counter() - begin < 0.5
     assert replace(asked, texts=[" a \t\r\n\n b  c\rd "]).prepared() == ["a b  c d"]
 
@@ -248,7 +250,7 @@ def test_a_document_that_cannot_be_translated_as_asked_is_refused(
 
 def test_the_key_is_asked_for_and_usage_counts_what_was_translated(translator: Translator, tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    key = Keys.added(path, "a", characters_per_month=12)
+    key = Keys.add_key(path, "a", characters_per_month=12)
     with serving(labelled(translator, ("en", "de")), keys=path) as server:
         fields = {"text": "seven", "source_lang": "EN", "target_lang": "DE"}
         assert server.client.post("/v2/translate", json=fields).status_code == 403
@@ -267,11 +269,11 @@ def test_who_may_ask_no_more_has_no_language_detected_either(
     translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "keys.toml"
-    header = {"Authorization": f"DeepL-Auth-Key {Keys.added(path, 'a', requests_per_minute=2)}"}
+    header = {"Authorization": f"DeepL-Auth-Key {Keys.add_key(path, 'a', requests_per_minute=2)}"}
     looked: list[int] = []
     real = Detector.look
 
-    def counting(self: Detector, texts: Sequence[str]) -> list[Look]:
+    def counting(self: Detector, texts: Sequence[str]) -> list[LanguageProbabilities]:
         looked.append(len(texts))
         return real(self, texts)
 

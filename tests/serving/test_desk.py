@@ -16,18 +16,20 @@ import pytest
 from native_server import BUNDLE, Running, running, stored
 
 from limelight.errors import LengthError
-from limelight.inspection.finding import no_numbers
-from limelight.inspection.names import KINDS
+from limelight.inspection.head_names import KINDS
 from limelight.inspection.trace import Trace
-from limelight.inspection.wire import as_json, from_json
-from limelight.serving import desk_answers, traces
-from limelight.serving.desk_schema import TraceRequest
-from limelight.serving.keys import Keys
-from limelight.serving.models import Models, Served, load
-from limelight.serving.ranking import _as_ids
+from limelight.inspection.tracing.target import no_numbers
+from limelight.inspection.wire.trace_json import as_json, from_json
+from limelight.serving.access.keys import Keys
+from limelight.serving.desk import responses, trace_pool
+from limelight.serving.desk.importance import _as_ids
+from limelight.serving.desk.requests import TraceRequest
+from limelight.serving.desk.trace_pool import SECONDS, TraceInputs, new_name
+from limelight.serving.queue.models import Models, ServedModel, load
 from limelight.serving.refusals import NotFound
-from limelight.serving.traces import SECONDS, Inputs, new_name
 from limelight.translator import Translator
+
+pytestmark = pytest.mark.process
 
 TEXT = "twenty-one"
 
@@ -73,7 +75,7 @@ def test_where_translating_gives_another_text_the_trace_says_which_and_why(serve
     text = "three %s one"
     page = server.post("translate", {"text": text}).json()["results"][0]
     trace = server.post("trace", {"source": text}).json()
-    desk_answers.TraceAnswer.model_validate(trace)
+    responses.TraceAnswer.model_validate(trace)
     assert "%s" in page["text"] and "%s" not in trace["target"]["text"]
     assert trace["translation"] == {"text": page["text"], "warnings": page["warnings"]}
     other = server.post("trace", {"source": text, "target": page["text"]}).json()
@@ -83,7 +85,7 @@ def test_where_translating_gives_another_text_the_trace_says_which_and_why(serve
 
 
 def test_every_number_is_that_of_the_trace_in_python(told: dict[str, Any], python: Trace) -> None:
-    desk_answers.TraceAnswer.model_validate(told)
+    responses.TraceAnswer.model_validate(told)
     assert without_times(told) == without_times(json.loads(json.dumps(as_json(python))))
     weights = np.frombuffer(base64.b64decode(told["attn"]["cross"]["data"]), np.uint8).reshape(
         told["attn"]["cross"]["shape"]
@@ -113,7 +115,7 @@ def test_stages_come_later_by_the_name_of_the_trace(server: Running, told: dict[
     names = "enc.0.scores,dec.1.cross.q,dec.0.self.masked"
     for query in (f"include=stages&stages={names}&encoding=f16", f"include={names}", f"stages={names}"):
         found = server.client.get(f"{where}?{query}").json()
-        desk_answers.TraceAnswer.model_validate(found)
+        responses.TraceAnswer.model_validate(found)
         assert set(found["stages"]) == set(names.split(",")) and "attn" not in found
         assert found["trace_id"] == told["trace_id"] and found["target"]["text"] == told["target"]["text"]
         for name, array in found["stages"].items():
@@ -135,7 +137,7 @@ def test_changes_are_made_and_judged_and_the_unchanged_has_a_name_of_its_own(ser
     changes = {"gates": gates, "mask_source": [2], "pin": [{"step": 0, "source": 1, "layers": [1], "strength": 0.5}]}
     body = {"source": TEXT, "interventions": {**changes, "positions": "shift:3", "attn_temperature": 2}}
     found = server.post("trace", body).json()
-    desk_answers.TraceAnswer.model_validate(found)
+    responses.TraceAnswer.model_validate(found)
     assert list(found["interventions"]["gates"]) == list(gates), "the later win, so the order counts"
     assert found["interventions"]["pin"][0]["layers"] == [1] and found["source"]["masked"] == [2]
     baseline = found["baseline"]
@@ -245,22 +247,22 @@ def test_a_page_as_a_file_has_its_view_or_says_that_it_was_not_built(
 ) -> None:
     page = tmp_path / "desk.html"
     page.write_bytes(b'<!doctype html><script type="application/json" id="trace">null</script>')
-    from_page = "limelight.serving.desk_files.page_with"
+    from_page = "limelight.serving.desk.files.page_with"
     asked = {"trace_id": told["trace_id"], "format": "html", "view": "/x?k=cross&l=1"}
-    real: Callable[..., bytes] = __import__("limelight.inspection.page_file", fromlist=["page_with"]).page_with
+    real: Callable[..., bytes] = __import__("limelight.inspection.saving.page", fromlist=["page_with"]).page_with
     monkeypatch.setattr(from_page, lambda values: real(values, page))
     found = server.post("export", asked).text
     assert "/x?k=cross\\u0026l=1" in found and told["target"]["text"] in found
     page.unlink()
     assert "not built" in refused(server.post("export", asked), 404)["message"]
-    monkeypatch.setattr("limelight.inspection.drawing.INSTALLED", False)
+    monkeypatch.setattr("limelight.inspection.drawing.svg.INSTALLED", False)
     error = refused(server.post("export", {"trace_id": told["trace_id"], "format": "png"}), 404)
     assert "PNG" in error["message"] and "limelight[pictures]" in error["hint"]
 
 
 def test_what_a_caller_traced_is_for_that_caller(models: Models, tmp_path: Path) -> None:
     place = tmp_path / "keys.toml"
-    anna, berta = (Keys.added(place, name) for name in ("anna", "berta"))
+    anna, berta = (Keys.add_key(place, name) for name in ("anna", "berta"))
     with running(models, Keys.load(place), keys=place) as server:
 
         def ask(key: str, method: str, path: str, **more: Any) -> httpx.Response:
@@ -285,7 +287,7 @@ def test_what_a_caller_traced_is_for_that_caller(models: Models, tmp_path: Path)
 
 def test_a_trace_counts_as_a_translation_does(models: Models, tmp_path: Path) -> None:
     place = tmp_path / "keys.toml"
-    key = Keys.added(place, "anna")
+    key = Keys.add_key(place, "anna")
     place.write_bytes(place.read_bytes() + b"characters_per_month = 45\n")
     with running(models, Keys.load(place), keys=place) as server:
         server.client.headers["X-API-Key"] = key
@@ -389,7 +391,7 @@ def test_scores_that_are_no_numbers_are_told_as_such(server: Running, monkeypatc
 
 
 def test_callers_without_a_name_have_four_times_the_room_together(models: Models) -> None:
-    inputs = Inputs(2)
+    inputs = TraceInputs(2)
     for number in range(9):
         inputs.keep("", f"t{number}", models.all[0], TraceRequest(source="x"))
     assert len(inputs) == 8 and inputs.find("t1", "")
@@ -400,7 +402,7 @@ def test_callers_without_a_name_have_four_times_the_room_together(models: Models
 
 def test_inputs_are_kept_for_a_while_and_the_last_of_each_caller(models: Models) -> None:
     now = [100.0]
-    inputs, served = Inputs(3, lambda: now[0]), models.all[0]
+    inputs, served = TraceInputs(3, lambda: now[0]), models.all[0]
     names = [new_name() for _ in range(4)]
     for name in names[:3]:
         inputs.keep("anna", name, served, TraceRequest(source=name))
@@ -419,8 +421,8 @@ def test_inputs_are_kept_for_a_while_and_the_last_of_each_caller(models: Models)
 
 
 def test_all_callers_together_have_a_bound(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "MOST", 5)
-    inputs = Inputs(4)
+    monkeypatch.setattr(trace_pool, "MOST", 5)
+    inputs = TraceInputs(4)
     for owner in "abcd":
         for number in range(4):
             inputs.keep(owner, f"{owner}{number}", models.all[0], TraceRequest(source="x"))
@@ -438,7 +440,7 @@ def test_heads_are_ranked_as_a_job_with_progress(server: Running, models: Models
     names = [lines[0].removeprefix("event: ") for lines in events]
     assert names[-1] == "done" and set(names[:-1]) <= {"progress"}
     last = json.loads(events[-1][1].removeprefix("data: "))
-    desk_answers.JobAnswer.model_validate(last)
+    responses.JobAnswer.model_validate(last)
     assert last == server.client.get(f"/api/v1/jobs/{job}").json() and last["done"] == last["total"] > 0
     heads = {head["id"]: head["delta_logp"] for head in last["result"]["heads"]}
     assert len(heads) == 3 * 2 * 4 and (last["result"]["sentences"], last["result"]["skipped"]) == (2, 0)
@@ -500,13 +502,13 @@ def test_probes_of_a_run_are_listed_and_shown(models: Models, python: Trace, tmp
     try:
         with running(Models([*own.all, models.all[0]])) as server:
             found = server.client.get("/api/v1/probes").json()
-            desk_answers.ProbesAnswer.model_validate(found)
+            responses.ProbesAnswer.model_validate(found)
             assert found == {
                 "model": "probed",
                 "probes": [{"n": 0, "source": TEXT, "steps": [100, 2000]}, {"n": 3, "source": TEXT, "steps": [100]}],
             }
             one = server.client.get("/api/v1/probes/0/2000").json()
-            desk_answers.TraceAnswer.model_validate(one)
+            responses.TraceAnswer.model_validate(one)
             assert one["attn"] == as_json(python)["attn"] and one["model"]["id"] == "probed" and one["trace_id"]
             assert server.client.get("/api/v1/probes?model=en-de").json()["probes"] == []
             for path in ("probes/0/101", "probes/1/100", "probes/0/100?model=en-de"):
@@ -535,5 +537,5 @@ def test_nothing_of_a_text_is_in_the_log(server: Running) -> None:
 
 
 def test_three_kinds_are_in_every_answer(told: dict[str, Any], models: Models) -> None:
-    served: Served = models.all[0]
+    served: ServedModel = models.all[0]
     assert tuple(told["attn"]) == KINDS and served.run is None

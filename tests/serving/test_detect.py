@@ -2,7 +2,7 @@
 
 import pytest
 
-from limelight.serving.detect import LEAST, MOST, SURE, Detector, Look
+from limelight.serving.compat.detect import LEAST, MOST, SURE, Detector, LanguageProbabilities
 from limelight.text.identify import Identifier
 
 ENGLISH = "The committee will meet again in spring to decide about the new bridge."
@@ -25,6 +25,7 @@ def best(detector: Detector, text: str) -> tuple[str, float]:
     return first.language, first.confidence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, "fr")])
 def test_sentences_are_told_with_high_confidence_also_in_languages_of_nobody_here(
     detector: Detector, text: str, language: str
@@ -33,6 +34,7 @@ def test_sentences_are_told_with_high_confidence_also_in_languages_of_nobody_her
     assert found == language and confidence > 0.9
 
 
+@pytest.mark.slow
 def test_a_foreign_text_is_not_claimed_as_ours(detector: Detector) -> None:
     found = detector.look([FRENCH])[0].source(["en"], "de")
     assert found.language == "en" and found.confidence < 0.1
@@ -69,8 +71,8 @@ def test_at_most_three_languages_best_first_that_add_up_to_no_more_than_all(dete
 
 def test_a_text_in_the_target_language_is_left_as_it_is_only_when_that_is_sure(detector: Detector) -> None:
     assert detector.look([GERMAN])[0].source(["en"], "de").language == "de"
-    assert Look({"de": SURE - 0.01, "en": 0.1}).source(["en"], "de").language == "en"
-    assert Look({"de": SURE, "en": 0.1}).source(["en"], "de").language == "de"
+    assert LanguageProbabilities({"de": SURE - 0.01, "en": 0.1}).source(["en"], "de").language == "en"
+    assert LanguageProbabilities({"de": SURE, "en": 0.1}).source(["en"], "de").language == "de"
 
 
 def test_the_best_of_several_sources_is_taken(detector: Detector) -> None:

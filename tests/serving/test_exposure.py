@@ -15,10 +15,10 @@ from fastapi.routing import iter_route_contexts
 from starlette.responses import JSONResponse, Response
 
 from limelight.errors import ConfigError
-from limelight.serving.keys import Keys
-from limelight.serving.life import bound
-from limelight.serving.logs import json_lines
-from limelight.serving.models import Models, load
+from limelight.serving.access.keys import Keys
+from limelight.serving.http.lifecycle import bind_socket
+from limelight.serving.middleware.logs import json_lines
+from limelight.serving.queue.models import Models, load
 from limelight.serving.server import Server
 from limelight.serving.settings import ServeSettings
 
@@ -100,16 +100,18 @@ class Matrix:
         return "was admitted" if admitted or status < 400 else None
 
 
+@pytest.mark.slow
 def test_only_probes_are_answered_without_a_key_on_every_route_with_every_method(
     models: Models, tmp_path: Path
 ) -> None:
-    key = Keys.added(tmp_path / "keys.toml", "forum")
+    key = Keys.add_key(tmp_path / "keys.toml", "forum")
     matrix = Matrix(models, tmp_path / "keys.toml")
     assert {"/", "/translate", "/v2/translate", "/api/v1/translate", "/metrics", "/spec"} <= set(matrix.paths())
     assert asyncio.run(matrix.violations(key)) == []
     assert matrix.asked == len(matrix.paths()) * len(METHODS) * 4 * len(BODIES)
 
 
+@pytest.mark.slow
 def test_a_server_without_keys_would_fail_on_every_route(models: Models) -> None:
     """The control of the test above."""
     matrix = Matrix(models, None)
@@ -119,8 +121,9 @@ def test_a_server_without_keys_would_fail_on_every_route(models: Models) -> None
     assert any("GET /frontend/settings with wrong key: 200 was admitted" in each for each in found)
 
 
+@pytest.mark.slow
 def test_a_route_that_somebody_adds_without_asking_is_closed(models: Models, tmp_path: Path) -> None:
-    key = Keys.added(tmp_path / "keys.toml", "forum")
+    key = Keys.add_key(tmp_path / "keys.toml", "forum")
     matrix = Matrix(models, tmp_path / "keys.toml")
 
     async def careless() -> Response:
@@ -135,14 +138,16 @@ def test_a_route_that_somebody_adds_without_asking_is_closed(models: Models, tmp
             assert status >= 400 and b"secret" not in content
 
 
+@pytest.mark.process
 def test_by_default_the_socket_is_on_loopback() -> None:
-    listener = bound(ServeSettings().host, 0)
+    listener = bind_socket(ServeSettings().host, 0)
     try:
         assert listener.getsockname()[0] == "127.0.0.1"
     finally:
         listener.close()
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads the sockets of a process as Linux lists them")
 def test_by_default_only_this_machine_can_connect() -> None:

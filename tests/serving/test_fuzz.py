@@ -11,7 +11,7 @@ from native_server import Running, running, stored
 from starlette.responses import JSONResponse
 from stored_requests import stored as stored_requests
 
-from limelight.serving.models import Models
+from limelight.serving.queue.models import Models
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what schemathesis imports
 REQUESTS = 160
@@ -25,7 +25,7 @@ def models() -> Iterator[Models]:
 
 
 @pytest.fixture(scope="module")
-def server(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(starts_process: None, models: Models, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     # Small limits: what is too much is then drawn often, and the engine is not what is tested here.
     limits = {"characters": 120, "texts": 3, "terms": 3}
     with running(models, limits=limits, suggestions=tmp_path_factory.mktemp("fuzz") / "suggestions.jsonl") as made:
@@ -57,6 +57,7 @@ def test_there_are_two_hundred_stored_requests() -> None:
     assert len(list(stored_requests())) >= 200
 
 
+@pytest.mark.long
 def test_a_server_that_breaks_its_word_is_found_out(models: Models, tmp_path: Path, monkeypatch: Any) -> None:
     """The first test can fail: of three routes one falls over, one takes everything, one answers in another shape."""
 
@@ -69,9 +70,9 @@ def test_a_server_that_breaks_its_word_is_found_out(models: Models, tmp_path: Pa
     async def other_shape(self: Any) -> Any:
         return JSONResponse({"models": {"en-de": {}}})
 
-    monkeypatch.setattr("limelight.serving.native.Native.tokenize", falls)
-    monkeypatch.setattr("limelight.serving.native.Native.score", takes_all)
-    monkeypatch.setattr("limelight.serving.native.Native.models", other_shape)
+    monkeypatch.setattr("limelight.serving.native.routes.Native.tokenize", falls)
+    monkeypatch.setattr("limelight.serving.native.routes.Native.score", takes_all)
+    monkeypatch.setattr("limelight.serving.native.routes.Native.models", other_shape)
     with running(models, limits={"characters": 50, "texts": 2}) as broken:
         problems = fuzz(broken.url, 60, seed=2).problems
     assert any("tokenize" in problem and " 500" in problem for problem in problems)

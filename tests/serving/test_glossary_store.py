@@ -8,9 +8,9 @@ import pytest
 from labelled import labelled, loaded, serving
 
 from limelight.errors import ConfigError
-from limelight.serving.compat import glossary_store
-from limelight.serving.compat.glossary_store import SECONDS, GlossaryStore, StoredGlossary, pairs_of, terms_of
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
+from limelight.serving.compat.deepl import glossary_store
+from limelight.serving.compat.deepl.glossary_store import SECONDS, GlossaryStore, StoredGlossary, pairs_of, terms_of
 from limelight.serving.refusals import Busy, NotFound
 
 PAIR = ("en", "de")
@@ -52,6 +52,7 @@ def test_room_is_made_of_what_its_owner_used_longest_ago(monkeypatch: pytest.Mon
     assert second not in store.of("anna")
 
 
+@pytest.mark.slow
 def test_bytes_of_one_owner_and_of_all_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glossary_store, "LARGEST_OWNED", 700)  # a term has seven bytes
     monkeypatch.setattr(glossary_store, "LARGEST", 1_000)
@@ -105,9 +106,10 @@ def test_entries_are_terms_and_a_source_that_comes_twice_has_both_targets() -> N
         terms_of(pairs_of("one\n"))
 
 
+@pytest.mark.process
 def test_what_cannot_be_kept_is_refused_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    anna, berta = Keys.added(path, "anna"), Keys.added(path, "berta")
+    anna, berta = Keys.add_key(path, "anna"), Keys.add_key(path, "berta")
     good = {"name": "g", "source_lang": "EN", "target_lang": "DE", "entries": "one\tEinsding", "entries_format": "tsv"}
     wrong: list[tuple[dict[str, str], str]] = [
         ({"name": ""}, "'name' not specified"),
@@ -144,6 +146,7 @@ def test_what_cannot_be_kept_is_refused_with_the_reason(tmp_path: Path) -> None:
         assert ask("GET", "glossaries", key=berta).json() == {"glossaries": []}
 
 
+@pytest.mark.process
 def test_a_server_for_everybody_keeps_no_glossaries(tmp_path: Path) -> None:
     """Without keys all have one name, and would read and delete each other's."""
     good = {"name": "g", "source_lang": "EN", "target_lang": "DE", "entries": "one\tEinsding"}

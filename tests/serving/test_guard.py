@@ -18,13 +18,13 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from limelight.serving.dialects import answer
-from limelight.serving.guard import Guarded, admit, caller_of
-from limelight.serving.hosts import check_host
-from limelight.serving.keys import Key, Keys, digest_of
-from limelight.serving.leaving import ClientLeft
-from limelight.serving.paths import path_of
-from limelight.serving.rates import STRANGER_REQUESTS, STRANGERS, Strangers
+from limelight.serving.access.guard import AccessGuard, admit, caller_of
+from limelight.serving.access.keys import Key, Keys, digest_of
+from limelight.serving.access.rate_limits import STRANGER_REQUESTS, STRANGERS, Strangers
+from limelight.serving.http.disconnect import ClientLeft
+from limelight.serving.http.error_dialects import answer
+from limelight.serving.http.hosts import check_host
+from limelight.serving.http.paths import path_of
 from limelight.serving.refusals import Refusal, TooMany
 from limelight.serving.settings import ServeSettings
 
@@ -96,7 +96,7 @@ def routes() -> APIRouter:
 
 def app_of(keys: Keys | None = KEYS, **settings: Any) -> FastAPI:
     app = FastAPI(
-        middleware=[Middleware(Guarded, keys=keys, settings=ServeSettings(**settings))],
+        middleware=[Middleware(AccessGuard, keys=keys, settings=ServeSettings(**settings))],
         exception_handlers={Refusal: _refused},
     )
     app.include_router(routes())
@@ -328,7 +328,7 @@ def test_nothing_but_http_is_spoken() -> None:
     async def receive() -> Any:
         return {"type": "websocket.connect"}
 
-    guarded = Guarded(app_of(None), None, ServeSettings())
+    guarded = AccessGuard(app_of(None), None, ServeSettings())
     asyncio.run(guarded({"type": "websocket", "path": "/", "headers": []}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
@@ -390,7 +390,7 @@ async def living(app: Any) -> AsyncIterator[None]:
 
 def test_a_signal_has_the_keys_read_again_and_a_broken_file_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    first = Keys.added(path, "a")
+    first = Keys.add_key(path, "a")
     app = app_of(Keys.load(path))
 
     async def statuses(*keys: str) -> list[int]:
@@ -402,10 +402,10 @@ def test_a_signal_has_the_keys_read_again_and_a_broken_file_changes_nothing(tmp_
 
     async def all_of_it() -> None:
         async with living(app):
-            second = Keys.added(path, "b")
+            second = Keys.add_key(path, "b")
             assert await statuses(first, second) == [200, 200]
             path.unlink()
-            third = Keys.added(path, "c")
+            third = Keys.add_key(path, "c")
             assert await statuses(first, second, third) == [403, 403, 200]
             path.write_bytes(b"[[keys]")
             assert await statuses(third) == [200]
@@ -415,7 +415,7 @@ def test_a_signal_has_the_keys_read_again_and_a_broken_file_changes_nothing(tmp_
 
 def test_what_was_used_is_written_down_when_the_server_ends(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    key = Keys.added(path, "a", characters_per_month=100)
+    key = Keys.add_key(path, "a", characters_per_month=100)
     router = APIRouter()
 
     async def spends(request: Request) -> Response:

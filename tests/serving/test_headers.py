@@ -9,9 +9,9 @@ from fastapi import FastAPI
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 
-from limelight.serving.guard import Guarded
-from limelight.serving.headers import Headers
-from limelight.serving.keys import Key, Keys, digest_of
+from limelight.serving.access.guard import AccessGuard
+from limelight.serving.access.keys import Key, Keys, digest_of
+from limelight.serving.middleware.security_headers import SecurityHeaders
 from limelight.serving.settings import ServeSettings
 
 PUBLIC = ["/translate", "/languages", "/detect", "/download_file/abc", "/v2/translate", "/v2/usage"]
@@ -24,7 +24,7 @@ def app_of(keys: Keys | None = None, **settings: Any) -> FastAPI:
     given = ServeSettings(**settings)
     app = FastAPI(
         openapi_url=None,
-        middleware=[Middleware(Headers, settings=given), Middleware(Guarded, keys=keys, settings=given)],
+        middleware=[Middleware(SecurityHeaders, settings=given), Middleware(AccessGuard, keys=keys, settings=given)],
     )
 
     async def careless(path: str) -> Response:

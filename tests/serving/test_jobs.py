@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from limelight.errors import DataError
-from limelight.serving.jobs import LOOK, OWN, REMEMBERED, Job, Jobs, Report
+from limelight.serving.desk.jobs import LOOK, OWN, REMEMBERED, DeskJob, Jobs, Report
 from limelight.serving.refusals import NotFound, TooMany
 
 
@@ -68,7 +68,7 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def ended(job: Job) -> None:
+async def ended(job: DeskJob) -> None:
     await until(lambda: job.over)
 
 
@@ -209,7 +209,7 @@ def test_everybody_who_watches_hears_of_every_change_and_of_the_end() -> None:
 
         async def watch() -> list[Any]:
             seen = []
-            async for told in jobs.told(job):
+            async for told in jobs.watch(job):
                 seen.append((told["state"], told["done"]))
                 if told["state"] == "running":
                     doors.steps.release()
@@ -229,8 +229,8 @@ def test_a_server_that_stops_drops_its_jobs_and_tells_those_who_watch() -> None:
         job, waiting = (jobs.submit("", "m", name, doors.work(name, 100)) for name in ("one", "two"))
         await until(lambda: doors.reports == 1)
 
-        async def last(watched: Job) -> str:
-            return [told["state"] async for told in jobs.told(watched)][-1]
+        async def last(watched: DeskJob) -> str:
+            return [told["state"] async for told in jobs.watch(watched)][-1]
 
         watching = [asyncio.ensure_future(last(each)) for each in (job, waiting)]
         await asyncio.sleep(0.01)
@@ -264,7 +264,7 @@ def test_jobs_that_are_dropped_while_they_wait_leave_nothing_behind() -> None:
 def test_the_end_is_told_also_if_it_comes_while_nobody_listens() -> None:
     async def work(jobs: Jobs, doors: Doors) -> None:
         job = jobs.submit("anna", "en-de", "key", doors.work("one", passes=0))
-        told = jobs.told(job)
+        told = jobs.watch(job)
         assert (await anext(told))["state"] == "waiting"
         await ended(job)
         assert [each["state"] async for each in told] == ["done"]

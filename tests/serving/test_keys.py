@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from limelight.errors import ConfigError
-from limelight.serving.keys import Key, Keys, digest_of
+from limelight.serving.access.keys import Key, Keys, digest_of
 
 KEY = "k" * 32
 
@@ -22,7 +22,7 @@ def keys_of(*keys: Key, day: date = date(2026, 11, 15)) -> Keys:
 
 def test_a_key_that_was_made_is_found_and_only_its_hash_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    made = Keys.added(path, "forum", characters_per_month=500)
+    made = Keys.add_key(path, "forum", characters_per_month=500)
     found = Keys.load(path).find(made)
     assert found is not None and (found.name, found.characters_per_month) == ("forum", 500)
     assert len(made) >= 32
@@ -38,10 +38,10 @@ def test_nothing_but_the_whole_key_is_found(wrong: str) -> None:
 
 def test_a_key_file_is_for_its_owner_alone_unless_it_was_opened_to_others(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    Keys.added(path, "a")
+    Keys.add_key(path, "a")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o640)
-    Keys.added(path, "b")
+    Keys.add_key(path, "b")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
@@ -50,7 +50,7 @@ def test_adding_a_key_keeps_the_others_and_what_people_wrote_beside_them(tmp_pat
     path.write_bytes(
         f'# ours\n[[keys]]\nname = "a"  # the forum\nsha256 = "{digest_of(KEY)}"\nexpires = 2027-01-31\n'.encode()
     )
-    made = Keys.added(path, "b", requests_per_minute=3, expires=date(2027, 2, 1))
+    made = Keys.add_key(path, "b", requests_per_minute=3, expires=date(2027, 2, 1))
     keys = Keys.load(path)
     old, new = keys.find(KEY), keys.find(made)
     assert old is not None and (old.name, old.expires) == ("a", date(2027, 1, 31))
@@ -60,10 +60,10 @@ def test_adding_a_key_keeps_the_others_and_what_people_wrote_beside_them(tmp_pat
 
 def test_a_name_is_given_once(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    Keys.added(path, "a")
+    Keys.add_key(path, "a")
     before = path.read_bytes()
     with pytest.raises(ConfigError, match="another name"):
-        Keys.added(path, "a")
+        Keys.add_key(path, "a")
     assert path.read_bytes() == before
 
 
@@ -89,7 +89,7 @@ def test_a_file_that_is_not_there_or_cannot_be_read_is_not_to_be_left_out(tmp_pa
 @pytest.mark.parametrize("name", ["bad/name", "", "-a", "a b", "x" * 65, "ä", "a\n"])
 def test_a_name_that_cannot_be_used_is_told_what_a_name_is(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"letters, digits, \. _ and -, at most 64") as caught:
-        Keys.added(tmp_path / "keys.toml", name)
+        Keys.add_key(tmp_path / "keys.toml", name)
     assert "^[" not in str(caught.value)
 
 
@@ -113,10 +113,10 @@ def test_a_key_is_good_on_its_last_day_and_not_after() -> None:
 
 def test_reading_again_takes_what_is_new_and_drops_what_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    first = Keys.added(path, "a")
+    first = Keys.add_key(path, "a")
     keys = Keys.load(path)
     path.unlink()
-    second = Keys.added(path, "b")
+    second = Keys.add_key(path, "b")
     assert keys.find(first) is not None and keys.find(second) is None
     keys.reload()
     assert keys.find(first) is None and keys.find(second) is not None
@@ -124,7 +124,7 @@ def test_reading_again_takes_what_is_new_and_drops_what_is_gone(tmp_path: Path) 
 
 def test_a_file_that_broke_meanwhile_leaves_the_keys_of_before(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    made = Keys.added(path, "a")
+    made = Keys.add_key(path, "a")
     keys = Keys.load(path)
     path.write_bytes(b"[[keys]\n")
     with pytest.raises(ConfigError, match="TOML"):
@@ -172,7 +172,7 @@ def test_every_key_is_compared_to_its_end_wherever_the_right_one_stands(monkeypa
         compared.append(a)
         return real(a, b)
 
-    monkeypatch.setattr("limelight.serving.keys.hmac.compare_digest", counting)
+    monkeypatch.setattr("limelight.serving.access.keys.hmac.compare_digest", counting)
     keys = keys_of(*(Key(name=f"n{i}", sha256=digest_of(str(i))) for i in range(5)))
     for guess in ("0", "4", "none"):
         compared.clear()

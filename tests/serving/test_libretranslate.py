@@ -10,9 +10,11 @@ import pytest
 from labelled import Serving, labelled, loaded, serving
 
 from limelight.corpus.reading.jsonl import read_jsonl
-from limelight.corpus.reading.raw import Part
-from limelight.serving.keys import Keys
+from limelight.corpus.reading.raw import CorpusPart
+from limelight.serving.access.keys import Keys
 from limelight.translator import Translator
+
+pytestmark = pytest.mark.process
 
 LIMITS = {"characters": 200, "texts": 4, "alternatives": 3}
 SEVEN, PAIR = "sieben", {"source": "en", "target": "de"}
@@ -204,7 +206,7 @@ def test_what_is_in_no_language_is_english_with_no_confidence(server: Serving) -
 
 def test_detection_counts_as_requests_and_costs_no_characters(translator: Translator, tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    key = Keys.added(path, "forum", requests_per_minute=3, characters_per_month=1)
+    key = Keys.add_key(path, "forum", requests_per_minute=3, characters_per_month=1)
     with serving(labelled(translator, ("en", "de")), keys=path) as server:
         sent = [server.client.post("/detect", json={"q": q, "api_key": key}) for q in (["one", "two"], "three", "four")]
         assert [each.status_code for each in sent] == [200, 200, 429]
@@ -296,15 +298,15 @@ def test_suggestions_become_pairs_that_prepare_reads(translator: Translator, tmp
         for refused in ({"s": ""}, {"source": "auto"}, {"target": "de"}, {"s": "x" * 201}, {"target": "zz"}):
             assert error(server.client.post("/suggest", json={**sent[1], **refused}))[0] == 400
     assert place.stat().st_mode & 0o077 == 0
-    batches = list(read_jsonl(Part(0, 0, "jsonl", (str(place),), ("en", "de")), 10))
+    batches = list(read_jsonl(CorpusPart(0, 0, "jsonl", (str(place),), ("en", "de")), 10))
     rows = [(row["source"], row["target"]) for batch in batches for row in batch.to_pylist()]
     assert rows == [("two\u2028lines\n", "zwei"), ("three", "drei")]
 
 
 def test_a_key_is_taken_from_where_clients_put_it(translator: Translator, tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    key = Keys.added(path, "forum", requests_per_minute=100)
-    other = Keys.added(path, "other", requests_per_minute=2)
+    key = Keys.add_key(path, "forum", requests_per_minute=100)
+    other = Keys.add_key(path, "other", requests_per_minute=2)
     with serving(labelled(translator, ("en", "de")), keys=path) as server:
         fields = {"q": "seven", **PAIR}
         post, get = server.client.post, server.client.get

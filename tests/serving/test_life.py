@@ -18,7 +18,9 @@ import pytest
 from http_server import Process, Wire, post, served, status_of
 
 from limelight.errors import ConfigError
-from limelight.serving.life import address, bound
+from limelight.serving.http.lifecycle import address, bind_socket
+
+pytestmark = pytest.mark.process
 
 READY = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -43,17 +45,17 @@ def test_a_port_that_is_taken_is_an_error_with_a_way_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=f"port {port}: another program does.*--port {port + 1}"):
-            bound("127.0.0.1", port)
+            bind_socket("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
 def test_an_address_of_another_machine_is_an_error(host: str) -> None:
     with pytest.raises(ConfigError, match=r"try --host 127\.0\.0\.1"):
-        bound(host, 0)
+        bind_socket(host, 0)
 
 
 def test_the_address_can_be_opened_also_in_version_6() -> None:
-    with bound("127.0.0.1", 0) as listener:
+    with bind_socket("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
         assert address(listener, "127.0.0.1") == f"http://127.0.0.1:{port}"
         assert address(listener, "::1") == f"http://[::1]:{port}"
@@ -100,6 +102,7 @@ def test_what_was_asked_before_is_answered_and_what_comes_later_is_told_to_go_el
         server.connect()
 
 
+@pytest.mark.long
 def test_the_port_is_free_for_the_next_server_while_the_last_one_finishes(server: Process) -> None:
     with server.connect() as wire:
         wire.ask(work(12.0, echo=1))
@@ -114,7 +117,7 @@ def test_the_port_is_free_for_the_next_server_while_the_last_one_finishes(server
 
 def is_free(port: int) -> bool:
     try:
-        bound("127.0.0.1", port).close()
+        bind_socket("127.0.0.1", port).close()
     except ConfigError:
         return False
     return True
@@ -176,6 +179,7 @@ def test_the_end_is_not_put_off_for_longer_than_agreed() -> None:
         assert 0.9 < time.monotonic() - begin < 3
 
 
+@pytest.mark.long
 def test_one_keystroke_that_arrives_twice_is_one_signal(server: Process) -> None:
     with server.connect() as wire:
         wire.ask(work(0.5, echo=3))

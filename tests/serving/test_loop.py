@@ -46,7 +46,7 @@ def slow_steps(limit: float = LIMIT) -> Iterator[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Running]:
+def server(starts_process: None) -> Iterator[Running]:
     models = stored()
     settings: dict[str, Any] = {"metrics": True, "queue": {"timeout_seconds": 1.0, "requests": 10}}
     with running(models, loop="asyncio", **settings) as started:
@@ -168,7 +168,12 @@ def test_every_route_that_takes_a_body_has_its_largest_requests_here(server: Run
     assert {path for method, path in routes(server) if method == "POST"} == set(LARGE)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+SHORT = ("keys", "percent", "almost boundaries")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in HOSTILE]
+)
 def test_a_hostile_body_holds_the_loop_nowhere(server: Running, name: str) -> None:
     kind, body = HOSTILE[name]
     with slow_steps() as slow:

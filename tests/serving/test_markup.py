@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from limelight.serving.markup import Html, Markup, Xml, translate_markup
+from limelight.serving.queue.markup import HtmlMarkup, Markup, XmlMarkup, translate_markup
 from limelight.serving.refusals import BadRequest
 
 _WORD = re.compile(r"<[^>]*>|[^\W\d_]+")
@@ -41,7 +41,7 @@ def translated(markup: Markup, *texts: str, broken: bool = False) -> tuple[list[
     return asyncio.run(translate_markup(texts, markup, louder(asked, broken))), asked
 
 
-HTML = Html(("en", "de"))
+HTML = HtmlMarkup(("en", "de"))
 
 
 def test_the_words_of_all_texts_are_asked_for_together_and_each_once() -> None:
@@ -70,7 +70,7 @@ def test_letters_beyond_ascii_are_written_as_they_are() -> None:
     async def german(texts: list[str]) -> list[Louder]:
         return [Louder("grün") for _ in texts]
 
-    for markup in (HTML, Xml()):
+    for markup in (HTML, XmlMarkup()):
         assert asyncio.run(translate_markup(["<p>green</p>"], markup, german)) == ["<p>grün</p>"]
 
 
@@ -81,21 +81,23 @@ def tags(*names: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     ("markup", "text", "sentences"),
     [
-        (Xml(), "one <b>two</b> three", ['one <g id="1">two</g> three']),
-        (Xml(), "<p>one</p><p>two</p>", ["one", "two"]),
-        (Xml(), "<doc><p>one <b>two</b> x</p></doc>", ['one <g id="1">two</g> x']),
-        (Xml(outline=False), "<p>one</p> <p>two</p>", ['<g id="1">one</g> <g id="2">two</g>']),
-        (Xml(outline=False, splitting=tags("p")), "<p>one</p> <p>two</p>", ["one", "two"]),
-        (Xml(splitting=tags("br")), "one<br/>two", ["one", "two"]),
-        (Xml(splitting=tags("s")), "one <s>two</s> three", ["one", "two", "three"]),
-        (Xml(unsplitting=tags("a", "b")), "<a>one</a> <b>two</b>", ['<g id="1">one</g> <g id="2">two</g>']),
-        (Xml(ignored=tags("x")), 'one <x>two</x> three <x id="1"/>', ['one <x id="1"/> three']),
-        (Xml(ignored=tags("n:x")), "one <n:x>two</n:x> three", ['one <x id="1"/> three']),
-        (Xml(), "one <!-- two --> three", ['one <x id="1"/> three']),
-        (Xml(), "one &amp; <![CDATA[two]]>", ["one & two"]),
+        (XmlMarkup(), "one <b>two</b> three", ['one <g id="1">two</g> three']),
+        (XmlMarkup(), "<p>one</p><p>two</p>", ["one", "two"]),
+        (XmlMarkup(), "<doc><p>one <b>two</b> x</p></doc>", ['one <g id="1">two</g> x']),
+        (XmlMarkup(outline=False), "<p>one</p> <p>two</p>", ['<g id="1">one</g> <g id="2">two</g>']),
+        (XmlMarkup(outline=False, splitting=tags("p")), "<p>one</p> <p>two</p>", ["one", "two"]),
+        (XmlMarkup(splitting=tags("br")), "one<br/>two", ["one", "two"]),
+        (XmlMarkup(splitting=tags("s")), "one <s>two</s> three", ["one", "two", "three"]),
+        (XmlMarkup(unsplitting=tags("a", "b")), "<a>one</a> <b>two</b>", ['<g id="1">one</g> <g id="2">two</g>']),
+        (XmlMarkup(ignored=tags("x")), 'one <x>two</x> three <x id="1"/>', ['one <x id="1"/> three']),
+        (XmlMarkup(ignored=tags("n:x")), "one <n:x>two</n:x> three", ['one <x id="1"/> three']),
+        (XmlMarkup(), "one <!-- two --> three", ['one <x id="1"/> three']),
+        (XmlMarkup(), "one &amp; <![CDATA[two]]>", ["one & two"]),
     ],
 )
-def test_tags_of_xml_split_sentences_or_not_as_the_rules_say(markup: Xml, text: str, sentences: list[str]) -> None:
+def test_tags_of_xml_split_sentences_or_not_as_the_rules_say(
+    markup: XmlMarkup, text: str, sentences: list[str]
+) -> None:
     assert translated(markup, text)[1] == [sentences]
 
 
@@ -114,11 +116,11 @@ def test_tags_of_xml_split_sentences_or_not_as_the_rules_say(markup: Xml, text: 
     ],
 )
 def test_xml_comes_back_with_its_tags_to_the_byte(text: str, done: str) -> None:
-    assert translated(Xml(), text)[0] == [done]
+    assert translated(XmlMarkup(), text)[0] == [done]
 
 
 def test_what_is_ignored_stays_as_it_is() -> None:
-    assert translated(Xml(ignored=tags("x")), "one <x>two <b>three</b></x>")[0] == ["ONE <x>two <b>three</b></x>"]
+    assert translated(XmlMarkup(ignored=tags("x")), "one <x>two <b>three</b></x>")[0] == ["ONE <x>two <b>three</b></x>"]
 
 
 @pytest.mark.parametrize(
@@ -127,5 +129,5 @@ def test_what_is_ignored_stays_as_it_is() -> None:
 )  # fmt: skip
 def test_what_is_no_xml_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(BadRequest) as caught:
-        translated(Xml(), text)
+        translated(XmlMarkup(), text)
     assert text not in f"{caught.value.message} {caught.value.hint}"

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from limelight.serving.metrics import Metrics, Names, router
-from limelight.serving.service import Pressure
-from limelight.serving.watching import BatchReport, Watching
+from limelight.serving.middleware.metrics import BoundedLabels, Metrics, router
+from limelight.serving.queue.observer import BatchReport, ServiceObserver
+from limelight.serving.queue.service import Pressure
 
 
 @dataclass
@@ -49,11 +49,11 @@ def test_requests_are_counted_by_route_and_status_and_timed_by_route() -> None:
 
 
 def test_batches_stages_and_refusals_are_counted() -> None:
-    metrics: Watching = Metrics()
+    metrics: ServiceObserver = Metrics()
     metrics.batch(BatchReport("en-de", rows=3, pieces=60, fill=0.25, seconds=0.2))
     metrics.batch(BatchReport("en-de", rows=5, pieces=40, fill=0.75, seconds=0.4))
     metrics.stage("wait", 0.5)
-    metrics.refused("busy")
+    metrics.count_refusal("busy")
     assert isinstance(metrics, Metrics)
     found = read(metrics)
     assert found["limelight_pieces_total", (("model", "en-de"),)] == 100
@@ -87,7 +87,7 @@ def test_a_label_cannot_grow_without_end() -> None:
     metrics = Metrics()
     for number in range(1000):
         metrics.request(f"/made/up/{number}", 200, 0.1)
-        metrics.refused(f"reason-{number}")
+        metrics.count_refusal(f"reason-{number}")
         metrics.stage(f"stage-{number}", 0.1)
         metrics.batch(BatchReport(f"model-{number}", 1, 1, 1.0, 0.1))
     found = read(metrics)
@@ -97,13 +97,13 @@ def test_a_label_cannot_grow_without_end() -> None:
 
 
 def test_names_that_are_known_stay_known() -> None:
-    names = Names(most=2)
+    names = BoundedLabels(most=2)
     assert [names.of(name) for name in "abcba"] == ["a", "b", "other", "b", "a"]
 
 
 def test_two_servers_in_one_process_do_not_mix() -> None:
     first, second = Metrics(), Metrics()
-    first.refused("busy")
+    first.count_refusal("busy")
     assert ("limelight_refusals_total", (("reason", "busy"),)) not in read(second)
 
 

@@ -14,13 +14,15 @@ import limelight
 from limelight.bundle import BundleSettings, read
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.serving import answers
-from limelight.serving.models import Models
-from limelight.serving.pieces import characters, shown
+from limelight.serving.native import responses
+from limelight.serving.native.piece_offsets import characters, locate_pieces
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.service import TranslateOptions
+from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import Late
-from limelight.serving.service import Options
-from limelight.serving.work import Deadline
 from limelight.text.normalize import STEPS, normalize
+
+pytestmark = pytest.mark.process
 
 TEXTS = ["one two three", "seven", "four. five six.\nnine"]
 
@@ -42,7 +44,7 @@ def server(models: Models) -> Iterator[Running]:
 def refused(server: Running, path: str, body: Any, status: int = 400) -> dict[str, str]:
     response = server.post(path, body)
     assert response.status_code == status, response.text
-    answers.ErrorAnswer.model_validate(response.json(), strict=True)
+    responses.ErrorAnswer.model_validate(response.json(), strict=True)
     found: dict[str, str] = response.json()["error"]
     return found
 
@@ -50,7 +52,7 @@ def refused(server: Running, path: str, body: Any, status: int = 400) -> dict[st
 def test_translations_are_those_of_the_translator(server: Running, models: Models) -> None:
     response = server.post("translate", {"text": TEXTS, "segment": True, "align": True, "pieces": True})
     assert response.status_code == 200
-    found = answers.TranslateAnswer.model_validate(response.json(), strict=False)
+    found = responses.TranslateAnswer.model_validate(response.json(), strict=False)
     expected = models.all[0].translator.translate(TEXTS, segment=True, align=True)
     assert (found.model, found.source, found.target) == ("en-de", "en", "de")
     for result, made, text in zip(found.results, expected, TEXTS, strict=True):
@@ -141,13 +143,13 @@ def test_a_large_answer_is_made_beside_the_event_loop_and_a_small_one_in_it(
     models: Models, monkeypatch: pytest.MonkeyPatch, format: str, stream: bool
 ) -> None:
     name = "result" if format == "text" else "html_result"
-    make, makers = getattr(answers, name), []
+    make, makers = getattr(responses, name), []
 
     def watched(*given: Any) -> Any:
         makers.append(threading.get_ident())
         return make(*given)
 
-    monkeypatch.setattr(answers, name, watched)
+    monkeypatch.setattr(responses, name, watched)
     with running(models) as server:
         asked = {"format": format, "stream": stream, "beam": 1}
         loops = {thread.ident for thread in threading.enumerate() if thread.name.endswith("(run)")}
@@ -168,7 +170,7 @@ def test_tags_of_html_stay(server: Running) -> None:
 
 
 def test_all_rounds_of_a_page_have_one_deadline(server: Running, models: Models) -> None:
-    options = Options(models.all[0], deadline=Deadline(1e-6))
+    options = TranslateOptions(models.all[0], deadline=Deadline(1e-6))
     with pytest.raises(Late, match=r"after 1e-06 s, the time that the request had"):
         asyncio.run(server.service.translate(["one"], options))
 
@@ -249,7 +251,7 @@ def test_a_deadline_that_cannot_be_kept_is_told(models: Models) -> None:
 
 def test_given_translations_are_scored(server: Running, models: Models) -> None:
     expected = models.all[0].translator.score(["one two"], ["eins zwei"])[0]
-    found = answers.ScoreAnswer.model_validate(
+    found = responses.ScoreAnswer.model_validate(
         server.post("score", {"source": "one two", "target": "eins zwei"}).json()
     )
     assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
@@ -281,7 +283,7 @@ def test_pieces_are_those_that_the_model_reads(models: Models) -> None:
     source, steps = read(BUNDLE).source_tokenizer, translator.settings.normalization
     for _ in range(30):
         text = "".join(chance.choice(alphabet) for _ in range(chance.randint(0, 12)))
-        _, pieces = shown(source, steps, text)
+        _, pieces = locate_pieces(source, steps, text)
         assert [piece.id for piece in pieces] == translator.source_ids([text])[0], ascii(text)
         ends = [piece.end for piece in pieces]
         assert ends == sorted(ends) and all(0 <= piece.begin <= piece.end <= len(text) for piece in pieces), ascii(text)
@@ -291,7 +293,7 @@ def test_pieces_are_those_that_the_model_reads(models: Models) -> None:
 
 
 def test_models_say_what_they_are(server: Running, models: Models) -> None:
-    told = answers.ModelsAnswer.model_validate(server.client.get("/api/v1/models").json())
+    told = responses.ModelsAnswer.model_validate(server.client.get("/api/v1/models").json())
     assert told.limits.model_dump() == {
         "characters": 300,
         "texts": 4,
@@ -314,12 +316,14 @@ def test_models_say_what_they_are(server: Running, models: Models) -> None:
 def test_health_says_what_waits_and_is_503_while_the_server_stops(models: Models) -> None:
     with running(models) as server:
         response = server.client.get("/api/v1/health")
-        found = answers.HealthAnswer.model_validate(response.json())
+        found = responses.HealthAnswer.model_validate(response.json())
         assert response.status_code == 200 and found.status == "ready" and found.version == limelight.__version__
         assert found.models == ["en-de", "again"] and found.queue.requests == 0
         server.service.drain()
         response = server.client.get("/api/v1/health")
-        assert response.status_code == 503 and answers.HealthAnswer.model_validate(response.json()).status == "draining"
+        assert (
+            response.status_code == 503 and responses.HealthAnswer.model_validate(response.json()).status == "draining"
+        )
 
 
 def test_who_watches_the_process_may_ask_without_wanting_a_body(models: Models) -> None:

@@ -20,15 +20,15 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from limelight.serving.bounded import Bounded
-from limelight.serving.leaving import ClientLeft
-from limelight.serving.logs import json_lines, kinds_of, places_of, take_over
-from limelight.serving.metrics import Metrics
-from limelight.serving.observed import Observed, note, note_refusal
-from limelight.serving.protocol import limited
+from limelight.serving.http.connection import make_protocol
+from limelight.serving.http.disconnect import ClientLeft
+from limelight.serving.middleware.body_limit import BodyLimit
+from limelight.serving.middleware.logs import json_lines, kinds_of, places_of, take_over
+from limelight.serving.middleware.metrics import Metrics
+from limelight.serving.middleware.otel import OtelTracing
+from limelight.serving.middleware.request_log import RequestLog, note, note_refusal
 from limelight.serving.refusals import Busy, Failed
 from limelight.serving.settings import Limits, ServeSettings
-from limelight.serving.tracing import Tracing
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 NASTY = "\r\n\x1b[31m\u2028\u2029\x85\x00"
@@ -81,8 +81,8 @@ def routes() -> APIRouter:
     return router
 
 
-def app_of(log: Log, metrics: Metrics | None = None, tracing: Tracing | None = None) -> FastAPI:
-    around = Middleware(Observed, metrics=metrics or Metrics(), log=log.write, tracing=tracing)
+def app_of(log: Log, metrics: Metrics | None = None, tracing: OtelTracing | None = None) -> FastAPI:
+    around = Middleware(RequestLog, metrics=metrics or Metrics(), log=log.write, tracing=tracing)
     app = FastAPI(middleware=[around])
     app.include_router(routes())
     return app
@@ -150,7 +150,7 @@ def test_a_client_that_left_is_499() -> None:
             await send({"type": "http.response.start", "status": 200, "headers": []})
 
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        await Observed(waits, Metrics(), log.write)(scope, receive, send)
+        await RequestLog(waits, Metrics(), log.write)(scope, receive, send)
 
     asyncio.run(leaves())
     ask(app_of(log), "GET", "/api/v1/busy")
@@ -184,7 +184,7 @@ def test_a_client_that_leaves_after_its_answer_is_not_499() -> None:
             pass
 
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        await Observed(app, Metrics(), log.write)(scope, receive, send)
+        await RequestLog(app, Metrics(), log.write)(scope, receive, send)
 
     asyncio.run(stays())
     assert [line["status"] for line in log.lines()] == [200]
@@ -208,7 +208,7 @@ def test_a_body_that_is_too_large_is_counted_and_logged_by_its_code(headers: dic
 
     log, metrics = Log(), Metrics()
     settings = ServeSettings(limits={"body_bytes": 1_024})  # type: ignore[arg-type]
-    around = [Middleware(Observed, metrics=metrics, log=log.write), Middleware(Bounded, settings=settings)]
+    around = [Middleware(RequestLog, metrics=metrics, log=log.write), Middleware(BodyLimit, settings=settings)]
     app = FastAPI(middleware=around)
     app.add_api_route("/reads", reads, methods=["POST"])
     assert ask(app, "POST", "/reads", headers=headers, content=body() if headers else b"x" * 2_000).status_code == 413
@@ -216,12 +216,13 @@ def test_a_body_that_is_too_large_is_counted_and_logged_by_its_code(headers: dic
     assert 'limelight_refusals_total{reason="too_large"} 1.0' in metrics.text().decode()
 
 
+@pytest.mark.process
 def test_what_a_connection_refuses_before_it_is_a_request_is_counted_too() -> None:
     metrics, lines = Metrics(), Log()
     config = uvicorn.Config(
         app_of(lines, metrics),
         port=0,
-        http=limited(Limits(header_seconds=1.0, connections=1)),
+        http=make_protocol(Limits(header_seconds=1.0, connections=1)),
         ws="none",
         log_level="critical",
     )
@@ -265,7 +266,7 @@ def test_errors_are_told_by_type_and_place_to_their_first_cause() -> None:
 
 def test_a_log_that_cannot_be_written_harms_no_request() -> None:
     with Path("/dev/full").open("wb", buffering=0) as full:
-        answer = ask(FastAPI(middleware=[Middleware(Observed, metrics=Metrics(), log=json_lines(full))]), "GET", "/")
+        answer = ask(FastAPI(middleware=[Middleware(RequestLog, metrics=Metrics(), log=json_lines(full))]), "GET", "/")
     assert answer.status_code == 404
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from native_server import Running, running, stored
 
+from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
-from limelight.serving.keys import Keys
-from limelight.serving.metrics import Metrics
-from limelight.serving.models import Models
+from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.openapi import document, operations
-from limelight.serving.service import Service
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 
 HIDDEN = {"/healthz", "/readyz", "/openapi.json", "/spec", "/", "/desk", "/assets/{name}"}  # of machines and browsers
@@ -57,6 +57,7 @@ def unbounded(value: Any, where: str = "") -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_number_text_and_list_has_a_bound(models: Models) -> None:
     _, found = made(models, metrics=True)
     assert unbounded(found) == []
@@ -68,6 +69,7 @@ def test_what_has_no_bound_would_be_found() -> None:
     assert [each.split(":")[0] for each in unbounded(schema)] == ["/a", "/b/0", "/c"]
 
 
+@pytest.mark.slow
 def test_every_route_is_described_or_known_to_be_for_machines(models: Models) -> None:
     app, found = made(models, metrics=True)
     described = {(path, method.upper()) for path, method, _ in operations(found)}
@@ -87,12 +89,14 @@ def _routes(app: Any) -> Iterator[tuple[str, set[str]]]:
                 yield each.path, set(each.methods)
 
 
+@pytest.mark.slow
 def test_routes_that_are_compared_with_the_document_are_really_there(models: Models) -> None:
     app, _ = made(models)
     paths = {path for path, _ in _routes(app)}
     assert {"/api/v1/translate", "/translate", "/v2/translate", "/healthz"} <= paths
 
 
+@pytest.mark.slow
 def test_every_operation_has_an_answer_with_a_shape_and_its_own_refusals(models: Models) -> None:
     _, found = made(models, metrics=True)
     shapes = {"/api": "Refusal", "/met": "Refusal", "/v2/": "DeepLRefusal"}
@@ -112,6 +116,7 @@ def test_every_operation_has_an_answer_with_a_shape_and_its_own_refusals(models:
             assert operation["requestBody"]["content"], path
 
 
+@pytest.mark.slow
 def test_every_reference_leads_somewhere(models: Models) -> None:
     _, found = made(models)
 
@@ -132,6 +137,7 @@ def test_every_reference_leads_somewhere(models: Models) -> None:
             place = place[step]
 
 
+@pytest.mark.slow
 def test_the_limits_of_the_server_are_in_its_document(models: Models) -> None:
     limits = {"characters": 77, "texts": 3, "alternatives": 2, "beam": 9, "terms": 5}
     _, found = made(models, limits=limits, queue={"timeout_seconds": 7})
@@ -150,9 +156,10 @@ def _body(found: dict[str, Any], path: str) -> dict[str, Any]:
     return properties
 
 
+@pytest.mark.process
 def test_with_keys_the_document_says_so(models: Models, tmp_path: Path) -> None:
     place = tmp_path / "keys.toml"
-    key = Keys.added(place, "somebody")
+    key = Keys.add_key(place, "somebody")
     _, without = made(models)
     assert "security" not in without and "401" not in without["paths"]["/api/v1/translate"]["post"]["responses"]
     with running(models, Keys.load(place), keys=place) as server:
@@ -164,6 +171,7 @@ def test_with_keys_the_document_says_so(models: Models, tmp_path: Path) -> None:
     assert "401" in responses and "Retry-After" in responses["429"]["headers"]
 
 
+@pytest.mark.process
 def test_both_names_of_the_document_give_the_same(models: Models) -> None:
     with running(models, prefix="/mt") as server:
         answer: Running = server

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from native_server import Running, running, stored
 
-from limelight.serving.models import Models
+from limelight.serving.queue.models import Models
 
 EVIL = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
 OLD = {"Origin": "https://evil.example"}  # browsers say Sec-Fetch-Site only where the server is on loopback or has TLS
@@ -32,7 +32,7 @@ def models() -> Iterator[Models]:
 
 
 @pytest.fixture(scope="module")
-def server(models: Models) -> Iterator[Running]:
+def server(starts_process: None, models: Models) -> Iterator[Running]:
     with running(models, hosts=("mt.example",)) as found:
         yield found
 

@@ -29,7 +29,7 @@ def flooded(wait: float) -> Overloaded:
 
 
 @pytest.fixture(scope="module")
-def found() -> Overloaded:
+def found(starts_process: None) -> Overloaded:
     return flooded(WAIT)
 
 
@@ -64,7 +64,7 @@ def test_goodput_counts_good_answers_while_requests_are_sent() -> None:
     assert good_rate(Loaded(answers, seconds=2.0)) == 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_without_a_limit_for_waiting_everybody_waits_and_the_measurement_shows_it() -> None:
     found = flooded(600)
     assert found.refused == 0

@@ -21,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from native_server import running, stored
 
 from limelight.serving import page
-from limelight.serving.models import Models
+from limelight.serving.queue.models import Models
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "limelight" / "serving" / "page"

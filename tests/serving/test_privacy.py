@@ -16,12 +16,12 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from limelight.serving.keys import Keys
-from limelight.serving.logs import json_lines, take_over
-from limelight.serving.models import Models, load
+from limelight.serving.access.keys import Keys
+from limelight.serving.middleware.logs import json_lines, take_over
+from limelight.serving.middleware.otel import OtelTracing
+from limelight.serving.queue.models import Models, load
 from limelight.serving.server import Server
 from limelight.serving.settings import ServeSettings
-from limelight.serving.tracing import Tracing
 from limelight.translator import Translator
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -86,6 +86,7 @@ def test_the_search_finds_a_word_that_is_there() -> None:
     assert leaks(["canary1", "CANARY2", "canary3"], [log.getvalue().decode()]) == ["canary1", "CANARY2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [4, pytest.param(42, marks=pytest.mark.long)])
 def test_nothing_that_clients_send_is_found_in_logs_metrics_traces_or_files(
     models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int
@@ -95,9 +96,9 @@ def test_nothing_that_clients_send_is_found_in_logs_metrics_traces_or_files(
     left.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(left))
     monkeypatch.setattr(Translator, "plan", crashing(Translator.plan))
-    key = Keys.added(tmp_path / "keys.toml", "forum")
+    key = Keys.add_key(tmp_path / "keys.toml", "forum")
     log, exporter = io.BytesIO(), InMemorySpanExporter()
-    tracing = Tracing(exporter)
+    tracing = OtelTracing(exporter)
     canaries, statuses = [], []
 
     async def everything() -> str:
@@ -141,6 +142,7 @@ def crashing(plan: Callable[..., Any]) -> Callable[..., Any]:
     return crashes
 
 
+@pytest.mark.slow
 def test_libraries_that_make_traces_of_their_own_are_told_not_to(
     models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ SLOW = {  # what is sent at first, and then a byte now and then
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Process]:
+def server(starts_process: None) -> Iterator[Process]:
     with served({"limits": SHORT}) as running:
         yield running
 
@@ -42,7 +42,7 @@ def test_a_slow_client_loses_its_connection_in_time_whatever_it_is_slow_with(ser
     assert status_of(results["second request"][0]) == 200, "and its first request is answered"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_control_uvicorn_alone_is_as_patient_as_its_clients_want() -> None:
     with served({"limits": SHORT}, "plain") as server, ThreadPoolExecutor(3) as clients:
         kinds = ["headers", "body", "nothing"]

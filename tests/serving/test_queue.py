@@ -3,14 +3,14 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.serving.queue import FREE, FairQueue, Request
+from limelight.serving.queue.fair_queue import FREE, FairQueue, RequestSentences
 
 
-def put(queue: FairQueue, name: str, pieces: list[int], kind: str = "a", flow: str | None = None) -> Request:
-    request = Request(kind, flow or name)
+def put(queue: FairQueue, name: str, pieces: list[int], kind: str = "a", flow: str | None = None) -> RequestSentences:
+    request = RequestSentences(kind, flow or name)
     queue.put(request, [f"{name}{at}" for at in range(len(pieces))], pieces, arrived=0.0)
     return request
 
@@ -109,7 +109,7 @@ def test_the_sentences_of_a_paragraph_go_together_in_their_turn() -> None:
     assert [item.payload for item in queue.take(150, 100)] == [f"paragraph{at}" for at in range(5)]
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(st.data())
 def test_every_sentence_goes_exactly_once_unless_it_left(data: st.DataObject) -> None:
     chance = random.Random(data.draw(st.integers(0, 10**9)))

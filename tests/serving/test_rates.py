@@ -13,11 +13,11 @@ import pytest
 
 from limelight.errors import ConfigError
 from limelight.files import write_whole
-from limelight.serving import ledger as bookkeeping
-from limelight.serving.keys import Key
-from limelight.serving.ledger import Ledger
-from limelight.serving.rates import Caller
-from limelight.serving.refusals import Spent, TooMany
+from limelight.serving.access import usage as bookkeeping
+from limelight.serving.access.keys import Key
+from limelight.serving.access.rate_limits import Caller
+from limelight.serving.access.usage import Ledger
+from limelight.serving.refusals import QuotaExceeded, TooMany
 
 
 class Clock:
@@ -134,7 +134,7 @@ def test_a_quota_is_spent_to_the_last_character_and_begins_anew_with_the_month()
     clock = Clock()
     caller = clock.ledger().caller(key(characters_per_month=100))
     caller.spend(60)
-    with pytest.raises(Spent):
+    with pytest.raises(QuotaExceeded):
         caller.spend(41)
     caller.spend(40)
     assert caller.usage() == (100, 100)
@@ -192,7 +192,7 @@ def test_what_was_used_outlives_a_restart(tmp_path: Path) -> None:
     again = clock.ledger(state)
     assert again.caller(key("a")).usage().characters == 70
     assert again.caller(None).usage().characters == 5
-    with pytest.raises(Spent):
+    with pytest.raises(QuotaExceeded):
         again.caller(key("a", characters_per_month=100)).spend(31)
 
 

@@ -21,12 +21,14 @@ from limelight.engines.torch import TorchEngine, specials_of
 from limelight.errors import DeadlineError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.serving.models import Models, Served
-from limelight.serving.service import Options, Service
+from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.observer import NullObserver
+from limelight.serving.queue.service import Service, TranslateOptions
+from limelight.serving.queue.work import Deadline
 from limelight.serving.settings import ServeSettings
-from limelight.serving.watching import Nobody
-from limelight.serving.work import Deadline
 from limelight.translator import Translator
+
+pytestmark = pytest.mark.process
 
 FLAG = "\U0001f1e9\U0001f1ea"  # a model without marks has to write it piece by piece, which only a second search does
 KEPT = f"one {FLAG * 6}"  # 49 pieces that must occur
@@ -41,7 +43,7 @@ def models() -> Iterator[Models]:
     translator = Translator.load(BUNDLE, threads=1)
     translator.stand_by()
     translator.translate([KEPT])
-    models = Models([Served("en-de", translator, speed=1e6)])
+    models = Models([ServedModel("en-de", translator, speed=1e6)])
     yield models
     models.close()
 
@@ -55,7 +57,7 @@ def slow(models: Models) -> Iterator[Models]:
     engine = TorchEngine(Transformer(config).eval(), specials_of(config))
     translator = Translator(engine, known.settings.changed(model=config), *known.tokenizers)
     translator.stand_by()
-    models = Models([Served("en-de", translator, speed=1e6)])
+    models = Models([ServedModel("en-de", translator, speed=1e6)])
     yield models
     models.close()
 
@@ -149,10 +151,10 @@ def test_in_a_batch_of_several_requests_those_with_time_get_the_same_answer(mode
     plain = models.all[0].translator.translate([KEPT], segment=True)[0]
 
     async def both() -> list[Any]:
-        service = Service(models, ServeSettings(), Nobody())
-        options = Options(models.all[0])
+        service = Service(models, ServeSettings(), NullObserver())
+        options = TranslateOptions(models.all[0])
         try:
-            late = service.translate(texts(20), Options(models.all[0], deadline=Deadline(0.2)))
+            late = service.translate(texts(20), TranslateOptions(models.all[0], deadline=Deadline(0.2)))
             return await asyncio.gather(late, service.translate([KEPT], options), return_exceptions=True)
         finally:
             service.batcher.close()

@@ -9,14 +9,14 @@ import pytest
 
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
-from limelight.serving.models import Models, load
+from limelight.serving.queue.in_flight import GRACE
+from limelight.serving.queue.models import Models, load
+from limelight.serving.queue.observer import NullObserver
+from limelight.serving.queue.service import Service, StreamedSentence, StreamedText, TranslateOptions
+from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Late, NotFound
-from limelight.serving.service import Options, Sentence, Service, Whole
 from limelight.serving.settings import ServeSettings
-from limelight.serving.under_way import GRACE
-from limelight.serving.watching import Nobody
-from limelight.serving.work import Deadline
-from limelight.text.glossary import Glossary
+from limelight.text.careful.glossary import Glossary
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 TEXT = "one two. three four.\n\nfive six."
@@ -29,11 +29,11 @@ def models() -> Iterator[Models]:
     models.close()
 
 
-def run(models: Models, work: Callable[[Service, Options], Awaitable[Any]], **settings: Any) -> Any:
+def run(models: Models, work: Callable[[Service, TranslateOptions], Awaitable[Any]], **settings: Any) -> Any:
     async def whole() -> Any:
-        service = Service(models, ServeSettings(**settings), Nobody())
+        service = Service(models, ServeSettings(**settings), NullObserver())
         try:
-            return await work(service, Options(models.all[0]))
+            return await work(service, TranslateOptions(models.all[0]))
         finally:
             service.batcher.close()
 
@@ -43,7 +43,7 @@ def run(models: Models, work: Callable[[Service, Options], Awaitable[Any]], **se
 def test_a_service_translates_as_the_translator_does(models: Models) -> None:
     texts = ["one two three", TEXT, "", "  seven "]
 
-    async def work(service: Service, options: Options) -> list[str]:
+    async def work(service: Service, options: TranslateOptions) -> list[str]:
         return [each.text for each in await service.translate(texts, options)]
 
     alone = models.all[0].translator.translate(texts, segment=True)
@@ -51,9 +51,9 @@ def test_a_service_translates_as_the_translator_does(models: Models) -> None:
 
 
 def test_requests_with_different_wishes_run_side_by_side(models: Models) -> None:
-    async def work(service: Service, options: Options) -> list[list[Any]]:
-        greedy = Options(options.served, SearchSettings(beam=1))
-        other = Options(service.models.by_id("again"), align=True)
+    async def work(service: Service, options: TranslateOptions) -> list[list[Any]]:
+        greedy = TranslateOptions(options.served, SearchSettings(beam=1))
+        other = TranslateOptions(service.models.by_id("again"), align=True)
         kinds = [options, greedy, other] * 4
         return await asyncio.gather(*[service.translate(["one two"], each) for each in kinds])
 
@@ -63,21 +63,21 @@ def test_requests_with_different_wishes_run_side_by_side(models: Models) -> None
 
 
 def test_sentences_are_told_as_they_are_done_and_the_whole_at_the_end(models: Models) -> None:
-    async def work(service: Service, options: Options) -> list[Sentence | Whole]:
+    async def work(service: Service, options: TranslateOptions) -> list[StreamedSentence | StreamedText]:
         return [each async for each in service.stream([TEXT, "seven"], options)]
 
     told = run(models, work)
-    wholes = {each.text: each.translation.text for each in told if isinstance(each, Whole)}
-    sentences = sorted(each[:3] for each in told if isinstance(each, Sentence))
+    wholes = {each.text: each.translation.text for each in told if isinstance(each, StreamedText)}
+    sentences = sorted(each[:3] for each in told if isinstance(each, StreamedSentence))
     alone = models.all[0].translator.translate([TEXT, "seven"], segment=True)
     assert sentences == [(0, 0, 3), (0, 1, 3), (0, 2, 3), (1, 0, 1)]
     assert wholes == {number: each.text for number, each in enumerate(alone)}
-    last = max(at for at, each in enumerate(told) if isinstance(each, Sentence) and each.text == 0)
-    assert next(at for at, each in enumerate(told) if isinstance(each, Whole) and each.text == 0) > last
+    last = max(at for at, each in enumerate(told) if isinstance(each, StreamedSentence) and each.text == 0)
+    assert next(at for at, each in enumerate(told) if isinstance(each, StreamedText) and each.text == 0) > last
 
 
 def test_a_document_goes_through_the_same_queue(models: Models) -> None:
-    async def work(service: Service, options: Options) -> Any:
+    async def work(service: Service, options: TranslateOptions) -> Any:
         return await service.document(b"<p>one <b>two</b></p><pre>x</pre>", "html", options)
 
     done = run(models, work)
@@ -86,7 +86,7 @@ def test_a_document_goes_through_the_same_queue(models: Models) -> None:
 
 
 def test_a_document_that_cannot_be_read_is_the_clients_fault(models: Models) -> None:
-    async def work(service: Service, options: Options) -> None:
+    async def work(service: Service, options: TranslateOptions) -> None:
         with pytest.raises(BadRequest, match="cannot be translated"):
             await service.document(b"<tmx", "tmx", options)
         assert service._documents.open == 0
@@ -95,7 +95,7 @@ def test_a_document_that_cannot_be_read_is_the_clients_fault(models: Models) -> 
 
 
 def test_a_text_that_is_cancelled_leaves_nothing_behind(models: Models) -> None:
-    async def work(service: Service, options: Options) -> None:
+    async def work(service: Service, options: TranslateOptions) -> None:
         task = asyncio.ensure_future(service.translate(["one two. " * 200], options))
         await asyncio.sleep(0.02)
         task.cancel()
@@ -106,30 +106,30 @@ def test_a_text_that_is_cancelled_leaves_nothing_behind(models: Models) -> None:
 
 
 def test_a_text_has_the_time_it_asked_for_and_no_more(models: Models) -> None:
-    async def work(service: Service, options: Options) -> None:
+    async def work(service: Service, options: TranslateOptions) -> None:
         with pytest.raises(Late):
-            await service.translate(["one two"], Options(options.served, deadline=Deadline(1e-6)))
+            await service.translate(["one two"], TranslateOptions(options.served, deadline=Deadline(1e-6)))
         assert not service.batcher.jobs
 
     run(models, work)
 
 
 def test_a_request_may_bring_its_own_terms(models: Models) -> None:
-    async def work(service: Service, options: Options) -> str:
+    async def work(service: Service, options: TranslateOptions) -> str:
         terms = Glossary.of({"two": "drei"})
-        return (await service.translate(["one two"], Options(options.served, glossary=terms)))[0].text
+        return (await service.translate(["one two"], TranslateOptions(options.served, glossary=terms)))[0].text
 
     assert "drei" in run(models, work)
 
 
 def test_a_service_that_stops_is_not_ready_and_waits_for_what_is_under_way(models: Models) -> None:
-    async def work(service: Service, options: Options) -> None:
+    async def work(service: Service, options: TranslateOptions) -> None:
         assert service.state == "ready"
         service.under_way.add(1)
         service.drain()
         assert service.state == "draining" and not service.under_way.refuses
         assert (await service.translate(["one"], options))[0].text == "eins"
-        drained = asyncio.ensure_future(service.drained())
+        drained = asyncio.ensure_future(service.wait_drained())
         await asyncio.sleep(GRACE + 0.1)
         assert service.under_way.refuses and not drained.done()
         assert (await service.translate(["two"], options))[0].text == "zwei"  # of a request that was let in before
@@ -141,7 +141,7 @@ def test_a_service_that_stops_is_not_ready_and_waits_for_what_is_under_way(model
 
 
 def test_a_document_under_way_is_finished_though_the_service_stops(models: Models) -> None:
-    async def work(service: Service, options: Options) -> Any:
+    async def work(service: Service, options: TranslateOptions) -> Any:
         lines = b"one two three\n" * 700
         task = asyncio.ensure_future(service.document(lines, "txt", options))
         await asyncio.sleep(0.05)
@@ -152,9 +152,10 @@ def test_a_document_under_way_is_finished_though_the_service_stops(models: Model
     assert run(models, work).data.count(b"eins zwei drei") == 700
 
 
+@pytest.mark.slow
 def test_a_document_does_not_keep_its_callers_other_texts_waiting(models: Models) -> None:
-    async def work(service: Service, options: Options) -> None:
-        mine = Options(options.served, caller="me")
+    async def work(service: Service, options: TranslateOptions) -> None:
+        mine = TranslateOptions(options.served, caller="me")
         words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
         lines = "".join(f"{a} {b} {c} {d}\n" for a in words for b in words for c in words for d in words[:3]).encode()
         document = asyncio.ensure_future(service.document(lines, "txt", mine))
@@ -171,7 +172,7 @@ def test_a_document_does_not_keep_its_callers_other_texts_waiting(models: Models
 
 
 def test_scores_are_those_of_the_translator(models: Models) -> None:
-    async def work(service: Service, options: Options) -> list[float]:
+    async def work(service: Service, options: TranslateOptions) -> list[float]:
         return [each.log_prob for each in await service.score(["one", "two"], ["eins", "zwei"], options)]
 
     alone = models.all[0].translator.score(["one", "two"], ["eins", "zwei"])

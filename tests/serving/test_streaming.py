@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from native_server import Running, running, stored
 
-from limelight.serving import answers
-from limelight.serving.models import Models
+from limelight.serving.native import responses
+from limelight.serving.native.events import COMMENT, EventStream, breathing, events_of, format_event
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.service import StreamedSentence, StreamedText
 from limelight.serving.refusals import Busy, Late
-from limelight.serving.service import Sentence, Whole
-from limelight.serving.streaming import COMMENT, EventStream, breathing, events_of, named
 from limelight.translator.translation import nothing
 
 TEXTS = ["one two. three.\n\n four", "five", ""]
@@ -28,7 +28,7 @@ def models() -> Iterator[Models]:
 
 
 @pytest.fixture(scope="module")
-def server(models: Models) -> Iterator[Running]:
+def server(starts_process: None, models: Models) -> Iterator[Running]:
     with running(models) as made:
         yield made
 
@@ -55,7 +55,7 @@ def test_streamed_results_are_those_of_a_plain_answer(server: Running) -> None:
     assert [results[at]["text"] for at in range(3)] == [each["text"] for each in plain]
     assert [results[at]["alignment"] for at in range(3)] == [each["alignment"] for each in plain]
     for result in results.values():
-        answers.ResultAnswer.model_validate(result)
+        responses.ResultAnswer.model_validate(result)
     assert [name for name, _ in events].count("done") == 1 and events[-1][0] == "done"
 
 
@@ -74,6 +74,7 @@ def test_what_is_refused_before_the_first_event_has_its_own_status(server: Runni
     assert server.post("translate", {"text": "one", "stream": True, "prefix": "x" * 3000}).status_code == 400
 
 
+@pytest.mark.process
 def test_a_server_that_stops_refuses_a_stream_with_503(models: Models) -> None:
     with running(models) as server:
         server.service.drain()
@@ -84,7 +85,7 @@ def test_a_server_that_stops_refuses_a_stream_with_503(models: Models) -> None:
 
 
 def test_a_line_break_in_a_text_does_not_end_an_event() -> None:
-    event = named("part", {"translation": "a\n\nevent: done\r\ndata: {}\u2028"})
+    event = format_event("part", {"translation": "a\n\nevent: done\r\ndata: {}\u2028"})
     assert event.count(b"\n") == 3 and b"\r" not in event and event.endswith(b"}\n\n")
     assert read(event.decode()) == [("part", {"translation": "a\n\nevent: done\r\ndata: {}\u2028"})]
 
@@ -127,14 +128,14 @@ def test_closing_ends_what_is_under_way() -> None:
     asyncio.run(leave())
 
 
-async def _made(*items: Sentence | Whole | Exception) -> AsyncIterator[Sentence | Whole]:
+async def _made(*items: StreamedSentence | StreamedText | Exception) -> AsyncIterator[StreamedSentence | StreamedText]:
     for item in items:
         if isinstance(item, Exception):
             raise item
         yield item
 
 
-def _bytes(*items: Sentence | Whole | Exception) -> list[bytes]:
+def _bytes(*items: StreamedSentence | StreamedText | Exception) -> list[bytes]:
     async def collect() -> list[bytes]:
         return [event async for event in events_of(_made(*items), lambda at, made: {"text": made.text}, 1.0)]
 
@@ -142,7 +143,7 @@ def _bytes(*items: Sentence | Whole | Exception) -> list[bytes]:
 
 
 def test_a_refusal_after_the_first_event_is_an_event() -> None:
-    sentence = Sentence(0, 0, 2, nothing("one"))
+    sentence = StreamedSentence(0, 0, 2, nothing("one"))
     events = read(b"".join(_bytes(sentence, Late("too late", "hurry"))).decode())
     assert [name for name, _ in events] == ["part", "error"]
     assert events[1][1] == {"error": {"code": "late", "message": "too late", "hint": "hurry"}}
@@ -151,7 +152,7 @@ def test_a_refusal_after_the_first_event_is_an_event() -> None:
 
 
 def test_a_mistake_of_ours_is_told_without_its_message_and_raised() -> None:
-    sentence, sent = Sentence(0, 0, 2, nothing("one")), list[bytes]()
+    sentence, sent = StreamedSentence(0, 0, 2, nothing("one")), list[bytes]()
 
     async def collect() -> None:
         async for event in events_of(_made(sentence, ValueError("the text itself")), lambda at, made: {}, 1.0):

@@ -11,14 +11,14 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from limelight.serving.metrics import Metrics
-from limelight.serving.observed import Observed, note
-from limelight.serving.tracing import Tracing
+from limelight.serving.middleware.metrics import Metrics
+from limelight.serving.middleware.otel import OtelTracing
+from limelight.serving.middleware.request_log import RequestLog, note
 
 
-def app_of(tracing: Tracing) -> FastAPI:
+def app_of(tracing: OtelTracing) -> FastAPI:
     metrics = Metrics()
-    around = Middleware(Observed, metrics=metrics, log=lambda line: None, tracing=tracing)
+    around = Middleware(RequestLog, metrics=metrics, log=lambda line: None, tracing=tracing)
     app = FastAPI(middleware=[around])
 
     async def translate(request: Request) -> Response:
@@ -39,14 +39,14 @@ def app_of(tracing: Tracing) -> FastAPI:
     return app
 
 
-def spans_of(exporter: InMemorySpanExporter, tracing: Tracing) -> list[Any]:
+def spans_of(exporter: InMemorySpanExporter, tracing: OtelTracing) -> list[Any]:
     tracing.close()
     return list(exporter.get_finished_spans())
 
 
 def test_a_request_is_one_span_with_its_stages_in_the_callers_trace() -> None:
     exporter = InMemorySpanExporter()
-    tracing = Tracing(exporter)
+    tracing = OtelTracing(exporter)
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     sent = {"traceparent": parent, "tracestate": "canary=canary", "baggage": "canary=canary"}
     ask(app_of(tracing), "POST", "/api/v1/translate", headers=sent)
@@ -64,7 +64,7 @@ def test_a_request_is_one_span_with_its_stages_in_the_callers_trace() -> None:
 
 def test_a_crash_is_in_the_trace_without_its_words() -> None:
     exporter = InMemorySpanExporter()
-    tracing = Tracing(exporter)
+    tracing = OtelTracing(exporter)
     ask(app_of(tracing), "GET", "/api/v1/crash/canary")
     (span,) = spans_of(exporter, tracing)
     assert not span.status.is_ok and "ValueError" in span.attributes["error.type"]
@@ -81,7 +81,7 @@ def test_a_crash_is_in_the_trace_without_its_words() -> None:
     ],
 )
 def test_traces_are_made_only_when_the_environment_asks_for_them(environment: dict[str, str], wanted: bool) -> None:
-    tracing = Tracing.from_environment(environment)
+    tracing = OtelTracing.from_environment(environment)
     assert (tracing is not None) is wanted
     if tracing is not None:
         tracing.close()

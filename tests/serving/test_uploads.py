@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from limelight.serving.compat.uploads import LONGEST_NAME, SAMPLE, SECONDS, Uploads, safe_name, sample_of
 from limelight.serving.refusals import Busy
-from limelight.serving.uploads import LONGEST_NAME, SAMPLE, SECONDS, Uploads, safe_name, sample_of
 
 
 class Clock:

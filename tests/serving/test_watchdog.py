@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from http_server import Process, post, served, status_of
 
+pytestmark = pytest.mark.process
+
 LIMIT = 1.5  # seconds
 SLACK = 20.0  # on a busy machine; alone it takes none
 
@@ -36,6 +38,7 @@ def test_a_frozen_server_ends_itself_and_says_where_it_stood(watched: Process, e
     assert "aaa" not in said, "and not what it was working on"
 
 
+@pytest.mark.long
 def test_without_a_watchdog_it_stays_frozen(errors: Path) -> None:
     with (
         errors.open("wb") as file,
@@ -64,6 +67,7 @@ def test_a_server_that_is_only_busy_or_idle_goes_on(watched: Process, errors: Pa
     assert not errors.read_bytes()
 
 
+@pytest.mark.long
 def test_a_server_that_was_stopped_with_ctrl_z_goes_on_afterwards(watched: Process) -> None:
     assert status_of(watched.get("/readyz")) == 200
     watched.process.send_signal(signal.SIGTSTP)
@@ -74,6 +78,7 @@ def test_a_server_that_was_stopped_with_ctrl_z_goes_on_afterwards(watched: Proce
     assert watched.process.poll() is None
 
 
+@pytest.mark.long
 def test_draining_is_watched_too(watched: Process) -> None:
     with watched.connect() as waits, watched.connect() as freezes:
         waits.ask(post("/work", b'{"seconds": 30, "echo": 1}'))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from labelled import Serving, labelled, loaded, serving
 
-from limelight.serving.keys import Keys
+from limelight.serving.access.keys import Keys
 
 HERE = Path(__file__).parent
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f-]{17}")
@@ -33,7 +33,7 @@ DEPENDENCIES = (
 
 @pytest.fixture
 def keyed(tmp_path: Path) -> Iterator[tuple[Serving, str]]:
-    key = Keys.added(tmp_path / "keys.toml", "weblate")
+    key = Keys.add_key(tmp_path / "keys.toml", "weblate")
     with (
         loaded() as translator,
         serving(labelled(translator, ("en", "de"), ("de", "en")), keys=tmp_path / "keys.toml") as server,
@@ -48,6 +48,7 @@ def plain(recorded: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.process
 def test_every_request_that_weblate_sent_is_answered_as_it_was(keyed: tuple[Serving, str]) -> None:
     """Recorded from Weblate 5.14.3; it asks for the languages of LibreTranslate without the key that it has."""
     server, key = keyed

@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.text.accelerators import Accelerator, lift_pair, lifted, placed
+from limelight.text.careful.accelerators import Accelerator, lift_accelerator, lift_pair, place_accelerator
 
 LABELS = [
     ("_File", "File", "_", "F"),
@@ -42,12 +42,12 @@ OTHERS = [
 
 @pytest.mark.parametrize(("label", "text", "sign", "letter"), LABELS)
 def test_the_sign_of_a_label_is_lifted(label: str, text: str, sign: str, letter: str) -> None:
-    assert lifted(label) == (text, Accelerator(sign, letter))
+    assert lift_accelerator(label) == (text, Accelerator(sign, letter))
 
 
 @pytest.mark.parametrize("text", OTHERS)
 def test_signs_of_another_meaning_are_left_alone(text: str) -> None:
-    assert lifted(text) == (text, None)
+    assert lift_accelerator(text) == (text, None)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_signs_of_another_meaning_are_left_alone(text: str) -> None:
 def test_the_sign_is_placed_where_a_person_would_place_it(
     translation: str, sign: str, letter: str, with_sign: str
 ) -> None:
-    assert placed(translation, Accelerator(sign, letter)) == with_sign
+    assert place_accelerator(translation, Accelerator(sign, letter)) == with_sign
 
 
 WORDS = st.lists(
@@ -88,10 +88,10 @@ WORDS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(WORDS.map(" ".join), st.sampled_from("_&~"), st.sampled_from("fosDxé"))
 def test_the_sign_is_there_once_outside_of_spans_and_all_else_is_unchanged(text: str, sign: str, letter: str) -> None:
-    result = placed(text, Accelerator(sign, letter))
+    result = place_accelerator(text, Accelerator(sign, letter))
     at = result.index(sign)
     assert result.count(sign) == 1
     assert result.replace(f"({sign}{letter.upper()})", "").replace(sign, "") == text
@@ -121,12 +121,13 @@ def test_a_pair_is_lifted_if_both_sides_have_the_same_sign(
     assert lift_pair(source, target) == bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["_", "&", "~", "a", "_a", "&a", "a_", " _", ".", "(_", "a&", "(_a)", "\u3000"])
 def test_hostile_text_takes_linear_time(part: str) -> None:
     text = (part * 100_000)[:100_000]
     began = time.process_time()
     for one in (text, f"{text} _x", f"{text}_x", f"A {text}_x"):
-        lifted(one)
-        placed(one, Accelerator("_", "q"))
+        lift_accelerator(one)
+        place_accelerator(one, Accelerator("_", "q"))
         lift_pair(one, one)
     assert time.process_time() - began < 2  # a quadratic time would be minutes

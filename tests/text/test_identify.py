@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
@@ -62,6 +62,7 @@ def assert_agrees(identifier, reference, texts):
         assert mine == pytest.approx(ranked, abs=1e-4), text
 
 
+@pytest.mark.slow
 def test_known_sentences_are_identified(identifier):
     wanted = [code for code, texts in SENTENCES.items() for _ in texts]
     assert identifier.identify(pa.array(TEXTS)).languages.tolist() == wanted
@@ -71,7 +72,7 @@ def test_every_probability_equals_that_of_py3langid(identifier, reference):
     assert_agrees(identifier, reference, TEXTS + ODD)
 
 
-@settings(deadline=None, max_examples=80)
+@pytest.mark.slow
 @given(texts=st.lists(st.one_of(st.text(max_size=20), st.sampled_from(TEXTS + ODD)), max_size=6))
 def test_any_text_is_treated_as_by_py3langid(identifier, reference, texts):
     assert_agrees(identifier, reference, texts)
@@ -108,6 +109,7 @@ def test_probabilities_sum_to_one_and_the_best_is_the_confidence(identifier):
         assert found.probability(str(code))[at] == found.confidence[at]
 
 
+@pytest.mark.slow
 def test_restricting_the_languages_equals_py3langid_restricted(reference):
     reference.set_languages(["en", "sr", "is"])
     try:
@@ -116,6 +118,7 @@ def test_restricting_the_languages_equals_py3langid_restricted(reference):
         reference.set_languages(None)
 
 
+@pytest.mark.slow
 def test_unknown_languages_are_named_with_their_neighbours(identifier):
     assert identifier.knows("de")
     assert not identifier.knows("deu")

@@ -4,10 +4,10 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.text.messages import DEEPEST, fits, is_message, shown, texts_of, written
+from limelight.text.careful.messages import DEEPEST, escape, fits, is_message, texts_of, unescape
 
 MESSAGES = (
     "You have {n, plural, one {# file} other {# files}} in {folder}.",
@@ -66,8 +66,8 @@ def test_a_text_without_plural_forms_is_no_message(text: str) -> None:
 
 
 def test_a_text_of_a_message_is_shown_without_its_escapes_and_written_with_them() -> None:
-    assert shown("# of it''s {a}") == "{#} of it's {a}"
-    assert written("l'{#} {a}") == "l''# {a}"
+    assert unescape("# of it''s {a}") == "{#} of it's {a}"
+    assert escape("l'{#} {a}") == "l''# {a}"
     assert fits("{#} a", "b {#}")
     assert not fits("{#} a", "{#} }") and not fits("{#} a", "b") and not fits("a", "# a")
 
@@ -94,7 +94,7 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 @given(st.lists(PARTS, max_size=25).map("".join))
 def test_texts_are_in_order_and_replacing_them_keeps_the_message_readable(message: str) -> None:
     places = texts_of(message)
@@ -118,8 +118,8 @@ def test_a_parser_of_others_reads_the_same_skeleton() -> None:
     for message in MESSAGES:
         changed = message
         for start, end in reversed(texts_of(message) or []):
-            text = shown(message[start:end])
-            changed = changed[:start] + written("l'été " + text + " n'est") + changed[end:]
+            text = unescape(message[start:end])
+            changed = changed[:start] + escape("l'été " + text + " n'est") + changed[end:]
         assert changed != message and skeleton(parser.parse(changed)) == skeleton(parser.parse(message))
 
 

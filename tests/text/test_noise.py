@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.text import noise
-from limelight.text.tokenizer import placeholder
+from limelight.text.careful import noise
+from limelight.text.pieces.tokenizer import placeholder
 
 DRAWS = st.integers(0, 2**64 - 1)
 MARKED = st.lists(
@@ -57,6 +57,7 @@ def test_what_ends_a_sentence_is_taken_off(text: str, bare: str) -> None:
     assert noise.without_final(text) + noise.final(text) == text
 
 
+@pytest.mark.slow
 @given(MARKED, DRAWS)
 def test_marks_stay_whatever_is_done(text: str, draw: int) -> None:
     marks = re.findall("⟦[0-9]+⟧", text)

@@ -76,6 +76,7 @@ def test_no_steps_change_nothing() -> None:
     assert apply(" e\u0301\u00ad «") == " e\u0301\u00ad «"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 @given(text=texts)
 def test_each_step_twice_is_the_step_once(step: Step, text: str) -> None:
@@ -97,6 +98,7 @@ def test_all_steps_twice_are_all_steps_once(text: str) -> None:
     assert apply(once, *DEFAULT_STEPS) == once
 
 
+@pytest.mark.slow
 @given(texts)
 @settings(max_examples=30)
 def test_the_order_asked_for_does_not_matter(text: str) -> None:
@@ -108,6 +110,7 @@ def test_what_an_invisible_sign_leaves_is_tidied_afterwards() -> None:
     assert apply("\ufeff", *DEFAULT_STEPS) == ""
 
 
+@pytest.mark.slow
 @given(st.lists(texts, max_size=6), st.sampled_from(STEPS))
 def test_a_column_is_normalized_text_by_text(column: list[str], step: Step) -> None:
     together = normalize(pl.Series(column, dtype=pl.String), [step]).to_list()
@@ -125,6 +128,7 @@ def test_the_column_that_is_normalized_stays_as_it_was(step: Step) -> None:
     assert column.to_list() == ["e\u0301\u00ad  ", "tidy"]
 
 
+@pytest.mark.slow
 def test_text_that_is_not_looked_at_twice_is_composed_already() -> None:
     """Over all of Unicode: what NFC changes, and what it joins to the character before."""
     every = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]

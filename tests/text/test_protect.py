@@ -5,12 +5,20 @@ from collections import Counter
 from itertools import permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from limelight.text.protect import Protected, Span, marked_faults, mask_pair, protect, restored, text_faults
-from limelight.text.spans import MARK
-from limelight.text.tokenizer import placeholder
+from limelight.text.careful.protect import (
+    Protected,
+    Span,
+    find_placeholder_faults,
+    mask_pair,
+    protect,
+    restore,
+    text_faults,
+)
+from limelight.text.careful.spans import MARK
+from limelight.text.pieces.tokenizer import placeholder
 
 PARTS = ["<b>", "</b>", "<i>", "</i>", "<a href='x'>", "</a>", "<br>", "<x/>", "%s", "{0}", "&amp;", "http://a.b/c", "/usr/lib", "123456",
          "😀", "⟦0⟧", "⟦3⟧", "⟦", "⟧", "<", ">", "%", "{", "}", " ", "  ", "a", "Wort", ".", "\n", "0"]  # fmt: skip
@@ -34,21 +42,20 @@ def test_spans_become_marks_in_the_order_of_the_source() -> None:
 
 def test_a_translation_gets_the_spans_back_wherever_their_marks_stand() -> None:
     protected = protect("Open <b>%s</b> &amp; quit")
-    assert restored("⟦3⟧ beenden; ⟦0⟧⟦1⟧⟦2⟧ öffnen", protected) == "&amp; beenden; <b>%s</b> öffnen"
+    assert restore("⟦3⟧ beenden; ⟦0⟧⟦1⟧⟦2⟧ öffnen", protected) == "&amp; beenden; <b>%s</b> öffnen"
 
 
-@settings(max_examples=400, deadline=None)
+@pytest.mark.slow
 @given(TEXTS, st.sampled_from([0, 1, 3, 16, 256]), st.sampled_from(["long", "all"]))
 def test_a_protected_text_restored_is_the_text(text: str, most: int, numbers: str) -> None:
     protected = protect(text, most, numbers)  # type: ignore[arg-type]
-    assert restored(protected.text, protected) == text
-    assert marked_faults(protected.text, protected) is None
+    assert restore(protected.text, protected) == text
+    assert find_placeholder_faults(protected.text, protected) is None
     assert text_faults(text, text) is None
     assert len(protected.spans) <= most
     assert protected.numbers == tuple(range(len(protected.spans)))
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_no_mark_of_the_text_itself_is_left_beside_ours(text: str) -> None:
     protected = protect(text, 256)
@@ -92,7 +99,7 @@ def test_tags_are_paired_as_they_enclose_something(text: str, nested: tuple[tupl
     ],
 )
 def test_faults_of_marks_are_told(translation: str, fault: str | None) -> None:
-    assert marked_faults(translation, protect("<b>%s</b>")) == fault
+    assert find_placeholder_faults(translation, protect("<b>%s</b>")) == fault
 
 
 @pytest.mark.parametrize(
@@ -107,9 +114,9 @@ def test_faults_of_marks_are_told(translation: str, fault: str | None) -> None:
 )
 def test_placeholders_without_numbers_keep_their_order(source: str, right: str, wrong: str) -> None:
     protected = protect(source)
-    assert marked_faults(right, protected) is None
-    assert "another order" in (marked_faults(wrong, protected) or "")
-    told = text_faults(source, restored(wrong, protected))
+    assert find_placeholder_faults(right, protected) is None
+    assert "another order" in (find_placeholder_faults(wrong, protected) or "")
+    told = text_faults(source, restore(wrong, protected))
     assert told is None if source == "%s of %s" else "another order" in (told or "")
     assert mask_pair("%s on %d", "%d auf %s", range(16)) is None
 
@@ -117,7 +124,9 @@ def test_placeholders_without_numbers_keep_their_order(source: str, right: str, 
 def test_placeholders_with_numbers_or_names_may_change_places() -> None:
     for source in ("%1$s on %2$d", "%(a)s on %(b)d", "{0} of {1}", "%1 of %2", "%d %B %Y", "%s: %m"):
         assert (
-            marked_faults(" ".join(reversed(marks(*range(len(protect(source).spans))).split())), protect(source))
+            find_placeholder_faults(
+                " ".join(reversed(marks(*range(len(protect(source).spans))).split())), protect(source)
+            )
             is None
         )
 
@@ -142,7 +151,7 @@ def well_nested(order: tuple[int, ...], text: str) -> bool:
 def test_an_order_of_marks_is_accepted_if_and_only_if_tags_are_well_nested_and_conversions_in_order(text: str) -> None:
     protected = protect(text)
     orders = list(permutations(protected.numbers))
-    accepted = [order for order in orders if marked_faults(marks(*order), protected) is None]
+    accepted = [order for order in orders if find_placeholder_faults(marks(*order), protected) is None]
     assert accepted == [order for order in orders if well_nested(order, text)]
     assert 0 < len(accepted) < len(orders)
 
@@ -155,8 +164,8 @@ def test_an_accepted_order_gives_a_text_that_is_right(seed: int) -> None:
     protected = protect(source)
     order = list(protected.numbers)
     chance.shuffle(order)
-    text = restored(" x ".join(map(placeholder, order)), protected)
-    assert (marked_faults(marks(*order), protected) is None) == (text_faults(source, text) is None)
+    text = restore(" x ".join(map(placeholder, order)), protected)
+    assert (find_placeholder_faults(marks(*order), protected) is None) == (text_faults(source, text) is None)
     assert Counter(span.text for span in protect(text).spans) == Counter(span.text for span in protected.spans)
 
 
@@ -178,7 +187,11 @@ def test_faults_of_plain_texts_are_told(source: str, translation: str, fault: st
 
 def test_faults_say_nothing_of_the_text() -> None:
     secret = "<b>hunter2 /home/hunter2 https://hunter2.example</b>"
-    for fault in (text_faults(secret, ""), marked_faults("", protect(secret)), protect(secret, most=1).problem):
+    for fault in (
+        text_faults(secret, ""),
+        find_placeholder_faults("", protect(secret)),
+        protect(secret, most=1).problem,
+    ):
         assert fault
         assert "hunter2" not in fault
 
@@ -219,7 +232,7 @@ def test_an_icu_message_is_a_problem_and_its_text_stays() -> None:
 def test_blanks_inside_paired_tags_move_outside_unless_the_source_has_them(
     source: str, translation: str, text: str
 ) -> None:
-    assert restored(translation, protect(source)) == text
+    assert restore(translation, protect(source)) == text
 
 
 def test_both_sides_of_a_pair_get_the_same_marks() -> None:
@@ -247,7 +260,7 @@ def test_a_pair_whose_spans_do_not_match_is_not_masked(source: str, target: str)
     assert mask_pair(source, target, [4, 5, 6, 7]) is None
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PARTS), max_size=12), st.randoms(use_true_random=False))
 def test_a_masked_pair_holds_what_was_asked_for(parts: list[str], chance: random.Random) -> None:
     source = " ".join(parts)
@@ -264,12 +277,12 @@ def test_a_masked_pair_holds_what_was_asked_for(parts: list[str], chance: random
 
 def test_what_would_run_together_gets_a_blank() -> None:
     made = protect("at 10:35 %1 and 12345")
-    assert restored("⟦0⟧Uhr, ⟦1⟧Namen und⟦2⟧", made) == "10:35 Uhr, %1 Namen und 12345"
-    assert restored("⟦2⟧⟦0⟧", made) == "12345 10:35"
-    assert restored("⟦1⟧。漢⟦0⟧字", made) == "%1。漢10:35字", "no blank in scripts that have none"
+    assert restore("⟦0⟧Uhr, ⟦1⟧Namen und⟦2⟧", made) == "10:35 Uhr, %1 Namen und 12345"
+    assert restore("⟦2⟧⟦0⟧", made) == "12345 10:35"
+    assert restore("⟦1⟧。漢⟦0⟧字", made) == "%1。漢10:35字", "no blank in scripts that have none"
 
 
 def test_what_ran_together_in_the_source_may_go_on_doing_so() -> None:
     made = protect("%dpx")
-    assert restored(made.text, made) == "%dpx"
-    assert restored("⟦0⟧Punkte", made) == "%dPunkte"
+    assert restore(made.text, made) == "%dpx"
+    assert restore("⟦0⟧Punkte", made) == "%dPunkte"

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from limelight.errors import ConfigError, DataError
-from limelight.text import sampling as module
-from limelight.text.sampling import Merges, Sampler, uniform
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn, placeholder
+from limelight.text.pieces import sampling as module
+from limelight.text.pieces.sampling import Merges, Sampler, uniform
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn, placeholder
 
 STEMS = ["the", "then", "there", "their", "other", "mother", "brother"]
 WORDS = [*STEMS, "weather", "whether", "together", "gather", "father", "further", "leather", "others"]
@@ -119,6 +119,7 @@ def test_unigram_probabilities_are_powers_of_the_models_own():
         assert probability == pytest.approx(ways[tuple(tokenizer.pieces(ids))] / sum(best), rel=1e-4)
 
 
+@pytest.mark.slow
 @with_fixtures
 @given(word=st.one_of(st.text(max_size=12), st.sampled_from([*WORDS, "⟦0⟧the", "日⟦1⟧本", "\u2581the"])))
 def test_merging_without_dropout_equals_sentencepiece(bpe, word):

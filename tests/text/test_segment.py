@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from limelight.text.careful.spans import find
 from limelight.text.normalize import DEFAULT_STEPS, normalize
 from limelight.text.segment import BLANK, Segment, Segments, segments, split_long
-from limelight.text.sentence_ends import WINDOW, sentence_starts, unquoted
-from limelight.text.spans import find
+from limelight.text.sentence_ends import WINDOW, sentence_starts, unquote
 
 # What sentences, spans and line ends are made of, half characters included.
 PIECES = st.sampled_from(
@@ -38,7 +38,7 @@ def texts(text: str, language: str) -> list[str]:
     return [part.text for part in found.parts]
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(TEXTS, LANGUAGES)
 @example("a" * 10, "")
 @example("Hi\u2028there. \u200b\n", "en")
@@ -51,7 +51,7 @@ def test_any_text_comes_back_to_the_last_blank(text: str, language: str) -> None
     assert not found.lead.strip(BLANK)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(TEXTS, LANGUAGES)
 def test_no_span_is_cut_and_no_other_line_break_is_inside_a_sentence(text: str, language: str) -> None:
     found = segments(text, language)
@@ -125,10 +125,9 @@ def test_tags_and_quotes_stay_with_the_sentence_they_belong_to(text: str, parts:
     assert texts(text, "en") == parts
 
 
-@settings(max_examples=100, deadline=None)
 @given(TEXTS)
 def test_a_line_without_quotation_marks_is_as_long_as_with_them(line: str) -> None:
-    bare = unquoted(line)
+    bare = unquote(line)
     assert len(bare) == len(line)
     assert not set(bare) & set('"“”„«»')
 
@@ -152,6 +151,7 @@ def test_what_makes_sentencex_panic_does_not_end_the_program() -> None:
     assert all(0 < at < len(text) for at in sentence_starts(text, "en"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["„", "'", "«", "(", "<", "`", "1. ", "A. ", "! ", '"a. ', "a. „b (c. ", ". »", "…»", "</", "<b>", " ", "\n", "…"],
@@ -164,6 +164,7 @@ def test_hostile_text_takes_no_longer_than_other_text(unit: str) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_a_megabyte_in_one_line_takes_seconds() -> None:
     text = "This is a sentence with Dr. Smith and 3.5 kg. Another one follows it! " * 14_000
     began = time.process_time()
@@ -205,7 +206,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 @given(TEXTS, st.integers(1, 30))
 def test_parts_of_a_long_sentence_fit_and_are_the_sentence(text: str, longest: int) -> None:
     parts = split_long(text, len, longest)
@@ -258,6 +259,7 @@ def test_spans_can_be_what_is_counted() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_sentence_of_a_megabyte_is_parted_in_seconds() -> None:
     began = time.process_time()
     parts = split_long("word, and " * 100_000, len, 1_000)

@@ -5,11 +5,11 @@ from collections import Counter
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.text import patterns
-from limelight.text.spans import find, in_turn
+from limelight.text.careful.spans import find, in_turn
 
 PLACEHOLDERS = [
     "%s", "%d", "%i", "%5.2f", "%-10s", "%'d", "%03d", "%*d", "%lld", "%1$s", "%2$.1f", "%(name)s", "%(count)d", "%1", "%L1", "%PATH%",
@@ -168,7 +168,7 @@ PARTS = st.sampled_from([*PLACEHOLDERS, *TAGS, *ADDRESSES, *PATHS, *NUMBERS, *EM
 TEXTS = st.one_of(st.text(), st.lists(PARTS, max_size=12).map("".join))
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(TEXTS, st.sampled_from(["long", "all"]))
 def test_ranges_are_in_order_inside_the_text_and_do_not_overlap(text: str, numbers: str) -> None:
     at = 0
@@ -177,7 +177,7 @@ def test_ranges_are_in_order_inside_the_text_and_do_not_overlap(text: str, numbe
         at = end
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 @given(st.one_of(TEXTS, st.text("0123456789AZabz-_. :@/w", max_size=30)), st.sampled_from(["long", "all"]))
 def test_the_quick_look_for_signs_overlooks_nothing(text: str, numbers: str) -> None:
     """A bracket before the text makes it pass that look, and changes nothing else."""
@@ -185,6 +185,7 @@ def test_the_quick_look_for_signs_overlooks_nothing(text: str, numbers: str) -> 
     assert [(start - 2, end - 2, kind) for start, end, kind in behind] == find(text, numbers)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from limelight.errors import ConfigError, DataError
-from limelight.text import tokenizer as module
-from limelight.text.tokenizer import (
+from limelight.text.pieces import tokenizer as module
+from limelight.text.pieces.tokenizer import (
     END,
     PAD,
     START,
@@ -85,6 +85,7 @@ def assert_same_or_tied(tokenizer, texts):
     return tied
 
 
+@pytest.mark.slow
 @with_fixtures
 @given(texts=columns)
 def test_encoding_by_words_equals_whole_texts(tokenizer, texts):
@@ -92,6 +93,7 @@ def test_encoding_by_words_equals_whole_texts(tokenizer, texts):
     assert_same_or_tied(tokenizer, texts)
 
 
+@pytest.mark.slow
 @with_fixtures
 @given(texts=columns)
 def test_decoding_gives_back_every_text_but_for_blocks(tokenizer, texts):
@@ -259,6 +261,7 @@ def real_lines(corpus, most):
     return [json.loads(line)["tgt"] for line in lines] if "jsonl" in corpus else lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "corpus", ["multi30k/train.de.gz", "europarl/train.de.gz", "tatoeba/de-en/train.de.gz", "l10n/tm.en-de.jsonl.gz"]
 )

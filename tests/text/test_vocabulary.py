@@ -8,9 +8,9 @@ import pytest
 from sentencepiece import SentencePieceTrainer
 
 from limelight.errors import ConfigError
-from limelight.text.sampling import Sampler
-from limelight.text.tokenizer import Tokenizer
-from limelight.text.vocabulary import Vocabulary
+from limelight.text.pieces.sampling import Sampler
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.vocabulary import Vocabulary
 
 TEXTS = ["the cat sat on the mat", "a cat and a hat", "that mat is flat"] * 20
 

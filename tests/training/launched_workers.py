@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from limelight.training.launch import Patience, supervise
-from limelight.training.launched import end_with_supervisor
+from limelight.training.processes.rank_environment import end_with_supervisor
+from limelight.training.processes.supervisor import Patience, supervise
 
 # How a rank may end, by what name.
 CODES = {"usage": 2, "data": 65, "model file": 66, "device": 69, "disk": 74, "internal": 70, "fault": 1}

@@ -10,12 +10,22 @@ from typing import Any
 import numpy as np
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.manifest import CorpusEntry, Manifest
-from limelight.evaluation.reliability import reliability
+from limelight.corpus.manifest import CorpusEntry, CorpusManifest
+from limelight.evaluation.confidence.reliability import reliability
 from limelight.model.config import ModelConfig
 from limelight.training.config import OptimizerSettings, Recipe, ScheduleSettings, ValidationSettings
-from limelight.training.layout import BUNDLE, METRICS, PREPARED, RECIPE, SCORES, Chosen, Facts, State, write_status
-from limelight.training.watch import Event, Notice, Sample, StepReport, ValidReport, line_of
+from limelight.training.events import Event, RunNotice, Sample, StepReport, ValidReport, line_of
+from limelight.training.run_folder import (
+    BUNDLE,
+    METRICS,
+    PREPARED,
+    RECIPE,
+    SCORES,
+    RunChoice,
+    RunFacts,
+    State,
+    write_status,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from reported_manifests import corpus, manifest
@@ -125,8 +135,8 @@ def recipe(story: Story) -> Recipe:
     )
 
 
-def facts(story: Story) -> Facts:
-    return Facts(
+def facts(story: Story) -> RunFacts:
+    return RunFacts(
         command=list(story.command),
         began="2026-11-15T11:30:00+00:00",
         versions={"python": "3.12.3", "limelight": "0.1.0", "torch": "2.13.0+cpu" + story.text},
@@ -139,9 +149,9 @@ def facts(story: Story) -> Facts:
             "precision": "masters",
         },
         chosen=[
-            Chosen("model", "small: 3+3 layers, 256 wide, 7.6 M parameters", "27 954 pairs, and 30 minutes" + story.text),
-            Chosen("steps", f"{story.planned}", "what fits into 30 minutes at 5 900 pieces/s"),
-            Chosen("vocabulary", "8 000 pieces", "shared; suggested from the corpus"),
+            RunChoice("model", "small: 3+3 layers, 256 wide, 7.6 M parameters", "27 954 pairs, and 30 minutes" + story.text),
+            RunChoice("steps", f"{story.planned}", "what fits into 30 minutes at 5 900 pieces/s"),
+            RunChoice("vocabulary", "8 000 pieces", "shared; suggested from the corpus"),
         ],
         parameters={"embeddings": 2_048_000, "encoder": 2_369_280, "decoder": 3_159_552},
         flops_per_piece=4.1e7,
@@ -157,20 +167,20 @@ def facts(story: Story) -> Facts:
     )  # fmt: skip
 
 
-def told(story: Story) -> Manifest:
+def told(story: Story) -> CorpusManifest:
     return manifest(story.corpora, story.text or "en-de")
 
 
 def events(story: Story) -> list[Event]:
-    made: list[Event] = [Notice(0, 21.0, "chosen", "model: small" + story.text)]
+    made: list[Event] = [RunNotice(0, 21.0, "chosen", "model: small" + story.text)]
     elapsed, best, number = 21.0, -1.0, 0
     for step in range(1, story.steps + 1):
         if step in story.resumed:
-            made.append(Notice(step - 1, elapsed, "resumed", f"goes on from step {step - 1}" + story.text))
+            made.append(RunNotice(step - 1, elapsed, "resumed", f"goes on from step {step - 1}" + story.text))
         elapsed += 1.0
         made.append(_step(story, step, elapsed))
         if step in story.skipped:
-            made.append(Notice(step, elapsed, "skipped", "the loss is not a number" + story.text))
+            made.append(RunNotice(step, elapsed, "skipped", "the loss is not a number" + story.text))
         if step % story.every == 0:
             elapsed += 8.0
             chrf = _chrf(story, number)

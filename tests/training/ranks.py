@@ -19,7 +19,7 @@ from typing import IO, Any, Self
 import torch
 import torch.distributed as dist
 
-from limelight.training.world import World
+from limelight.training.processes.world import World
 
 HERE = Path(__file__).parent
 

@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import inject_fault
 import torch
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
@@ -18,12 +19,12 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 from limelight.errors import ModelFileError
-from limelight.training import checkpoint
-from limelight.training.checkpoint_background import Background
-from limelight.training.checkpoint_folder import STATE, candidates
-from limelight.training.checkpoint_shards import misfits, read_into
-from limelight.training.checkpoint_tensors import same_bits
-from limelight.training.world import World
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints.background import BackgroundSaver
+from limelight.training.checkpoints.folder import STATE, candidates
+from limelight.training.checkpoints.shards import misfits, read_into
+from limelight.training.checkpoints.tensors import same_bits
+from limelight.training.processes.world import World
 
 SHAPES = {
     "weights/up": (10, 6),
@@ -138,7 +139,7 @@ def _local(tensor: Tensor) -> Tensor:
 
 def save_behind(world: World, root: str, kind: str, steps: list[int]) -> Any:
     """In the background, while the tensors are changed."""
-    background = Background(Path(root), 2, world)
+    background = BackgroundSaver(Path(root), 2, world)
     said = []
     for step in steps:
         tensors = tensors_of(world, kind, True)
@@ -170,7 +171,7 @@ def save_with_a_limit(world: World, root: str, kind: str, step: int, rank: int, 
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         if behind:
-            background = Background(Path(root), 2, world)
+            background = BackgroundSaver(Path(root), 2, world)
             background.begin(step, tensors, {"step": step})
             background.finish()
         else:
@@ -183,6 +184,7 @@ def save_with_a_limit(world: World, root: str, kind: str, step: int, rank: int, 
 
 
 def save_with_a_fault(world: World, root: str, kind: str, step: int, fault: str) -> Any:
+    inject_fault.install()
     os.environ["LIMELIGHT_FAULT"] = fault
     try:
         return save(world, root, kind, step)

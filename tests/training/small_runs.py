@@ -5,7 +5,7 @@
     broken = Small(corpus, folder / "broken");      broken.live(Signal(after_step=7)) -> 75;  broken.live() -> 0
     story(straight.run) == story(broken.run)
 
-Each `live` is a new process that calls `limelight.training.run.train` as the command does. They are forked from a server that has loaded
+Each `live` is a new process that calls `training.run.run.train` as the command does. They are forked from a server that has loaded
 torch and nothing else has happened in, since loading takes longer than such a run.
 """
 
@@ -30,24 +30,31 @@ import torch
 
 from limelight import bundle
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.prepare import prepare
-from limelight.training import checkpoint, leading, stepping
-from limelight.training import run as runs
-from limelight.training.asked import Asked
-from limelight.training.choose import merged
+from limelight.training.checkpoints import checkpoint
 from limelight.training.config import Recipe
-from limelight.training.layout import BUNDLE, CHECKPOINTS, METRICS, PREPARED, REPORT_MD
-from limelight.training.watch import Event, Notice, StepReport, ValidReport, read_events
+from limelight.training.events import Event, RunNotice, StepReport, ValidReport, read_events
+from limelight.training.recipe.choose import merge
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.run import leader
+from limelight.training.run import run as runs
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, METRICS, PREPARED, REPORT_MD
+from limelight.training.step import step
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
+import inject_fault
 from make_numbers import draw_pairs
+
+inject_fault.install()  # every process of such a run imports this file
 
 PAIRS, PIECES, STEPS = 260, 320, 40  # an epoch has about 27 steps
 SHORT = {"schedule": {"steps": 12, "warmup": 3}, "validation": {"every": 4}}
 STOPPED, INTERRUPTED, DONE = 75, 130, 0
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["limelight.training.run", "torch._dynamo", "sacrebleu"])  # it knows no path of ours
+PROCESSES.set_forkserver_preload(
+    ["limelight.training.run.run", "torch._dynamo", "sacrebleu"]
+)  # it knows no path of ours
 
 
 def make_corpus(folder: Path) -> Path:
@@ -85,7 +92,7 @@ def recipe(corpus: Path, **changes: Any) -> Recipe:
         "average": {"decay": 0.9},
         "machine": {"device": "cpu", "threads": 1, "precision": "float32", "workers": 0},
     }
-    return Recipe(**merged(values, changes))
+    return Recipe(**merge(values, changes))
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ class Small:
 
 def _life(wanted: Recipe, run: Path, told: Signal | None, reports: bool) -> None:
     if not reports:
-        leading.write_report = lambda folder: None
+        leader.write_report = lambda folder: None
     torch.set_num_threads(1)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as on a terminal, also where the tests run under nohup
     os.setsid()
@@ -166,9 +173,9 @@ def _life(wanted: Recipe, run: Path, told: Signal | None, reports: bool) -> None
     if told and told.inside:
         module, _, name = told.inside.partition(":")
         wrap(importlib.import_module(module), name, sender.call)
-    stepping.gradients = partial(seen, run.with_suffix(".seen"), stepping.gradients)
+    step.gradients = partial(seen, run.with_suffix(".seen"), step.gradients)
     result = runs.train(
-        Asked(data=None, recipe=wanted), run, LocalEngine(0), sender.watch, lambda _: None, ["limelight"]
+        TrainRequest(data=None, recipe=wanted), run, LocalEngine(0), sender.watch, lambda _: None, ["limelight"]
     )
     run.with_suffix(".said").write_bytes(json.dumps(result.lines).encode())
     if sender.sent is not None:
@@ -262,8 +269,8 @@ def check_equal(run: Small, straight: Small) -> None:
     assert {name for name in left.keys() | wanted.keys() if left.get(name) != wanted.get(name)} == set()
 
 
-def notices(run: Path, kind: str) -> list[Notice]:
-    return [event for event in read_events(run / METRICS) if isinstance(event, Notice) and event.kind == kind]
+def notices(run: Path, kind: str) -> list[RunNotice]:
+    return [event for event in read_events(run / METRICS) if isinstance(event, RunNotice) and event.kind == kind]
 
 
 def last_step_of_first_epoch(run: Path) -> int:

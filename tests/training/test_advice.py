@@ -9,11 +9,11 @@ import made_runs
 import pytest
 from made_runs import DIVERGED, HEALTHY, Story, corpus
 
-from limelight.cli.train_keys import check_changes
-from limelight.evaluation.suspicions import Kind
-from limelight.training.advice import SUSPICIONS, advise
-from limelight.training.advice_learning import Advice, changed, longer
-from limelight.training.record import read_run
+from limelight.cli.train.recipe_keys import check_changes
+from limelight.evaluation.suspicions import SuspicionKind
+from limelight.training.report.advice import SUSPICIONS, advise
+from limelight.training.report.advice_learning import Advice, change_command, lengthen_command
+from limelight.training.report.run_record import read_run
 
 FLAT = (50.0, 54.0, 55.0, 55.5, 55.8, 55.9, 55.9, 56.0, 56.0, 56.0, 56.1, 56.1)
 FALLING = (5.0, 4.0, 3.0, 2.5, 2.2, 2.1, 2.0, 1.9, 1.8, 1.8, 1.8)
@@ -97,13 +97,15 @@ def test_a_rule_fires_beyond_its_bound_and_says_what_it_saw(tmp_path: Path, code
     assert [word for word in words if word not in told] == [], told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CASES)
 def test_a_rule_is_silent_within_its_bound(tmp_path: Path, code: str) -> None:
     assert advised(tmp_path, CASES[code][2]) == {}
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_suspicions_become_advice_when_they_are_many(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(SuspicionKind))
+def test_suspicions_become_advice_when_they_are_many(tmp_path: Path, kind: SuspicionKind) -> None:
     bound, serious, _ = SUSPICIONS[kind]
     many = round(1000 * bound) + 1
     found = advised(tmp_path / "many", HEALTHY.but(chrf=FLAT, suspicious={kind.value: many}))
@@ -113,6 +115,7 @@ def test_suspicions_become_advice_when_they_are_many(tmp_path: Path, kind: Kind)
     assert advised(tmp_path / "few", HEALTHY.but(chrf=FLAT, suspicious={kind.value: many - 1})) == {}
 
 
+@pytest.mark.slow
 def test_a_rising_validation_loss_is_overfitting_even_while_the_score_rises(tmp_path: Path) -> None:
     found = advised(tmp_path / "rising", HEALTHY.but(chrf=FLAT, valid_nll=(*FALLING, 1.86)))
     assert "rose from 1.800 at step 900 to 1.860 at step 1 200" in plain(found["overfits"].seen)
@@ -161,7 +164,7 @@ def test_the_longer_command_doubles_time_or_steps_and_changes_nothing_else(
     tmp_path: Path, command: str, expected: str | None
 ) -> None:
     run = made_runs.make(tmp_path / "run", HEALTHY.but(command=tuple(shlex.split(command))))
-    assert longer(read_run(run)) == expected
+    assert lengthen_command(read_run(run)) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,13 +178,14 @@ def test_the_longer_command_doubles_time_or_steps_and_changes_nothing_else(
 )
 def test_other_settings_need_another_folder(tmp_path: Path, command: str, expected: str | None) -> None:
     run = made_runs.make(tmp_path / "run", HEALTHY.but(command=tuple(shlex.split(command))))
-    assert changed(read_run(run), "a=1") == (expected and expected.format(run=run))
+    assert change_command(read_run(run), "a=1") == (expected and expected.format(run=run))
 
 
+@pytest.mark.slow
 def test_every_setting_that_advice_names_can_be_set(tmp_path: Path) -> None:
     """As it would be typed after `limelight train`."""
     stories = [story for story, _, _ in CASES.values()]
-    stories += [HEALTHY.but(chrf=FLAT, suspicious={kind.value: 100 for kind in Kind})]
+    stories += [HEALTHY.but(chrf=FLAT, suspicious={kind.value: 100 for kind in SuspicionKind})]
     stories += [HEALTHY.but(chrf=FLAT, valid_nll=(*FALLING, 1.9))]
     told = " ".join(
         advice.do for i, story in enumerate(stories) for advice in advised(tmp_path / str(i), story).values()

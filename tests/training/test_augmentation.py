@@ -12,31 +12,31 @@ from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_pairs
 from prepared_corpora import make
 
-from limelight.corpus.alter import DRAWN, KINDS
-from limelight.corpus.augment import AugmentSettings
-from limelight.corpus.batches import BatchSettings
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.alter import DRAWN, KINDS
+from limelight.corpus.feeding.augment import AugmentSettings
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
-from limelight.training import choose
-from limelight.training.augmentation import choose_augmentation, described
-from limelight.training.calibrate import Measured, Stand
-from limelight.training.choose import Plan, Planner
 from limelight.training.config import Recipe, decisive, refuse_changed
+from limelight.training.recipe import choose
+from limelight.training.recipe.augmentation import choose_augmentation, describe_augmentation
+from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup
+from limelight.training.recipe.choose import Plan, RecipePlanner
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     folder = tmp_path_factory.mktemp("augmentation")
     paths = write_pairs(sentences(200), folder)
     assert here("prepare", *paths, *FAST, given_pieces(), "-o", folder / "prepared").code == 0
-    return Prepared.open(folder / "prepared")
+    return PreparedCorpus.open(folder / "prepared")
 
 
 @pytest.fixture(scope="module")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     """In pieces as others learn them: without placeholders and tags."""
-    return Prepared.open(make(tmp_path_factory.mktemp("foreign") / "prepared"))
+    return PreparedCorpus.open(make(tmp_path_factory.mktemp("foreign") / "prepared"))
 
 
 @pytest.fixture
@@ -44,20 +44,22 @@ def measured_with(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The settings of the batches that a plan was calibrated with."""
     seen: list[Any] = []
 
-    def measured(config: Any, prepared: Any, batch: Any, *rest: Any) -> Measured:
+    def measured(config: Any, prepared: Any, batch: Any, *rest: Any) -> CalibrationResult:
         seen.append(batch)
-        return Measured(10_000, 1, None, 1.0, 0.0)
+        return CalibrationResult(10_000, 1, None, 1.0, 0.0)
 
     monkeypatch.setattr(choose, "calibrate", measured)
     return seen
 
 
-def plan(prepared: Prepared, batch: dict[str, Any] | None = None) -> Plan:
+def plan(prepared: PreparedCorpus, batch: dict[str, Any] | None = None) -> Plan:
     changes = {} if batch is None else {"batch": batch}
-    return Planner(prepared, Stand(torch.device("cpu"), "float32", 1), changes, preset="toy", steps=5).plan()
+    return RecipePlanner(
+        prepared, ComputeSetup(torch.device("cpu"), "float32", 1), changes, preset="toy", steps=5
+    ).plan()
 
 
-def test_text_is_changed_unless_one_says_otherwise(prepared: Prepared, measured_with: list[Any]) -> None:
+def test_text_is_changed_unless_one_says_otherwise(prepared: PreparedCorpus, measured_with: list[Any]) -> None:
     made = plan(prepared)
     assert made.recipe.batch.augment == AugmentSettings() == measured_with[0].augment
     told = next(each for each in made.chosen if each.name == "augment")
@@ -67,7 +69,7 @@ def test_text_is_changed_unless_one_says_otherwise(prepared: Prepared, measured_
     assert told.why == "so that case, typos and placeholders do not break it"
 
 
-def test_one_may_ask_for_none_or_for_other_shares(prepared: Prepared, measured_with: list[Any]) -> None:
+def test_one_may_ask_for_none_or_for_other_shares(prepared: PreparedCorpus, measured_with: list[Any]) -> None:
     none = plan(prepared, {"augment": None})
     assert none.recipe.batch.augment is None and measured_with[0].augment is None
     told = next(each for each in none.chosen if each.name == "augment")
@@ -76,14 +78,14 @@ def test_one_may_ask_for_none_or_for_other_shares(prepared: Prepared, measured_w
     assert some.augment == AugmentSettings(upper=0.1) and some.longest == 70
 
 
-def test_a_recipe_says_it_and_gives_it_back(prepared: Prepared, measured_with: list[Any]) -> None:
+def test_a_recipe_says_it_and_gives_it_back(prepared: PreparedCorpus, measured_with: list[Any]) -> None:
     for batch in (None, {"augment": None}, {"augment": {"typos": 0.2}}):
         recipe = plan(prepared, batch).recipe
         assert Recipe.from_toml(recipe.to_toml()) == recipe
     assert "[batch.augment]" not in plan(prepared, {"augment": None}).recipe.to_toml()
 
 
-def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: Prepared) -> None:
+def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: PreparedCorpus) -> None:
     settings, told = choose_augmentation(foreign, {})
     assert settings == AugmentSettings(protect=0, copied=0, terms=0)
     assert told.value.startswith("1 % upper case, 2 % title case") and "terms" not in told.value
@@ -92,7 +94,7 @@ def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: Pr
     )
 
 
-def test_what_was_asked_for_and_cannot_be_shown_is_refused_by_the_batches(foreign: Prepared) -> None:
+def test_what_was_asked_for_and_cannot_be_shown_is_refused_by_the_batches(foreign: PreparedCorpus) -> None:
     settings, told = choose_augmentation(foreign, {"augment": {"protect": 0.5}})
     assert settings is not None and settings.protect == 0.5 and "without copied, since" in told.why
     with pytest.raises(ConfigError, match=r"protect=0\.5, but the pieces have no placeholders; set it to 0"):
@@ -100,14 +102,14 @@ def test_what_was_asked_for_and_cannot_be_shown_is_refused_by_the_batches(foreig
 
 
 def test_what_is_said_names_every_share_and_no_other() -> None:
-    assert described(AugmentSettings(**dict.fromkeys(KINDS, 0.0))) == "none"
-    assert described(AugmentSettings(**{**dict.fromkeys(DRAWN, 0.0), "merged": 0.125})) == (
+    assert describe_augmentation(AugmentSettings(**dict.fromkeys(KINDS, 0.0))) == "none"
+    assert describe_augmentation(AugmentSettings(**{**dict.fromkeys(DRAWN, 0.0), "merged": 0.125})) == (
         "protect 90 % of pairs with placeholders; 12.5 % merged with the next"
     )
 
 
 def test_a_run_of_before_goes_on_and_one_whose_changes_were_changed_does_not(
-    prepared: Prepared, measured_with: list[Any]
+    prepared: PreparedCorpus, measured_with: list[Any]
 ) -> None:
     old, new = plan(prepared, {"augment": None}).recipe, plan(prepared).recipe
     before = decisive(old)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from limelight.errors import ModelFileError
-from limelight.training.average import MovingAverage
+from limelight.training.step.moving_average import MovingAverage
 
 STEPS = 60
 

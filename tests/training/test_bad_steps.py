@@ -11,18 +11,20 @@ import torch
 from small_runs import SHORT, make_corpus, notices, recipe
 from torch import Tensor
 
-from limelight.corpus.batches import BatchSettings, PairBatch
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.batches import BatchSettings, PairBatch
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model.transformer import Transformer
-from limelight.training import checkpoint, leading, loop, run, stepping
-from limelight.training.asked import Asked, Result
-from limelight.training.gradients import Losses, gradients
-from limelight.training.layout import CHECKPOINTS, METRICS, PREPARED, REPORT_MD
-from limelight.training.numbers import Numbers
-from limelight.training.trouble import Watchdog
-from limelight.training.watch import StepReport, read_events
+from limelight.training.checkpoints import checkpoint
+from limelight.training.events import StepReport, read_events
+from limelight.training.recipe.request import TrainRequest, TrainResult
+from limelight.training.run import leader, loop, run
+from limelight.training.run_folder import CHECKPOINTS, METRICS, PREPARED, REPORT_MD
+from limelight.training.step import step as stepping
+from limelight.training.step.divergence import Watchdog
+from limelight.training.step.gradients import Losses, gradients
+from limelight.training.step.trained_model import TrainedModel
 
 # The watchdog knows after 8 steps what is usual. Without dropout, so that losses of so few steps are level.
 CHANGES = {
@@ -39,28 +41,28 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-Fault = Callable[[Numbers, Losses], Losses]
+Fault = Callable[[TrainedModel, Losses], Losses]
 
 
-def nan_loss(numbers: Numbers, losses: Losses) -> Losses:
+def nan_loss(numbers: TrainedModel, losses: Losses) -> Losses:
     for weight in numbers.named.values():
         weight.grad = torch.full_like(weight, math.nan)
     return Losses(math.nan, math.nan, losses.pieces)
 
 
-def infinite_gradient(numbers: Numbers, losses: Losses) -> Losses:
+def infinite_gradient(numbers: TrainedModel, losses: Losses) -> Losses:
     _some_gradient(numbers).view(-1)[3] = math.inf
     return losses
 
 
-def hundredfold_loss(numbers: Numbers, losses: Losses) -> Losses:
+def hundredfold_loss(numbers: TrainedModel, losses: Losses) -> Losses:
     for weight in numbers.named.values():
         if weight.grad is not None:
             weight.grad *= 100
     return Losses(losses.total * 100, losses.total_nll * 100, losses.pieces)
 
 
-def flipped_exponent_bit(numbers: Numbers, losses: Losses) -> Losses:
+def flipped_exponent_bit(numbers: TrainedModel, losses: Losses) -> Losses:
     """The highest one, of a number below 2: it becomes one of 1e30 or more."""
     gradient = _some_gradient(numbers).view(-1)
     assert abs(float(gradient[3])) < 2 and gradient[3] != 0
@@ -68,7 +70,7 @@ def flipped_exponent_bit(numbers: Numbers, losses: Losses) -> Losses:
     return losses
 
 
-def _some_gradient(numbers: Numbers) -> Tensor:
+def _some_gradient(numbers: TrainedModel) -> Tensor:
     gradient = numbers.named["encoder.blocks.0.feed_forward.up.weight"].grad
     assert gradient is not None
     return gradient
@@ -80,7 +82,7 @@ class Seen:
 
     changed: dict[int, set[str]] = field(default_factory=dict)  # which tensors of the state, all but the random numbers
     samples: dict[int, list[int]] = field(default_factory=dict)
-    result: Result | None = None
+    result: TrainResult | None = None
 
 
 def train_with(
@@ -95,7 +97,7 @@ def train_with(
     """A real run, whose gradients are spoilt at some steps."""
     seen = Seen()
 
-    class Watched(loop.Training):
+    class Watched(loop.TrainingLoop):
         def _take_step(self) -> None:
             before = {name: tensor.clone() for name, tensor in self.standing.tensors().items()}
             super()._take_step()
@@ -103,20 +105,20 @@ def train_with(
             different = {name for name, tensor in after.items() if not _same_bits(tensor, before[name])}
             seen.changed[self.at.step] = {name for name in different if not name.startswith("chance")}
 
-    def spoilt(numbers: Numbers, shares: Sequence[PairBatch], *rest: Any, **more: Any) -> Losses:
+    def spoilt(numbers: TrainedModel, shares: Sequence[PairBatch], *rest: Any, **more: Any) -> Losses:
         losses = gradients(numbers, shares, *rest, **more)
         step = len(seen.samples) + 1
         seen.samples[step] = [int(sample) for share in shares for sample in share.samples]
         return fault(numbers, losses) if fault and step in bad else losses
 
     if not reports:  # it takes longer than so small a run
-        monkeypatch.setattr(leading, "write_report", lambda folder: None)
-    monkeypatch.setattr(leading, "Training", Watched)
+        monkeypatch.setattr(leader, "write_report", lambda folder: None)
+    monkeypatch.setattr(leader, "TrainingLoop", Watched)
     monkeypatch.setattr(stepping, "gradients", spoilt)
     if not folder.exists():
         folder.mkdir()
         (folder / PREPARED).symlink_to(corpus / PREPARED)
-    wanted = Asked(data=None, recipe=recipe(corpus, **{**CHANGES, **more}))
+    wanted = TrainRequest(data=None, recipe=recipe(corpus, **{**CHANGES, **more}))
     seen.result = run.train(wanted, folder, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"])
     return seen
 
@@ -130,9 +132,11 @@ def skipped_steps(folder: Path) -> list[int]:
 
 
 FAULTS = [nan_loss, infinite_gradient, hundredfold_loss, flipped_exponent_bit]
+OTHERS = [pytest.param(fault, "float32", marks=pytest.mark.long) for fault in FAULTS[:-1]]
 
 
-@pytest.mark.parametrize(("fault", "precision"), [*((fault, "float32") for fault in FAULTS), (nan_loss, "masters")])
+@pytest.mark.process
+@pytest.mark.parametrize(("fault", "precision"), [*OTHERS, (flipped_exponent_bit, "float32"), (nan_loss, "masters")])
 def test_a_bad_step_changes_no_bit_and_is_told_with_its_samples(
     fault: Fault, precision: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +151,7 @@ def test_a_bad_step_changes_no_bit_and_is_told_with_its_samples(
     assert seen.result and seen.result.state == "done"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_the_watchdog_each_of_these_would_change_the_weights(
     fault: Fault, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -154,11 +159,12 @@ def test_without_the_watchdog_each_of_these_would_change_the_weights(
     """The control of the test above."""
 
     monkeypatch.setattr(Watchdog, "judge", lambda self, loss, norm: None)
-    monkeypatch.setattr(loop.Training, "_over", lambda self: "interrupted" if self.at.step == BAD else None)
+    monkeypatch.setattr(loop.TrainingLoop, "_over", lambda self: "interrupted" if self.at.step == BAD else None)
     seen = train_with(fault, [BAD], tmp_path / "run", corpus, monkeypatch)
     assert len(seen.changed[BAD]) > 100
 
 
+@pytest.mark.process
 def test_bad_steps_in_a_row_end_the_run_and_the_next_start_says_what_to_do(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +185,7 @@ def test_bad_steps_in_a_row_end_the_run_and_the_next_start_says_what_to_do(
     assert (folder / METRICS).read_bytes() == lines
 
 
+@pytest.mark.process
 def test_fewer_bad_steps_in_a_row_do_not_end_it(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = train_with(nan_loss, [9, 10, 11, 13, 14, 15], tmp_path / "run", corpus, monkeypatch)
     assert seen.result and seen.result.state == "done"
@@ -187,7 +194,7 @@ def test_fewer_bad_steps_in_a_row_do_not_end_it(corpus: Path, tmp_path: Path, mo
 
 @pytest.fixture
 def shares(corpus: Path) -> list[PairBatch]:
-    with Loader(Prepared.open(corpus / PREPARED), BatchSettings(budget=512)) as loader:
+    with Loader(PreparedCorpus.open(corpus / PREPARED), BatchSettings(budget=512)) as loader:
         return [next(loader), next(loader)]
 
 
@@ -197,7 +204,7 @@ def gradient_of(
     """The gradient when some passes, counted from 1, run out of memory; and what was said."""
     torch.manual_seed(5)
     config = recipe(corpus, **SHORT).model.changed(dropout=0.0)
-    numbers = Numbers(Transformer(config).train(), "float32")
+    numbers = TrainedModel(Transformer(config).train(), "float32")
     passes, loss = 0, Transformer.loss
 
     def failing(self: Transformer, *args: Any) -> Any:
@@ -221,6 +228,7 @@ def distance(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
     return math.sqrt(apart / sum(float(gradient.double().square().sum()) for gradient in other.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails_at", [[1], [2], [1, 2], [1, 3, 6]])
 def test_a_step_that_runs_out_of_memory_is_halved_and_has_the_same_gradient(
     fails_at: list[int], shares: list[PairBatch], corpus: Path, monkeypatch: pytest.MonkeyPatch
@@ -237,7 +245,7 @@ def test_a_gradient_that_was_left_from_the_failed_pass_would_be_found(
 ) -> None:
     """The control of the test above."""
     whole, _ = gradient_of(shares, corpus, [], monkeypatch)
-    monkeypatch.setattr(Numbers, "drop_gradients", lambda self: None)
+    monkeypatch.setattr(TrainedModel, "drop_gradients", lambda self: None)
     assert distance(gradient_of(shares, corpus, [2], monkeypatch)[0], whole) > 0.1
 
 

@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from made_sentences import sentences
 from prepare_command import write_pairs
 
+pytestmark = pytest.mark.process
+
 SMALL = ("--preset", "toy", "--threads", "1", "--workers", "0", "--plain", "data.filters.wrong_language=off")
 
 

@@ -20,9 +20,11 @@ from torch import Tensor
 
 from limelight.bundle import bundle
 from limelight.errors import ModelFileError
-from limelight.training import checkpoint, checkpoint_attempt, checkpoint_folder, checkpoint_tensors
-from limelight.training.checkpoint import latest, name_of, save
-from limelight.training.checkpoint_folder import MANIFEST, STATE, TENSORS
+from limelight.training.checkpoints import checkpoint, transaction
+from limelight.training.checkpoints import folder as checkpoint_folder
+from limelight.training.checkpoints import tensors as checkpoint_tensors
+from limelight.training.checkpoints.checkpoint import latest, name_of, save
+from limelight.training.checkpoints.folder import MANIFEST, STATE, TENSORS
 
 FILES = (TENSORS, STATE, MANIFEST)
 
@@ -149,7 +151,7 @@ def test_others_may_read_what_the_owner_lets_them(tmp_path: Path) -> None:
 
 def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
     for root in (tmp_path / "absent", tmp_path):
-        assert latest(root) == checkpoint.Found(None, [])
+        assert latest(root) == checkpoint.LatestCheckpoint(None, [])
 
 
 def test_what_is_no_checkpoint_is_passed_by(two: Path) -> None:
@@ -232,7 +234,7 @@ def test_a_folder_under_the_name_of_another_step_is_refused(two: Path) -> None:
 def test_a_newer_format_is_refused(two: Path) -> None:
     path = two / name_of(200) / MANIFEST
     body = {key: part for key, part in json.loads(path.read_bytes()).items() if key != "checksum"}
-    path.write_bytes(checkpoint_folder.sealed({**body, "format": 3}))
+    path.write_bytes(checkpoint_folder.seal({**body, "format": 3}))
     assert "has format 3, and this limelight reads formats 1 and 2" in latest(two).refused[0]
 
 
@@ -270,7 +272,7 @@ def test_nothing_is_removed_before_the_new_one_was_verified(two: Path, monkeypat
     def damaged(path: Path, content: bytes, durable: bool = True) -> None:
         path.write_bytes(content[:-2] + b" \n" if path.name == MANIFEST else content)
 
-    monkeypatch.setattr(checkpoint_attempt, "write_whole", damaged)
+    monkeypatch.setattr(transaction, "write_whole", damaged)
     with pytest.raises(OSError, match="cannot be read back"):
         save(two, 300, tensors_of(300), state_of(300), keep=1)
     assert steps_on_disk(two) == [name_of(100), name_of(200)]
@@ -432,6 +434,7 @@ def killed_while_saving(saver: subprocess.Popen[bytes], step: int, seconds: floa
     return last
 
 
+@pytest.mark.process
 def test_a_run_killed_at_any_moment_has_a_whole_checkpoint(tmp_path: Path) -> None:
     """Real SIGKILLs, while one save follows the other and only the newest is kept."""
     root, draw, step, leftovers = tmp_path / "checkpoints", random.Random(0), 0, 0
@@ -466,6 +469,7 @@ def test_a_full_disk_is_an_os_error_and_leaves_nothing(two: Path) -> None:
     assert_newest_is(two, 200)
 
 
+@pytest.mark.process
 def test_a_disk_that_really_is_full_has_its_error_and_leaves_nothing(tmp_path: Path) -> None:
     place = tmp_path / "disk"
     place.mkdir()

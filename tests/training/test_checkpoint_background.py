@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from test_checkpoint import assert_newest_is, state_of, steps_on_disk, tensors_of
 
-from limelight.training import checkpoint_attempt
-from limelight.training.checkpoint import latest, listed, name_of, save
-from limelight.training.checkpoint_attempt import Attempt
-from limelight.training.checkpoint_background import Background
-from limelight.training.checkpoint_shards import Part, Share, _check
+from limelight.training.checkpoints import transaction
+from limelight.training.checkpoints.background import BackgroundSaver
+from limelight.training.checkpoints.checkpoint import latest, list_checkpoints, name_of, save
+from limelight.training.checkpoints.shards import RankShard, TensorPart, _check
+from limelight.training.checkpoints.transaction import Attempt
 
 
 @pytest.fixture
@@ -25,14 +25,14 @@ def root(tmp_path: Path) -> Path:
 
 def test_it_is_a_checkpoint_once_it_is_finished(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And it holds what the tensors were when it began."""
-    go, written = threading.Event(), Attempt.written
+    go, written = threading.Event(), Attempt.write
 
-    def slowly(self: Attempt, share: Share) -> object:
+    def slowly(self: Attempt, share: RankShard) -> object:
         assert go.wait(60)
         return written(self, share)
 
-    monkeypatch.setattr(checkpoint_attempt.Attempt, "written", slowly)
-    background, tensors = Background(root, keep=2), tensors_of(200)
+    monkeypatch.setattr(transaction.Attempt, "write", slowly)
+    background, tensors = BackgroundSaver(root, keep=2), tensors_of(200)
     assert background.step is None and not background.ready and background.finish() is None
     background.begin(200, tensors, state_of(200))
     for tensor in tensors.values():
@@ -42,11 +42,11 @@ def test_it_is_a_checkpoint_once_it_is_finished(root: Path, monkeypatch: pytest.
     go.set()
     assert background.finish() == root / name_of(200)
     assert_newest_is(root, 200)
-    assert background.step is None and [each.step for each in listed(root)] == [200, 100]
+    assert background.step is None and [each.step for each in list_checkpoints(root)] == [200, 100]
 
 
 def test_two_at_once_are_refused(root: Path) -> None:
-    background = Background(root, keep=2)
+    background = BackgroundSaver(root, keep=2)
     background.begin(200, tensors_of(200), state_of(200))
     with pytest.raises(RuntimeError, match="step 200 is still under way"):
         background.begin(300, tensors_of(300), state_of(300))
@@ -58,12 +58,12 @@ def test_two_at_once_are_refused(root: Path) -> None:
 
 
 def test_a_full_disk_is_told_at_the_end_and_leaves_the_one_before(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Attempt, share: Share) -> object:
+    def full(self: Attempt, share: RankShard) -> object:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    background = Background(root, keep=2)
+    background = BackgroundSaver(root, keep=2)
     with monkeypatch.context() as broken:
-        broken.setattr(checkpoint_attempt.Attempt, "written", full)
+        broken.setattr(transaction.Attempt, "write", full)
         background.begin(200, tensors_of(200), state_of(200))
         with pytest.raises(OSError, match="no space left"):
             background.finish()
@@ -75,18 +75,18 @@ def test_a_full_disk_is_told_at_the_end_and_leaves_the_one_before(root: Path, mo
 
 
 def test_one_that_cannot_begin_leaves_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_memory(self: Share) -> Share:
+    def without_memory(self: RankShard) -> RankShard:
         raise MemoryError
 
-    background = Background(root, keep=2)
-    monkeypatch.setattr(Share, "copied", without_memory)
+    background = BackgroundSaver(root, keep=2)
+    monkeypatch.setattr(RankShard, "copy_to_host", without_memory)
     with pytest.raises(MemoryError):
         background.begin(200, tensors_of(200), state_of(200))
     assert steps_on_disk(root) == [name_of(100)] and background.step is None
 
 
 def test_closing_drops_what_is_unfinished(root: Path) -> None:
-    background = Background(root, keep=2)
+    background = BackgroundSaver(root, keep=2)
     background.close()
     background.begin(200, tensors_of(200), state_of(200))
     background.close()
@@ -98,11 +98,11 @@ def test_closing_drops_what_is_unfinished(root: Path) -> None:
 @pytest.mark.parametrize(("step", "keep"), [(-1, 2), (5, 0)])
 def test_numbers_that_make_no_sense_are_refused(step: int, keep: int, root: Path) -> None:
     with pytest.raises(ValueError, match="steps count from 0"):
-        Background(root, keep).begin(step, tensors_of(1), state_of(1))
+        BackgroundSaver(root, keep).begin(step, tensors_of(1), state_of(1))
 
 
-def part(offset: int, count: int, dtype: str = "torch.float32") -> Part:
-    return Part("weight", (6,), dtype, (offset,), (count,), split=True)
+def part(offset: int, count: int, dtype: str = "torch.float32") -> TensorPart:
+    return TensorPart("weight", (6,), dtype, (offset,), (count,), split=True)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def part(offset: int, count: int, dtype: str = "torch.float32") -> Part:
         ([[part(0, 3)], [part(3, 3, "torch.bfloat16")]], "in one process and"),
     ],
 )
-def test_parts_must_make_up_the_whole(parts: list[list[Part]], why: str | None) -> None:
+def test_parts_must_make_up_the_whole(parts: list[list[TensorPart]], why: str | None) -> None:
     if why is None:
         _check(parts)
     else:
@@ -123,5 +123,5 @@ def test_parts_must_make_up_the_whole(parts: list[list[Part]], why: str | None) 
 
 def test_what_cannot_be_described_is_listed_as_unsound(root: Path) -> None:
     (root / name_of(100) / "manifest.json").unlink()
-    [only] = listed(root)
+    [only] = list_checkpoints(root)
     assert only.step == 100 and only.problems

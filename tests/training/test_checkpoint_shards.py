@@ -15,17 +15,17 @@ from ranks import Ranks
 from shard_scenes import SHAPES, chance, numbers, tensors_of
 
 from limelight.errors import ModelFileError
-from limelight.training import checkpoint_folder
-from limelight.training.checkpoint import Checkpoint, latest, listed, name_of, save
-from limelight.training.checkpoint_folder import MANIFEST, STATE, TENSORS, shard_name
-from limelight.training.checkpoint_tensors import same_bits
-from limelight.training.world import World
+from limelight.training.checkpoints import folder as checkpoint_folder
+from limelight.training.checkpoints.checkpoint import Checkpoint, latest, list_checkpoints, name_of, save
+from limelight.training.checkpoints.folder import MANIFEST, STATE, TENSORS, shard_name
+from limelight.training.checkpoints.tensors import same_bits
+from limelight.training.processes.world import World
 
 FILES = (shard_name(0), shard_name(1), STATE, MANIFEST)
 
 
 @pytest.fixture(scope="module")
-def ranks() -> Iterator[Ranks]:
+def ranks(starts_process: None) -> Iterator[Ranks]:
     with Ranks(4, "shard_scenes") as ranks:
         yield ranks
 
@@ -143,7 +143,7 @@ def test_a_checkpoint_of_one_process_is_read_by_several_and_the_newest_are_kept(
     assert all(each["step"] == 3 and not each["differ"] for each in found)
     ranks.run(4, "save", str(tmp_path), "fsdp", 4)
     assert there(tmp_path) == [name_of(3), name_of(4)]
-    assert [(each.step, each.shards, each.problems) for each in listed(tmp_path)] == [(4, 4, []), (3, 0, [])]
+    assert [(each.step, each.shards, each.problems) for each in list_checkpoints(tmp_path)] == [(4, 4, []), (3, 0, [])]
 
 
 # ---- what does not fit
@@ -272,7 +272,7 @@ def test_a_manifest_that_lists_other_files_is_refused_before_they_are_opened(two
     path = two / name_of(200) / MANIFEST
     body = {key: part for key, part in json.loads(path.read_bytes()).items() if key != "checksum"}
     body["files"][name] = {"bytes": 0, "sha256": ""}
-    path.write_bytes(checkpoint_folder.sealed(body))
+    path.write_bytes(checkpoint_folder.seal(body))
     assert f"{MANIFEST}: must list {STATE} and shards" in latest(two).refused[0]
 
 

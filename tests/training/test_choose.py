@@ -16,34 +16,40 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_pairs
 
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
-from limelight.planning.choosing import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
+from limelight.planning.cost.size import parameters
 from limelight.planning.gist import NOT_ENOUGH
-from limelight.planning.size import parameters
-from limelight.training import calibrate as calibrate_file
-from limelight.training import choose
-from limelight.training.asked import Asked
-from limelight.training.calibrate import Measured, Memory, Stand, calibrate, estimated_bytes
-from limelight.training.choose import Plan, Planner, Text, merged
+from limelight.planning.rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
-from limelight.training.frequencies import frequencies, frequencies_in
-from limelight.training.layout import Chosen
-from limelight.training.resolve import longer, resolved
+from limelight.training.recipe import calibrate as calibrate_file
+from limelight.training.recipe import choose
+from limelight.training.recipe.calibrate import (
+    CalibrationResult,
+    ComputeSetup,
+    MemoryBaseline,
+    calibrate,
+    estimate_bytes,
+)
+from limelight.training.recipe.choose import Plan, PreparedText, RecipePlanner, merge
+from limelight.training.recipe.frequencies import frequencies, frequencies_in
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.recipe.resolve import extend_recipe, resolve_recipe
+from limelight.training.run_folder import RunChoice
 
-CPU = Stand(torch.device("cpu"), "float32", 1)
+CPU = ComputeSetup(torch.device("cpu"), "float32", 1)
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     folder = tmp_path_factory.mktemp("choose")
     paths = write_pairs(sentences(300), folder)
     assert here("prepare", *paths, *FAST, given_pieces(), "-o", folder / "prepared").code == 0
-    return Prepared.open(folder / "prepared")
+    return PreparedCorpus.open(folder / "prepared")
 
 
-def with_text(prepared: Prepared, target: int) -> Prepared:
+def with_text(prepared: PreparedCorpus, target: int) -> PreparedCorpus:
     """The same corpus, which says that it has so many target pieces."""
     manifest = prepared.manifest
     rows = sum(shard.rows for shard in manifest.splits["train"])
@@ -59,19 +65,19 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     def measured(
         config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float
-    ) -> Measured:
+    ) -> CalibrationResult:
         asked.append(seconds)
-        return Measured(10_000 * small / sum(parameters(config).values()), 1, None, 1.0, 0.0)
+        return CalibrationResult(10_000 * small / sum(parameters(config).values()), 1, None, 1.0, 0.0)
 
     monkeypatch.setattr(choose, "calibrate", measured)
     return asked
 
 
-def plan(prepared: Prepared, changes: dict[str, Any] | None = None, **more: Any) -> Plan:
-    return Planner(prepared, CPU, changes or {}, **more).plan()
+def plan(prepared: PreparedCorpus, changes: dict[str, Any] | None = None, **more: Any) -> Plan:
+    return RecipePlanner(prepared, CPU, changes or {}, **more).plan()
 
 
-def why(made: Plan, name: str) -> Chosen:
+def why(made: Plan, name: str) -> RunChoice:
     return next(each for each in made.chosen if each.name == name)
 
 
@@ -87,13 +93,13 @@ def why(made: Plan, name: str) -> Chosen:
     ],
 )
 def test_the_model_is_as_large_as_text_and_time_have_use_for(
-    prepared: Prepared, text: int, budget: float, width: int
+    prepared: PreparedCorpus, text: int, budget: float, width: int
 ) -> None:
     assert plan(with_text(prepared, text), budget_seconds=budget).recipe.model.d_model == width
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: Prepared) -> None:
+def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: PreparedCorpus) -> None:
     changes = {
         "model": {"dropout": 0.45, "max_length": 90},
         "optimizer": {"learning_rate": 1e-4},
@@ -111,19 +117,19 @@ def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: Prepared) -> 
 
 
 @pytest.mark.usefixtures("fast")
-def test_pairs_that_the_model_has_no_positions_for_are_left_out_of_batches(prepared: Prepared) -> None:
+def test_pairs_that_the_model_has_no_positions_for_are_left_out_of_batches(prepared: PreparedCorpus) -> None:
     recipe = plan(prepared, {"model": {"max_length": 30}}, preset="toy", steps=5).recipe
     assert (recipe.batch.longest, recipe.model.max_length) == (29, 30)
 
 
 @pytest.mark.usefixtures("fast")
-def test_the_largest_pair_that_is_allowed_fits_into_a_batch(prepared: Prepared) -> None:
+def test_the_largest_pair_that_is_allowed_fits_into_a_batch(prepared: PreparedCorpus) -> None:
     batch = plan(prepared, preset="toy", steps=5).recipe.batch
     assert batch.longest is not None and batch.budget >= 2 * (batch.longest + 1)
 
 
 @pytest.mark.usefixtures("fast")
-def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
+def test_the_steps_take_the_time_of_the_budget(prepared: PreparedCorpus) -> None:
     """What is reserved for the end, spent before and given to validation is not trained in."""
     made = plan(with_text(prepared, 500_000), preset="small", budget_seconds=1_000, spent=100)
     pieces = made.recipe.schedule.steps * BATCH[0]
@@ -131,7 +137,7 @@ def test_the_steps_take_the_time_of_the_budget(prepared: Prepared) -> None:
     assert "within the budget" in why(made, "schedule").why
 
 
-def test_what_frequencies_tell_is_the_entropy_of_the_pieces(prepared: Prepared, tmp_path: Path) -> None:
+def test_what_frequencies_tell_is_the_entropy_of_the_pieces(prepared: PreparedCorpus, tmp_path: Path) -> None:
     """By hand, from the ids and one end for each pair; of a text that is gone nothing."""
     pairs = prepared.split("train")
     ids = pairs.ids(np.arange(pairs.rows, dtype=np.int64))[1].values.tolist()
@@ -142,7 +148,7 @@ def test_what_frequencies_tell_is_the_entropy_of_the_pieces(prepared: Prepared, 
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_budget_that_ends_in_nothing_usable_is_told_before_it_is_spent(prepared: Prepared) -> None:
+def test_a_budget_that_ends_in_nothing_usable_is_told_before_it_is_spent(prepared: PreparedCorpus) -> None:
     """And the one that it names is not told so."""
     text = with_text(prepared, 500_000)
     made = plan(text, preset="small", budget_seconds=60)
@@ -155,7 +161,7 @@ def test_a_budget_that_ends_in_nothing_usable_is_told_before_it_is_spent(prepare
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_text_that_is_learnt_before_the_time_is_up_ends_the_run(prepared: Prepared) -> None:
+def test_a_text_that_is_learnt_before_the_time_is_up_ends_the_run(prepared: PreparedCorpus) -> None:
     """As without a budget; and the time that is left makes no more steps of it."""
     text = with_text(prepared, 500_000)
     long, short = (plan(text, preset="small", budget_seconds=hours * 3_600) for hours in (5, 0.4))
@@ -165,7 +171,7 @@ def test_a_text_that_is_learnt_before_the_time_is_up_ends_the_run(prepared: Prep
 
 
 @pytest.mark.usefixtures("fast")
-def test_r_drop_has_half_the_steps(prepared: Prepared) -> None:
+def test_r_drop_has_half_the_steps(prepared: PreparedCorpus) -> None:
     one, two = (
         plan(prepared, changes, preset="small", budget_seconds=1_000).recipe.schedule.steps
         for changes in ({}, {"r_drop": 5.0})
@@ -174,7 +180,7 @@ def test_r_drop_has_half_the_steps(prepared: Prepared) -> None:
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_budget_that_preparation_used_up_is_said(prepared: Prepared) -> None:
+def test_a_budget_that_preparation_used_up_is_said(prepared: PreparedCorpus) -> None:
     made = plan(with_text(prepared, 500_000), preset="small", budget_seconds=30, spent=55.0)
     reason = why(made, "schedule").why
     assert "55 of the 30 seconds" in reason and "give a larger one" in reason
@@ -183,7 +189,7 @@ def test_a_budget_that_preparation_used_up_is_said(prepared: Prepared) -> None:
 
 
 @pytest.mark.usefixtures("fast")
-def test_without_a_budget_it_stops_when_it_no_longer_improves(prepared: Prepared) -> None:
+def test_without_a_budget_it_stops_when_it_no_longer_improves(prepared: PreparedCorpus) -> None:
     made = plan(with_text(prepared, 1_000_000))
     assert made.recipe.validation.patience is not None
     assert made.recipe.budget_seconds is None
@@ -193,20 +199,20 @@ def test_without_a_budget_it_stops_when_it_no_longer_improves(prepared: Prepared
 
 
 @pytest.mark.usefixtures("fast")
-def test_epochs_are_those_of_the_batches_that_will_be_seen(prepared: Prepared) -> None:
+def test_epochs_are_those_of_the_batches_that_will_be_seen(prepared: PreparedCorpus) -> None:
     made = plan(with_text(prepared, 70_000), {"batch": {"budget": 1_400}}, preset="toy", steps=1_000)
     assert why(made, "schedule").value == "1,000 steps, 10.0 epochs"
-    assert why(made, "dropout") == Chosen("dropout", "0.2", "the text is seen 10.0 times")
+    assert why(made, "dropout") == RunChoice("dropout", "0.2", "the text is seen 10.0 times")
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: Prepared) -> None:
+def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: PreparedCorpus) -> None:
     rates = [plan(with_text(prepared, text), steps=1_000).recipe.model.dropout for text in (50_000, 200_000, 900_000)]
     assert rates == [0.3, 0.2, 0.1]
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_step_sees_a_small_part_of_a_short_text(prepared: Prepared) -> None:
+def test_a_step_sees_a_small_part_of_a_short_text(prepared: PreparedCorpus) -> None:
     """Also in a long run, for which the batch would grow."""
     made = plan(with_text(prepared, 60_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000)
     assert made.recipe.batch.budget == 2 * 6_000 and made.recipe.accumulate == 1
@@ -220,7 +226,7 @@ def test_a_step_sees_a_small_part_of_a_short_text(prepared: Prepared) -> None:
 
 @pytest.mark.usefixtures("fast")
 def test_a_text_that_one_batch_holds_is_seen_once_in_a_step(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However little memory there is: the longest pair needs a larger batch than this text."""
     monkeypatch.setattr(choose, "memory_at_hand", lambda device: 300)
@@ -229,11 +235,11 @@ def test_a_text_that_one_batch_holds_is_seen_once_in_a_step(
     assert plan(with_text(prepared, 90_000), preset="toy", steps=100).recipe.accumulate > 1
 
 
-def test_padding_is_no_text(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_is_no_text(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     text = with_text(prepared, 500_000)
     chosen, asked_for = [], []
     for padding in (0.0, 0.2):
-        measured = Measured(10_000.0, 1, None, 1.0, padding)
+        measured = CalibrationResult(10_000.0, 1, None, 1.0, padding)
         monkeypatch.setattr(choose, "calibrate", lambda *given, measured=measured: measured)
         chosen.append(plan(text, preset="small", budget_seconds=1_000).recipe)
         asked_for.append(plan(text, {"batch": {"budget": 4_000}}, preset="small", budget_seconds=1_000).recipe)
@@ -245,14 +251,14 @@ def test_padding_is_no_text(prepared: Prepared, monkeypatch: pytest.MonkeyPatch)
     assert padded.schedule.steps == pytest.approx(dense.schedule.steps / 0.8, rel=0.001)
 
 
-def test_little_is_measured_when_the_steps_are_given(prepared: Prepared, fast: list[float]) -> None:
+def test_little_is_measured_when_the_steps_are_given(prepared: PreparedCorpus, fast: list[float]) -> None:
     plan(prepared, preset="toy", steps=20)
     plan(prepared, preset="toy", budget_seconds=600)
     assert fast == [2.0, 12.0]
 
 
 @pytest.mark.usefixtures("fast")
-def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: Prepared) -> None:
+def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: PreparedCorpus) -> None:
     old = ModelConfig.preset("tiny", prepared.manifest.vocab_sizes[1], max_length=200)
     tuning = FineTuning(bundle="en-de", replay=0.5)
     new = plan(prepared, preset="tiny", steps=400).recipe
@@ -266,29 +272,29 @@ def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: Prepared) -> No
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_recipe_survives_its_file(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_recipe_survives_its_file(prepared: PreparedCorpus, tmp_path: Path) -> None:
     recipe = plan(prepared, budget_seconds=600, seed=9).recipe
     recipe.save(tmp_path / "recipe.toml")
     assert Recipe.load(tmp_path / "recipe.toml") == recipe
 
 
-def test_weights_of_corpora_count_in_how_much_text_there_is(prepared: Prepared) -> None:
+def test_weights_of_corpora_count_in_how_much_text_there_is(prepared: PreparedCorpus) -> None:
     manifest = prepared.manifest
-    once = Text.of(manifest)
-    thrice = Text.of(manifest.changed(corpora=[each.changed(weight=3.0) for each in manifest.corpora]))
+    once = PreparedText.of(manifest)
+    thrice = PreparedText.of(manifest.changed(corpora=[each.changed(weight=3.0) for each in manifest.corpora]))
     assert (thrice.pairs, thrice.source, thrice.target) == pytest.approx(
         (3 * once.pairs, 3 * once.source, 3 * once.target)
     )
 
 
 def test_changes_are_merged_key_by_key() -> None:
-    assert merged({"a": {"x": 1, "y": 2}, "b": None}, {"a": {"y": 3}, "b": {"z": 4}}) == {
+    assert merge({"a": {"x": 1, "y": 2}, "b": None}, {"a": {"y": 3}, "b": {"z": 4}}) == {
         "a": {"x": 1, "y": 3},
         "b": {"z": 4},
     }
 
 
-def test_a_measurement_counts_target_pieces(prepared: Prepared) -> None:
+def test_a_measurement_counts_target_pieces(prepared: PreparedCorpus) -> None:
     config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
     batch = choose.BatchSettings(budget=800)
     found = calibrate(config, prepared, batch, OptimizerSettings(), CPU, 0.2)
@@ -299,39 +305,39 @@ def test_a_measurement_counts_target_pieces(prepared: Prepared) -> None:
 
 
 def test_memory_that_was_held_before_does_not_hide_what_a_step_needs(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system tells the most that was ever held, and preparing a corpus may hold more than a few steps."""
     config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
     monkeypatch.setattr(calibrate_file, "memory_held", lambda device: 1 << 50)
     found = calibrate(config, prepared, choose.BatchSettings(budget=800), OptimizerSettings(), CPU, 0.01)
-    assert found.bytes_per_cell == estimated_bytes(config, "float32") == 4 * 64 * 2 * 30
-    assert estimated_bytes(config, "masters") == 2 * 64 * 2 * 30
+    assert found.bytes_per_cell == estimate_bytes(config, "float32") == 4 * 64 * 2 * 30
+    assert estimate_bytes(config, "masters") == 2 * 64 * 2 * 30
 
 
 def test_memory_grows_from_what_is_held_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier peak, which is free again, is not held."""
     monkeypatch.setattr(calibrate_file, "memory_held", lambda device: 900)
-    assert Memory(now=300, most=800).grown(CPU.device) == 600
-    assert Memory(now=300, most=900).grown(CPU.device) is None
-    assert Memory(now=None, most=800).grown(CPU.device) is None
+    assert MemoryBaseline(now=300, most=800).measure_growth(CPU.device) == 600
+    assert MemoryBaseline(now=300, most=900).measure_growth(CPU.device) is None
+    assert MemoryBaseline(now=None, most=800).measure_growth(CPU.device) is None
 
 
 # From what is asked for to a recipe.
 
 
-def asked(prepared: Prepared, tmp_path: Path, **more: Any) -> tuple[Recipe, list[Chosen]]:
-    said: list[Chosen] = []
+def asked(prepared: PreparedCorpus, tmp_path: Path, **more: Any) -> tuple[Recipe, list[RunChoice]]:
+    said: list[RunChoice] = []
     data = choose.Recipe.model_fields["data"].annotation(**prepared.manifest.settings)  # type: ignore[misc, union-attr]
     before = torch.get_num_threads()
     try:
-        return resolved(Asked(**{"data": data, "preset": "toy", **more}), prepared, 0.0, said.append), said
+        return resolve_recipe(TrainRequest(**{"data": data, "preset": "toy", **more}), prepared, 0.0, said.append), said
     finally:
         torch.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_key_of_the_recipe_is_as_good_as_its_option(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_key_of_the_recipe_is_as_good_as_its_option(prepared: PreparedCorpus, tmp_path: Path) -> None:
     changes = {
         "schedule": {"steps": 6},
         "seed": 4,
@@ -341,13 +347,13 @@ def test_a_key_of_the_recipe_is_as_good_as_its_option(prepared: Prepared, tmp_pa
     by_name, _ = asked(prepared, tmp_path, steps=6, seed=4, precision="autocast", device="cpu", threads=1)
     assert by_key == by_name
     assert by_key.schedule.warmup < 6 and by_key.batch.seed == 4
-    assert Chosen("numbers", "autocast", "asked for") in said
+    assert RunChoice("numbers", "autocast", "asked for") in said
     budget, _ = asked(prepared, tmp_path, changes={"budget_seconds": 60.0})
     assert budget == asked(prepared, tmp_path, budget_seconds=60.0)[0]
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_device_that_is_not_there_is_refused_wherever_it_is_written(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_refused_wherever_it_is_written(prepared: PreparedCorpus, tmp_path: Path) -> None:
     recipe, _ = asked(prepared, tmp_path, steps=3)
     for more in (
         {"changes": {"machine": {"device": "hpu"}}},
@@ -358,7 +364,7 @@ def test_a_device_that_is_not_there_is_refused_wherever_it_is_written(prepared: 
 
 
 @pytest.mark.usefixtures("fast")
-def test_what_is_asked_wins_over_what_is_written(prepared: Prepared, tmp_path: Path) -> None:
+def test_what_is_asked_wins_over_what_is_written(prepared: PreparedCorpus, tmp_path: Path) -> None:
     recipe, _ = asked(prepared, tmp_path, steps=30, seed=2, precision="float32", threads=1)
     again, _ = asked(prepared, tmp_path, data=None, recipe=recipe)
     assert again == recipe
@@ -367,13 +373,13 @@ def test_what_is_asked_wins_over_what_is_written(prepared: Prepared, tmp_path: P
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_model_of_other_pieces_is_refused(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_model_of_other_pieces_is_refused(prepared: PreparedCorpus, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"500 and 500 pieces.*data.pieces.size"):
         asked(prepared, tmp_path, steps=3, changes={"model": {"vocab_size": 500}})
 
 
 def test_text_too_short_to_validate_is_refused_before_anything_is_measured(
-    prepared: Prepared, tmp_path: Path, fast: list[float]
+    prepared: PreparedCorpus, tmp_path: Path, fast: list[float]
 ) -> None:
     splits = {**prepared.manifest.splits, "valid": []}
     short = replace(prepared, manifest=prepared.manifest.changed(splits=splits))
@@ -383,8 +389,8 @@ def test_text_too_short_to_validate_is_refused_before_anything_is_measured(
 
 
 @pytest.mark.usefixtures("fast")
-def test_more_time_or_steps_make_the_same_run_longer(prepared: Prepared, tmp_path: Path) -> None:
+def test_more_time_or_steps_make_the_same_run_longer(prepared: PreparedCorpus, tmp_path: Path) -> None:
     recipe, _ = asked(prepared, tmp_path, steps=30)
-    assert longer(recipe, Asked(data=recipe.data)) == recipe
-    assert longer(recipe, Asked(data=recipe.data, steps=50)).schedule.steps == 50
-    assert longer(recipe, Asked(data=recipe.data, budget_seconds=90.0)).budget_seconds == 90
+    assert extend_recipe(recipe, TrainRequest(data=recipe.data)) == recipe
+    assert extend_recipe(recipe, TrainRequest(data=recipe.data, steps=50)).schedule.steps == 50
+    assert extend_recipe(recipe, TrainRequest(data=recipe.data, budget_seconds=90.0)).budget_seconds == 90

@@ -11,21 +11,21 @@ import pytest
 from limelight import bundle
 from limelight.bundle.bundle import amend
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
-from limelight.evaluation.config import Running
-from limelight.training.finish import Remaining, calibrated, score
-from limelight.training.layout import BUNDLE, SCORES
-from limelight.training.pace import Pace
-from limelight.training.record import read_run
+from limelight.evaluation.config import InferenceOptions
+from limelight.training.report.run_record import read_run
+from limelight.training.run_folder import BUNDLE, SCORES
+from limelight.training.step.budget_clock import BudgetClock
+from limelight.training.validation.final_weights import RemainingBudget, calibrate_confidence, score
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
 from make_numbers import draw_pairs
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
-ON = Running(device="cpu", threads=1)
-ENDLESS = Remaining(Pace(None, 1), 1)
+ON = InferenceOptions(device="cpu", threads=1)
+ENDLESS = RemainingBudget(BudgetClock(None, 1), 1)
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_confidence_is_fitted_on_validation_and_checked_on_test(run: Path) -> None:
-    prepared = Prepared.open(run / "prepared")
+    prepared = PreparedCorpus.open(run / "prepared")
     heard: list[int] = []
-    calibration = calibrated(run, prepared, ON, lambda speed, total: heard.append(total), ENDLESS)
+    calibration = calibrate_confidence(run, prepared, ON, lambda speed, total: heard.append(total), ENDLESS)
     assert calibration is not None and calibration.lines == 200 and heard[-1] == 200
     assert (
         0.6 < calibration.words.at(0.999) < 0.95
@@ -66,27 +67,28 @@ def test_confidence_is_fitted_on_validation_and_checked_on_test(run: Path) -> No
     assert found.confidence.sentences.count == 90
 
 
+@pytest.mark.slow
 def test_what_a_bundle_knows_already_does_not_change_what_is_fitted(run: Path) -> None:
-    prepared = Prepared.open(run / "prepared")
-    first = calibrated(run, prepared, ON, lambda *_: None, ENDLESS)
+    prepared = PreparedCorpus.open(run / "prepared")
+    first = calibrate_confidence(run, prepared, ON, lambda *_: None, ENDLESS)
     amend(run, confidence=first)
     try:
-        assert calibrated(run, prepared, ON, lambda *_: None, ENDLESS) == first
+        assert calibrate_confidence(run, prepared, ON, lambda *_: None, ENDLESS) == first
     finally:
         amend(run, confidence=None)
     assert bundle.read(run).settings.confidence is None
 
 
 def test_without_a_calibration_the_scores_have_no_confidence(run: Path) -> None:
-    score(run, Prepared.open(run / "prepared"), ON, lambda *_: None, ENDLESS)
+    score(run, PreparedCorpus.open(run / "prepared"), ON, lambda *_: None, ENDLESS)
     found = read_run(run).scores
     assert found is not None and found.confidence is None
 
 
 def test_a_budget_that_is_used_up_leaves_a_part_of_the_test_set_and_the_report_says_so(run: Path) -> None:
-    prepared, late = Prepared.open(run / "prepared"), Remaining(Pace(1.0, 1), 1)
+    prepared, late = PreparedCorpus.open(run / "prepared"), RemainingBudget(BudgetClock(1.0, 1), 1)
     late.each = 0.1
-    assert calibrated(run, prepared, ON, lambda *_: None, late) is None
+    assert calibrate_confidence(run, prepared, ON, lambda *_: None, late) is None
     found = score(run, prepared, ON, lambda *_: None, late)
     assert found is not None and found[0].sentences == 50 and {each.lines for each in found[1]} == {50}
     assert "50 of its 90 pairs, since the budget was used up" in json.loads((run / SCORES).read_bytes())["set"]

@@ -13,10 +13,10 @@ import pytest
 
 from limelight.errors import StorageError
 from limelight.files import write_whole
-from limelight.training.disk import Spared
-from limelight.training.journal import Lines, written
-from limelight.training.layout import METRICS, STATUS, read_status, write_status
-from limelight.training.watch import Event, Notice, StepReport, read_events
+from limelight.training.events import Event, RunNotice, StepReport, read_events
+from limelight.training.run.event_writers import MetricsWriter, add_writers
+from limelight.training.run.optional_files import OptionalFiles
+from limelight.training.run_folder import METRICS, STATUS, read_status, write_status
 
 
 def step(number: int) -> StepReport:
@@ -35,7 +35,7 @@ def no_file_over(size: int) -> Iterator[None]:
 
 
 def test_lines_that_do_not_fit_are_written_when_there_is_room(tmp_path: Path) -> None:
-    lines, events = Lines(tmp_path), [step(number) for number in range(1, 8)]
+    lines, events = MetricsWriter(tmp_path), [step(number) for number in range(1, 8)]
     for event in events[:2]:
         lines(event)
     size = (tmp_path / METRICS).stat().st_size
@@ -63,13 +63,13 @@ def test_a_plain_file_would_keep_the_half_of_a_line(tmp_path: Path) -> None:
 def test_a_run_on_a_full_disk_is_told_once_and_once_more_when_it_is_over(tmp_path: Path) -> None:
     told: list[Event] = []
     with ExitStack() as stack:
-        watch = written(tmp_path, told.append, stack)
+        watch = add_writers(tmp_path, told.append, stack)
         watch(step(1))
         with no_file_over(99):
             for number in (2, 3, 4):
                 watch(step(number))
         watch(step(5))
-    said = [event.text for event in told if isinstance(event, Notice)]
+    said = [event.text for event in told if isinstance(event, RunNotice)]
     assert [text.split(":")[0] for text in said] == [f"{METRICS} cannot be written", f"{METRICS} is written again"]
     assert [event.step for event in told if isinstance(event, StepReport)] == [1, 2, 3, 4, 5]
     assert read_events(tmp_path / METRICS) == [step(number) for number in (1, 2, 3, 4, 5)]
@@ -88,7 +88,7 @@ def test_a_status_that_cannot_be_written_ends_nothing_and_the_last_one_stays(
 
 def test_only_what_a_disk_does_is_spared() -> None:
     said: list[str] = []
-    spared = Spared(said.append)
+    spared = OptionalFiles(said.append)
     for _ in range(3):
         with spared("a file"):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -124,12 +124,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", place], check=True)
 
 
+@pytest.mark.process
 def test_on_a_disk_that_really_is_full_the_log_goes_on_later(small_disk: Path) -> None:
     told: list[Event] = []
     with ExitStack() as stack:
-        watch = written(small_disk, told.append, stack)
+        watch = add_writers(small_disk, told.append, stack)
         number = 0
-        while not any(isinstance(event, Notice) for event in told):
+        while not any(isinstance(event, RunNotice) for event in told):
             number += 1
             watch(step(number))
         before = len(read_events(small_disk / METRICS))

@@ -22,29 +22,29 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessorLi
 
 from limelight.bundle import BundleSettings, read, write
 from limelight.corpus import prepare as prepare_file
-from limelight.corpus.batches import Batcher, BatchSettings, Share
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.loader import Loader
-from limelight.corpus.marks import Marks
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
+from limelight.corpus.special_ids import SpecialIds
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
-from limelight.interop.huggingface import import_folder, license_of
+from limelight.interop.huggingface.load import import_folder, license_of
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch
 from limelight.training.config import FineTuning, Inherited, Recipe, ValidationSettings
-from limelight.training.gradients import batch_of
-from limelight.training.layout import METRICS, PREPARED, RECIPE, Facts
-from limelight.training.r_drop import r_drop_loss
-from limelight.training.replay import OldText, continued, inherited, marks_of
-from limelight.training.resolve import _check_marks
-from limelight.training.validate import Validator
-from limelight.training.watch import StepReport, read_events
+from limelight.training.events import StepReport, read_events
+from limelight.training.recipe.replay import OldText, inherit_from, mix_old_text, special_ids_of
+from limelight.training.recipe.resolve import _check_marks
+from limelight.training.run_folder import METRICS, PREPARED, RECIPE, RunFacts
+from limelight.training.step.gradients import batch_of
+from limelight.training.step.r_drop import r_drop_loss
+from limelight.training.validation.validator import Validator
 from limelight.translator import Translator
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+pytestmark = [pytest.mark.process, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 KINDS: dict[str, dict[str, Any]] = {
     "marian": {},
@@ -117,11 +117,11 @@ def prepared_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """New text, prepared for a bundle as `train --from` does it."""
     monkeypatch.setattr(prepare_file, "page", lambda manifest: "")  # its pictures take longer than the rest
 
-    def run(bundle: Path) -> Prepared:
+    def run(bundle: Path) -> PreparedCorpus:
         old, place = OldText(bundle, None), tmp_path / "run" / PREPARED
         into_place = lambda wanted: prepare(wanted, place, LocalEngine(0), lambda _: None, force=True)[0]  # noqa: E731
-        into_place(continued(settings_for(memory(tmp_path / "new.tmx")), old, tmp_path / "run", 1, into_place))
-        return Prepared.open(place)
+        into_place(mix_old_text(settings_for(memory(tmp_path / "new.tmx")), old, tmp_path / "run", 1, into_place))
+        return PreparedCorpus.open(place)
 
     return run
 
@@ -176,7 +176,7 @@ def test_text_is_changed_but_for_what_published_pieces_cannot_show(tuned: Path) 
     shares = Recipe.load(tuned / "tuned" / RECIPE).batch.augment
     assert shares is not None and shares.upper > 0
     assert (shares.protect, shares.copied, shares.terms) == (0, 0, 0)
-    told = next(each for each in Facts.load(tuned / "tuned").chosen if each.name == "augment")
+    told = next(each for each in RunFacts.load(tuned / "tuned").chosen if each.name == "augment")
     assert "without protect and copied, since the pieces have no placeholders" in told.why
 
 
@@ -205,11 +205,11 @@ def test_the_new_bundle_keeps_what_the_old_one_came_with(tuned: Path) -> None:
 
 @both
 def test_it_says_that_there_is_no_old_text_and_goes_on_without(tuned: Path) -> None:
-    (said,) = [chosen for chosen in Facts.load(tuned / "tuned").chosen if chosen.name == "replay"]
+    (said,) = [chosen for chosen in RunFacts.load(tuned / "tuned").chosen if chosen.name == "replay"]
     assert said.value == "none" and "may be forgotten" in said.why
     recipe = Recipe.load(tuned / "tuned" / "recipe.toml")
     assert recipe.fine_tuning is not None and recipe.fine_tuning.replay == 0
-    assert recipe.data.marks == marks_of(read(tuned / "imported").settings)
+    assert recipe.data.marks == special_ids_of(read(tuned / "imported").settings)
 
 
 @pytest.mark.parametrize("tuned", ["marian"], indirect=True)
@@ -220,18 +220,18 @@ def test_what_was_fine_tuned_can_be_fine_tuned_again_with_its_text(tuned: Path, 
         asked.append(settings)
         return prepare(settings, tmp_path / PREPARED, LocalEngine(0), lambda _: None, force=True)[0]
 
-    settings = continued(
+    settings = mix_old_text(
         settings_for(memory(tmp_path / "newer.tmx", 60)), OldText(tuned / "tuned", 0.5), tmp_path, 1, into_place
     )
     assert [corpus.name for corpus in settings.corpora] == ["new", "replay"]
-    assert settings.marks == marks_of(read(tuned / "imported").settings)
+    assert settings.marks == special_ids_of(read(tuned / "imported").settings)
     assert [Path(path).name for path in settings.given_vocabulary] == ["vocabulary.json"]
 
 
 # --- batches
 
 
-def shares_of(prepared: Prepared, **settings: Any) -> list[Share]:
+def shares_of(prepared: PreparedCorpus, **settings: Any) -> list[BatchShare]:
     batcher = Batcher(prepared.split("train"), BatchSettings(budget=300, **settings))
     return list(batcher.shares(batcher.window(0, 0), 0, 1))
 
@@ -314,7 +314,7 @@ def test_a_loader_goes_on_from_its_place_and_refuses_other_marks(tmp_path: Path,
         Loader(french, settings, state=straight[1].state)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_stopped_run_goes_on_exactly_where_it_was(tmp_path: Path, prepared_for: Any) -> None:
     published.m2m100(tmp_path / "m", dropout=0.1)
     import_folder(tmp_path / "m", tmp_path / "b", ("en", "de"))
@@ -364,12 +364,12 @@ def test_a_model_that_means_other_ids_than_the_text_is_refused(tmp_path: Path, p
 def test_a_translator_of_ours_has_the_usual_marks_and_nothing_to_inherit(tmp_path: Path) -> None:
     """So that its runs, their folders and their addresses are what they were."""
     stored = read(STORED)
-    assert marks_of(stored.settings) is None
+    assert special_ids_of(stored.settings) is None
     made_here = replace(
         stored, settings=BundleSettings(languages=("en", "de"), model=stored.settings.model), folder=tmp_path
     )
-    assert inherited(made_here) is None
+    assert inherit_from(made_here) is None
     assert FineTuning(bundle="x", inherits=None).model_dump() == {"bundle": "x", "replay": 0.5}
-    assert inherited(stored) == Inherited(search=stored.settings.search, alignment=((1, 1),), license="apache-2.0")
+    assert inherit_from(stored) == Inherited(search=stored.settings.search, alignment=((1, 1),), license="apache-2.0")
     other = BundleSettings(languages=("en", "de"), model=ModelConfig(vocab_size=99, start_token=3))
-    assert marks_of(other) == Marks(start=3)
+    assert special_ids_of(other) == SpecialIds(start=3)

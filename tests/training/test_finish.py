@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from limelight.training.finish import winner
-from limelight.training.kept import Kept
-from limelight.training.validate import Validated
+from limelight.training.checkpoints.best_weights import BestWeights
+from limelight.training.validation.final_weights import choose_winner
+from limelight.training.validation.validator import ValidationResult
 
 LAST = 9  # the step of the last weights
 
@@ -19,9 +19,9 @@ class Judge:
     def __init__(self, wanted: float) -> None:
         self.wanted = wanted
 
-    def validate(self, weights: Any, threads: int) -> Validated:
+    def validate(self, weights: Any, threads: int) -> ValidationResult:
         distance = abs(float(weights["w"].mean()) - self.wanted)
-        return Validated(1.0, distance, -distance, ())
+        return ValidationResult(1.0, distance, -distance, ())
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ class Judge:
     [(1.0, "weights at the end"), (7.0, "best validation (step 2)"), (6.0, "mean of the 2 best")],
 )
 def test_the_weights_that_translate_best_win(tmp_path: Path, wanted: float, name: str) -> None:
-    kept, watched = Kept(tmp_path / "best", 3), []
+    kept, watched = BestWeights(tmp_path / "best", 3), []
     for step, value in ((1, 5.0), (2, 7.0)):
         kept.offer(step, value, {"w": torch.full((2,), value)})
     last = {"w": torch.ones(2)}
-    won = winner(last, LAST, kept, Judge(wanted), "chrf", 1, lambda *done: watched.append(done))  # type: ignore[arg-type]
+    won = choose_winner(last, LAST, kept, Judge(wanted), "chrf", 1, lambda *done: watched.append(done))  # type: ignore[arg-type]
     assert won.name == name and float(won.weights["w"].mean()) == wanted
     assert won.compared == {
         "weights at the end": -abs(1 - wanted),
@@ -44,29 +44,29 @@ def test_the_weights_that_translate_best_win(tmp_path: Path, wanted: float, name
 
 
 def test_the_metric_of_the_recipe_decides(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "best", 3)
+    kept = BestWeights(tmp_path / "best", 3)
     kept.offer(2, 7.0, {"w": torch.full((2,), 7.0)})
-    won = winner({"w": torch.ones(2)}, LAST, kept, Judge(1.0), "bleu", 1)  # type: ignore[arg-type]
+    won = choose_winner({"w": torch.ones(2)}, LAST, kept, Judge(1.0), "bleu", 1)  # type: ignore[arg-type]
     assert won.name == "best validation (step 2)"
 
 
 def test_weights_are_not_compared_with_themselves(tmp_path: Path) -> None:
-    last, kept = {"w": torch.ones(2)}, Kept(tmp_path / "best", 3)
-    assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
+    last, kept = {"w": torch.ones(2)}, BestWeights(tmp_path / "best", 3)
+    assert list(choose_winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
     kept.offer(LAST, 1.0, last)
-    assert list(winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
+    assert list(choose_winner(last, LAST, kept, Judge(1.0), "chrf", 1).compared) == ["weights at the end"]  # type: ignore[arg-type]
 
 
 def test_a_score_that_is_known_is_not_measured_again(tmp_path: Path) -> None:
-    kept, asked = Kept(tmp_path / "best", 3), []
+    kept, asked = BestWeights(tmp_path / "best", 3), []
     kept.offer(2, 7.0, {"w": torch.full((2,), 7.0)})
 
     class Counting(Judge):
-        def validate(self, weights: Any, threads: int) -> Validated:
+        def validate(self, weights: Any, threads: int) -> ValidationResult:
             asked.append(float(weights["w"].mean()))
             return super().validate(weights, threads)
 
-    won = winner({"w": torch.ones(2)}, LAST, kept, Counting(7.0), "chrf", 1, known=0.5)  # type: ignore[arg-type]
+    won = choose_winner({"w": torch.ones(2)}, LAST, kept, Counting(7.0), "chrf", 1, known=0.5)  # type: ignore[arg-type]
     assert asked == [7.0]
     assert won.name == "weights at the end" and won.compared == {
         "weights at the end": 0.5,

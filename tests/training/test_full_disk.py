@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from small_runs import DONE, SHORT, STOPPED, Signal, Small, make_corpus, remains, story
 
-from limelight.training.checkpoint import latest
-from limelight.training.layout import CHECKPOINTS
+from limelight.training.checkpoints.checkpoint import latest
+from limelight.training.run_folder import CHECKPOINTS
 
 EVERY_STEP = {"checkpoints": {"every_seconds": 0.001}}
 
@@ -38,6 +38,7 @@ def room(disk: Path, pages: int) -> None:
     subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
 
 
+@pytest.mark.process
 def test_a_run_without_room_for_a_checkpoint_ends_after_three_and_goes_on_as_if_nothing_was(
     tmp_path: Path, disk: Path
 ) -> None:

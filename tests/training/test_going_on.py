@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from small_runs import Signal, Small, make_corpus, notices, recipe
 
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.errors import ConfigError, ModelFileError
-from limelight.training.asked import Asked, Result
 from limelight.training.config import Recipe
-from limelight.training.layout import CHECKPOINTS, METRICS, RECIPE, SCORES
-from limelight.training.lock import LOCK
-from limelight.training.pace import Pace
-from limelight.training.run import train
-from limelight.training.watch import StepReport, read_events
+from limelight.training.events import StepReport, read_events
+from limelight.training.recipe.request import TrainRequest, TrainResult
+from limelight.training.run.folder_lock import LOCK
+from limelight.training.run.run import train
+from limelight.training.run_folder import CHECKPOINTS, METRICS, RECIPE, SCORES
+from limelight.training.step.budget_clock import BudgetClock
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +26,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-def go(wanted: Recipe, run: Path, **asked: Any) -> Result:
-    return train(Asked(None, wanted, **asked), run, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"])
+def go(wanted: Recipe, run: Path, **asked: Any) -> TrainResult:
+    return train(
+        TrainRequest(None, wanted, **asked), run, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"]
+    )
 
 
 def steps_of(run: Path) -> list[int]:
@@ -57,11 +61,11 @@ def test_a_run_that_had_no_patience_left_goes_on_when_more_is_asked_for(corpus: 
 
 
 def test_steps_that_were_asked_for_are_not_made_more_by_a_budget(corpus: Path, tmp_path: Path) -> None:
-    pace = Pace(budget=1000.0, validation_every=10)
+    pace = BudgetClock(budget=1000.0, validation_every=10)
     for _ in range(30):
-        pace.stepped(0.01)
-    assert pace.replanned(30, 60, longer=False) is None
-    assert (pace.replanned(30, 60) or 0) > 1000
+        pace.add_step(0.01)
+    assert pace.replan(30, 60, longer=False) is None
+    assert (pace.replan(30, 60) or 0) > 1000
     given = short(corpus).changed(budget_seconds=60.0)
     go(given, tmp_path / "run", steps=4)
     done = Recipe.load(tmp_path / "run" / RECIPE)

@@ -16,7 +16,7 @@ import hosts
 from hosts_torchrun import RENDEZVOUS, Job, compared
 
 REASON = hosts.available()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+pytestmark = [pytest.mark.process, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
 
 STEPS = 60
 CHANGES = {
@@ -113,6 +113,7 @@ def begin(lan: hosts.Lan, corpus: Path, folder: Path, nodes: str, conf: str = RE
     return job
 
 
+@pytest.mark.long
 def test_a_run_goes_on_without_a_host_that_dies_and_with_it_when_it_is_back(
     lan: hosts.Lan, corpus: Path, straight: Path, tmp_path: Path
 ) -> None:

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from limelight.training import journal
-from limelight.training.journal import SAMPLES, Lines, Status, TensorBoard, forget_after
-from limelight.training.layout import FACTS, METRICS, STATUS, Facts, read_status
-from limelight.training.record import read_run
-from limelight.training.watch import Event, Notice, Sample, StepReport, ValidReport, read_events
+from limelight.training.events import Event, RunNotice, Sample, StepReport, ValidReport, read_events
+from limelight.training.report.run_record import read_run
+from limelight.training.run import event_writers
+from limelight.training.run.event_writers import SAMPLES, MetricsWriter, StatusWriter, TensorBoard, forget_after
+from limelight.training.run_folder import FACTS, METRICS, STATUS, RunFacts, read_status
 
 SAMPLE = Sample("A cat.\u2028It sits.", "Eine Katze.", "Eine »Katze«", 0.25)
 
@@ -23,11 +23,11 @@ def valid(number: int) -> ValidReport:
     return ValidReport(number, 1.5, 0.5, 3.1, 10.1, 30.25, True, (SAMPLE, SAMPLE))
 
 
-EVENTS: list[Event] = [Notice(0, 0.1, "note", "begins"), step(1), step(2, 1 / 3), valid(2), step(3), valid(3)]
+EVENTS: list[Event] = [RunNotice(0, 0.1, "note", "begins"), step(1), step(2, 1 / 3), valid(2), step(3), valid(3)]
 
 
 def write(run: Path, events: list[Event]) -> None:
-    lines = Lines(run)
+    lines = MetricsWriter(run)
     for event in events:
         lines(event)
     lines.close()
@@ -39,7 +39,7 @@ def test_events_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_line_is_on_disk_before_the_next_event(tmp_path: Path) -> None:
-    lines = Lines(tmp_path)
+    lines = MetricsWriter(tmp_path)
     for number, event in enumerate(EVENTS, 1):
         lines(event)
         assert len(read_events(tmp_path / METRICS)) == number
@@ -87,7 +87,7 @@ def test_a_damaged_line_in_the_middle_goes_and_nothing_else(tmp_path: Path, dama
 def test_a_status_and_facts_that_cannot_be_read_are_as_good_as_absent(tmp_path: Path, damage: bytes) -> None:
     for name in (STATUS, FACTS):
         (tmp_path / name).write_bytes(damage)
-    assert read_status(tmp_path) == {} and Facts.load(tmp_path) == Facts()
+    assert read_status(tmp_path) == {} and RunFacts.load(tmp_path) == RunFacts()
     assert len(read_run(tmp_path).unreadable) == 2  # a report names them
 
 
@@ -105,8 +105,8 @@ def test_nothing_is_forgotten_where_nothing_was_written(tmp_path: Path) -> None:
 
 
 def test_the_status_is_valid_json_for_any_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "STATUS_EVERY", -1.0)
-    status = Status(tmp_path)
+    monkeypatch.setattr(event_writers, "STATUS_EVERY", -1.0)
+    status = StatusWriter(tmp_path)
     for loss, written in ((2.5, 2.5), (float("nan"), None), (float("inf"), None)):
         status(step(7, loss))
         assert b"NaN" not in (tmp_path / "status.json").read_bytes()
@@ -114,7 +114,7 @@ def test_the_status_is_valid_json_for_any_loss(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_status_is_not_written_at_every_step(tmp_path: Path) -> None:
-    status = Status(tmp_path)
+    status = StatusWriter(tmp_path)
     status(step(1))
     status(step(2))
     assert read_status(tmp_path)["step"] == 1
@@ -126,14 +126,14 @@ def test_tensorboard_takes_every_event(tmp_path: Path) -> None:
     for event in EVENTS:
         board(event)
     board.close()
-    assert list((tmp_path / journal.TENSORBOARD).iterdir())
+    assert list((tmp_path / event_writers.TENSORBOARD).iterdir())
 
 
 def test_tensorboard_hides_what_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package is not needed for this: torch's writer is replaced by one that says what it was given."""
     given: list[dict[str, object]] = []
     writer = SimpleNamespace(SummaryWriter=lambda path, **more: given.append(more))
-    monkeypatch.setattr(journal, "import_module", lambda name: writer)
+    monkeypatch.setattr(event_writers, "import_module", lambda name: writer)
     for step_before in (0, 40):
         TensorBoard(tmp_path, step_before)
     assert given == [{"purge_step": None}, {"purge_step": 41}]

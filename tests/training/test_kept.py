@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from limelight.errors import ModelFileError
-from limelight.training import kept as module
-from limelight.training.kept import INDEX, Kept
+from limelight.training.checkpoints import best_weights as module
+from limelight.training.checkpoints.best_weights import INDEX, BestWeights
 
 
 def weights_of(step: int) -> dict[str, Tensor]:
@@ -21,8 +21,8 @@ def weights_of(step: int) -> dict[str, Tensor]:
     return {"embedding": torch.randn(5, 3, generator=draw), "bias": torch.randn(4, generator=draw)}
 
 
-def offered(folder: Path, scores: dict[int, float], most: int = 3) -> Kept:
-    kept = Kept(folder, most)
+def offered(folder: Path, scores: dict[int, float], most: int = 3) -> BestWeights:
+    kept = BestWeights(folder, most)
     for step, score in scores.items():
         kept.offer(step, score, weights_of(step))
     return kept
@@ -46,7 +46,7 @@ SCORES = {100: 20.0, 200: 35.5, 300: 31.0, 400: 33.0, 500: 12.0}
 
 
 def test_an_offer_says_whether_it_is_the_best_so_far(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "best", most=2)
+    kept = BestWeights(tmp_path / "best", most=2)
     said = [kept.offer(step, score, weights_of(step)) for step, score in SCORES.items()]
     assert said == [True, True, False, False, False]
     assert kept.best == (200, 35.5)
@@ -54,7 +54,7 @@ def test_an_offer_says_whether_it_is_the_best_so_far(tmp_path: Path) -> None:
 
 def test_the_best_are_kept_and_the_others_deleted(tmp_path: Path) -> None:
     kept = offered(tmp_path / "best", SCORES)
-    for again in (kept, Kept(tmp_path / "best", most=3)):
+    for again in (kept, BestWeights(tmp_path / "best", most=3)):
         assert again.scores() == [(200, 35.5), (400, 33.0), (300, 31.0)]
         assert all(equal(again.load(step), weights_of(step)) for step, _ in again.scores())
     assert files(tmp_path / "best") == [
@@ -66,14 +66,14 @@ def test_the_best_are_kept_and_the_others_deleted(tmp_path: Path) -> None:
 
 
 def test_of_equal_scores_the_earlier_step_is_the_best_and_stays(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, most=1)
+    kept = BestWeights(tmp_path, most=1)
     assert kept.offer(100, 30.0, weights_of(100))
     assert not kept.offer(200, 30.0, weights_of(200))
     assert kept.scores() == [(100, 30.0)]
 
 
 def test_nothing_offered_is_nothing_kept(tmp_path: Path) -> None:
-    kept = Kept(tmp_path / "best", most=2)
+    kept = BestWeights(tmp_path / "best", most=2)
     kept.forget_after(0)
     assert kept.best is None and kept.scores() == []
     assert not (tmp_path / "best").exists()
@@ -95,7 +95,7 @@ def test_a_score_that_is_no_number_is_not_kept(tmp_path: Path, caplog: pytest.Lo
 
 def test_the_mean_is_added_in_float64(tmp_path: Path) -> None:
     """In float32, 2**24 + 1 is 2**24: the mean would be short by a third of each one."""
-    kept = Kept(tmp_path, most=3)
+    kept = BestWeights(tmp_path, most=3)
     for step, value in enumerate((2.0**24, 1.0, 1.0)):
         kept.offer(step, 1.0, {"w": torch.tensor([value])})
     mean = kept.mean()["w"]
@@ -113,7 +113,7 @@ def test_the_mean_is_of_all_that_are_kept_and_no_other(tmp_path: Path) -> None:
 
 
 def test_the_mean_of_one_is_that_one_and_bfloat16_becomes_float32(tmp_path: Path) -> None:
-    kept = Kept(tmp_path, most=2)
+    kept = BestWeights(tmp_path, most=2)
     weights = {name: weight.bfloat16() for name, weight in weights_of(1).items()}
     kept.offer(1, 5.0, weights)
     assert equal(kept.mean(), {name: weight.float() for name, weight in weights.items()})
@@ -131,19 +131,19 @@ def test_weights_of_another_model_are_not_averaged(tmp_path: Path) -> None:
 
 def test_what_came_after_the_checkpoint_is_forgotten_and_comes_again(tmp_path: Path) -> None:
     offered(tmp_path, SCORES)
-    kept = Kept(tmp_path, most=3)
+    kept = BestWeights(tmp_path, most=3)
     kept.forget_after(300)
     assert kept.scores() == [(200, 35.5), (300, 31.0)]
     assert "step-0000400.safetensors" not in files(tmp_path)
     assert kept.offer(400, 33.0, weights_of(400)) is False
-    assert Kept(tmp_path, most=3).scores() == [(200, 35.5), (400, 33.0), (300, 31.0)]
+    assert BestWeights(tmp_path, most=3).scores() == [(200, 35.5), (400, 33.0), (300, 31.0)]
 
 
 def test_what_is_best_so_far_is_the_same_after_going_back(tmp_path: Path) -> None:
     """The weights of step 100 gave way to those of 200, which are forgotten; their score still counts."""
     scores = {100: 30.0, 150: 10.0, 200: 35.0}
     offered(tmp_path, scores, most=1)
-    kept = Kept(tmp_path, most=1)
+    kept = BestWeights(tmp_path, most=1)
     kept.forget_after(120)
     said = [kept.offer(step, scores[step], weights_of(step)) for step in (150, 200)]
     assert said == [False, True]
@@ -175,14 +175,14 @@ def test_damaged_and_missing_weights_are_left_out_and_named(tmp_path: Path, capl
     for bit in draw.sample(range(8 * len(sound)), 30):
         flip(path, bit)
         caplog.clear()
-        kept = Kept(tmp_path, most=3)
+        kept = BestWeights(tmp_path, most=3)
         assert kept.scores() == [(400, 33.0), (300, 31.0)] and kept.best == (400, 33.0)
         assert [record.getMessage() for record in caplog.records] == [f"{path} is damaged; it is left out"]
         with pytest.raises(ModelFileError, match="steps that can be loaded: 400, 300"):
             kept.load(200)
         path.write_bytes(sound)
     (tmp_path / "step-0000300.safetensors").unlink()
-    kept = Kept(tmp_path, most=3)
+    kept = BestWeights(tmp_path, most=3)
     assert kept.scores() == [(200, 35.5), (400, 33.0)]
     assert "step-0000300.safetensors is missing" in caplog.text
     expected = (weights_of(200)["bias"].double() + weights_of(400)["bias"].double()) / 2
@@ -195,7 +195,7 @@ def test_without_the_hash_a_flip_would_pass(tmp_path: Path, monkeypatch: pytest.
     offered(tmp_path, SCORES)
     path = tmp_path / "step-0000200.safetensors"
     flip(path, 8 * path.stat().st_size - 3)
-    kept = Kept(tmp_path, most=3)
+    kept = BestWeights(tmp_path, most=3)
     assert kept.best == (200, 35.5)
     assert not equal(kept.load(200), weights_of(200))
 
@@ -204,7 +204,7 @@ def test_damage_behind_an_unchanged_time_is_noticed_when_loading(tmp_path: Path)
     """`best` looks at a file's bytes once; loading and averaging always do."""
     offered(tmp_path, SCORES)
     path = tmp_path / "step-0000200.safetensors"
-    loading, averaging = Kept(tmp_path, most=3), Kept(tmp_path, most=3)
+    loading, averaging = BestWeights(tmp_path, most=3), BestWeights(tmp_path, most=3)
     assert loading.best == averaging.best == (200, 35.5)
     times = path.stat()
     flip(path, 8 * times.st_size - 3)
@@ -218,7 +218,7 @@ def test_damage_behind_an_unchanged_time_is_noticed_when_loading(tmp_path: Path)
 def test_a_damaged_file_makes_room_for_the_next(tmp_path: Path) -> None:
     offered(tmp_path, {100: 30.0, 200: 31.0}, most=2)
     flip(tmp_path / "step-0000200.safetensors", 99)
-    kept = Kept(tmp_path, most=2)
+    kept = BestWeights(tmp_path, most=2)
     assert not kept.offer(300, 5.0, weights_of(300))
     assert kept.scores() == [(100, 30.0), (300, 5.0)]
     assert "step-0000200.safetensors" not in files(tmp_path)
@@ -230,12 +230,12 @@ def test_a_damaged_index_is_named_and_the_run_goes_on(tmp_path: Path, caplog: py
     for bit in random.Random(0).sample(range(8 * len(sound)), 60):
         flip(tmp_path / INDEX, bit)
         caplog.clear()
-        assert Kept(tmp_path, most=3).scores() == [], "a flipped digit of a score would choose other weights"
+        assert BestWeights(tmp_path, most=3).scores() == [], "a flipped digit of a score would choose other weights"
         assert f"{tmp_path / INDEX} cannot be used" in caplog.text
         (tmp_path / INDEX).write_bytes(sound)
-    assert len(Kept(tmp_path, most=3).scores()) == 3
+    assert len(BestWeights(tmp_path, most=3).scores()) == 3
     (tmp_path / INDEX).write_bytes(b"")
-    assert Kept(tmp_path, most=3).offer(600, 1.0, weights_of(600))
+    assert BestWeights(tmp_path, most=3).offer(600, 1.0, weights_of(600))
 
 
 # ---- interruptions
@@ -249,8 +249,8 @@ def test_nothing_is_deleted_before_its_successor_is_listed(tmp_path: Path, monke
             assert kept.offer(200, 31.0, weights_of(200)), "the best so far, kept or not"
         assert (tmp_path / "step-0000100.safetensors").exists()
         if name != "force_to_disk":
-            assert Kept(tmp_path, most=1).scores() == [(100, 30.0)]
-        kept = Kept(tmp_path, most=1)
+            assert BestWeights(tmp_path, most=1).scores() == [(100, 30.0)]
+        kept = BestWeights(tmp_path, most=1)
     assert kept.scores() == [(200, 31.0)]  # listed, though not surely on disk: the old one is there, too
 
 
@@ -277,7 +277,7 @@ def test_a_full_disk_leaves_what_was_kept_and_is_no_reason_to_end(
     caplog.clear()
     assert files(tmp_path) == [INDEX, "step-0000100.safetensors"]
     with caplog.at_level(logging.WARNING):
-        assert kept.scores() == Kept(tmp_path, most=1).scores() == [(100, 30.0)]
+        assert kept.scores() == BestWeights(tmp_path, most=1).scores() == [(100, 30.0)]
     assert not caplog.records
     assert not kept.offer(300, 30.5, {"w": torch.zeros(100)}), "31.0 was better, though its weights are not here"
     assert kept.scores() == [(300, 30.5)]

@@ -11,11 +11,13 @@ import pytest
 import torch
 from launched_workers import CODES, Starting, everywhere, gone_within
 
-from limelight.cli import train_launch
+from limelight.cli.train import launch
 from limelight.errors import ConfigError
 from limelight.runtime import choose_threads
-from limelight.training.launch import last_step, saved_step
-from limelight.training.layout import read_status
+from limelight.training.processes.supervisor import find_last_step, find_saved_step
+from limelight.training.run_folder import read_status
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ class TestStart:
     def test_cores_are_shared_by_the_ranks_of_a_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = torch.get_num_threads()
         monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)))
-        monkeypatch.setattr("limelight.runtime.granted_cores", lambda: None)
+        monkeypatch.setattr("limelight.runtime.read_core_limit", lambda: None)
         told = {}
         for size in ("1", "3", "20"):
             monkeypatch.setenv("LOCAL_WORLD_SIZE", size)
@@ -152,19 +154,19 @@ class TestRefusals:
     def test_a_launcher_within_a_launcher_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("WORLD_SIZE", "4")
         with pytest.raises(ConfigError, match="leave out --nproc under torchrun"):
-            train_launch.refuse_second_launcher(2)
+            launch.refuse_second_launcher(2)
 
     def test_more_processes_than_gpus_are_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
         with pytest.raises(ConfigError, match=r"more than the 2 GPUs of this machine.*--nproc 2, or --device cpu"):
-            train_launch.refuse_more_than_gpus(3, None)
-        train_launch.refuse_more_than_gpus(2, None)
-        train_launch.refuse_more_than_gpus(3, "cpu")
+            launch.refuse_more_than_gpus(3, None)
+        launch.refuse_more_than_gpus(2, None)
+        launch.refuse_more_than_gpus(3, "cpu")
 
 
 def test_steps_are_read_from_whatever_is_there(tmp_path: Path) -> None:
-    assert (saved_step(tmp_path), last_step(tmp_path)) == (0, 0)
+    assert (find_saved_step(tmp_path), find_last_step(tmp_path)) == (0, 0)
     for name in ("step-0000005", "step-12000000", ".step-0000099.part", "other"):
         (tmp_path / "checkpoints" / name).mkdir(parents=True)
     (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 6}\n{"step": 7}\n{"no": 1}\n{"st')
-    assert (saved_step(tmp_path), last_step(tmp_path)) == (12_000_000, 7)
+    assert (find_saved_step(tmp_path), find_last_step(tmp_path)) == (12_000_000, 7)

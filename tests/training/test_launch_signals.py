@@ -15,8 +15,10 @@ import pytest
 import torch.distributed as dist
 from launched_workers import Starting, everywhere, gone_within
 
-from limelight.training.layout import read_status
-from limelight.training.signals import Stop, Stopped
+from limelight.training.processes.stop_signals import Stop, Stopped
+from limelight.training.run_folder import read_status
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
@@ -123,8 +125,8 @@ class TestSignals:
 
 LISTENING = """
 import pathlib, sys
-from limelight.training.launch import supervise
-from limelight.training.launch_store import host_store
+from limelight.training.processes.supervisor import supervise
+from limelight.training.processes.rendezvous import host_store
 sys.exit(supervise([sys.executable, "-c", sys.argv[1], sys.argv[2]], 2, pathlib.Path(sys.argv[2]), host_store, print, 0))
 """
 TALKING = """

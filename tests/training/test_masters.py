@@ -1,9 +1,10 @@
 """bfloat16 weights with float32 masters."""
 
+import pytest
 import torch
 from torch import nn
 
-from limelight.training.masters import MasterWeights
+from limelight.training.step.master_weights import MasterWeights
 
 
 def small_model() -> nn.Linear:
@@ -20,6 +21,7 @@ def test_the_model_holds_the_rounded_masters() -> None:
     assert torch.equal(model.weight, before.bfloat16())
 
 
+@pytest.mark.slow
 def test_updates_too_small_for_bfloat16_are_not_lost() -> None:
     model = small_model()
     masters = MasterWeights(model)

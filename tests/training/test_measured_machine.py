@@ -4,13 +4,18 @@ import pytest
 import torch
 
 from limelight.model.config import ModelConfig
-from limelight.planning.shape import BatchShape
-from limelight.training.calibrate import Probe, measure
+from limelight.planning.cost.shape import BatchShape
 from limelight.training.config import Precision
+from limelight.training.recipe.calibrate import SpeedProbe, measure
 
-FEW = (Probe((1, 1), 32, 2, 100, 4, 20), Probe((2, 2), 32, 2, 100, 8, 20), Probe((1, 1), 64, 2, 400, 8, 30))
+FEW = (
+    SpeedProbe((1, 1), 32, 2, 100, 4, 20),
+    SpeedProbe((2, 2), 32, 2, 100, 8, 20),
+    SpeedProbe((1, 1), 64, 2, 400, 8, 30),
+)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "masters"])
 def test_a_calibration_foretells_no_fewer_seconds_for_more_work(precision: Precision) -> None:
     found = measure(precision, seconds=0.0, probes=FEW)

@@ -14,8 +14,8 @@ from limelight.errors import ModelFileError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.training.config import OptimizerSettings
-from limelight.training.masters import MasterWeights
-from limelight.training.optim import Optimizers, build
+from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.optimizers import Optimizers, build
 
 CPU = torch.device("cpu")
 ADAMW, MUON = OptimizerSettings(learning_rate=0.01), OptimizerSettings(name="muon", learning_rate=0.01)
@@ -73,11 +73,13 @@ def differing(some: dict[str, Tensor], others: dict[str, Tensor]) -> set[str]:
     return {name for name, weight in some.items() if not torch.equal(weight, others[name])}
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(settings: OptimizerSettings) -> None:
     assert differing(interrupted(settings, lambda loaded: None), uninterrupted(settings)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
@@ -202,6 +204,7 @@ def test_a_weight_without_a_gradient_stays_as_it_is(settings: OptimizerSettings)
     assert optimizers.clip(1.0) == 0
 
 
+@pytest.mark.slow
 @BOTH
 def test_masters_are_stepped_like_parameters(settings: OptimizerSettings) -> None:
     torch.manual_seed(0)

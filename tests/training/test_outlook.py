@@ -14,20 +14,20 @@ from prepare_command import pieces_model, write_pairs
 
 from limelight.corpus import prepare as preparing
 from limelight.corpus.config import CorpusSettings, FilterSettings, HeldOutSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
+from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.prepare import prepare
 from limelight.errors import ConfigError, DataError
 from limelight.model.config import ModelConfig
-from limelight.planning.cluster import StepTime
-from limelight.planning.devices import device
-from limelight.planning.memory import checkpoint_bytes
-from limelight.planning.parallel import Parallel
-from limelight.planning.shape import BatchShape
+from limelight.planning.cost.memory import checkpoint_bytes
+from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.shape import BatchShape
+from limelight.planning.time.described_time import StepTime
+from limelight.planning.time.devices import device
 from limelight.training.config import Recipe
-from limelight.training.outlook import Question, curves, outlook
-from limelight.training.outlook_sample import sampled
-from limelight.training.outlook_simulated import simulated
-from limelight.training.outlook_text import Seen, prepared, typical
+from limelight.training.forecast.forecast import ForecastRequest, curves, forecast
+from limelight.training.forecast.simulated_ranks import simulate_step
+from limelight.training.forecast.text_sample import sample_text
+from limelight.training.forecast.text_size import EpochSize, measure_prepared, typical
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +49,14 @@ def settings(folder: Path, count: int = 400, times: int = 1, **more: Any) -> Pre
     )
 
 
-def seen_by_sample(asked: PrepareSettings, work: Path, most: int) -> Seen:
+def seen_by_sample(asked: PrepareSettings, work: Path, most: int) -> EpochSize:
     work.mkdir()
-    return sampled(asked, LocalEngine(0), work, lambda progress: None, most)
+    return sample_text(asked, LocalEngine(0), work, lambda progress: None, most)
 
 
-def seen_prepared(asked: PrepareSettings, folder: Path) -> Seen:
+def seen_prepared(asked: PrepareSettings, folder: Path) -> EpochSize:
     prepare(asked, folder, LocalEngine(0), lambda progress: None)
-    return prepared(folder)
+    return measure_prepared(folder)
 
 
 def test_a_sample_tells_pairs_and_pieces_of_the_whole_text(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_empty_text_is_refused_with_what_to_look_at(tmp_path: Path) -> None:
         seen_by_sample(settings(tmp_path, count=0), tmp_path / "work", 50)
 
 
-def asked_of(on: str = "H100", **more: Any) -> Question:
+def asked_of(on: str = "H100", **more: Any) -> ForecastRequest:
     values: dict[str, Any] = {
         "seen": typical(4.5e6),
         "device": device(on),
@@ -122,38 +122,45 @@ def asked_of(on: str = "H100", **more: Any) -> Question:
         "precision": "masters",
         "seconds": 7_200.0,
     }
-    return Question(**{**values, **more})
+    return ForecastRequest(**{**values, **more})
 
 
+@pytest.mark.slow
 def test_a_plan_keeps_to_the_budget_with_all_that_comes_before_and_after_training() -> None:
     for seconds in (600.0, 7_200.0, 86_400.0):
-        found = outlook(asked_of(seconds=seconds))
+        found = forecast(asked_of(seconds=seconds))
         assert found.preparing > 0
         assert found.seconds <= 1.01 * seconds or found.preparing > 0.5 * seconds
 
 
+@pytest.mark.slow
 def test_more_time_and_more_devices_never_make_a_plan_worse() -> None:
-    losses = [outlook(asked_of(seconds=3_600.0 * hours, is_prepared=True)).chosen.expected.loss for hours in (1, 4, 16)]
+    losses = [
+        forecast(asked_of(seconds=3_600.0 * hours, is_prepared=True)).chosen.expected.loss for hours in (1, 4, 16)
+    ]
     assert losses == sorted(losses, reverse=True)
-    times = [outlook(asked_of(seconds=None, name="base", count=count)).chosen.seconds for count in (1, 2, 8)]
+    times = [forecast(asked_of(seconds=None, name="base", count=count)).chosen.seconds for count in (1, 2, 8)]
     assert times == sorted(times, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_preset_that_was_asked_for_is_planned_even_if_it_is_never_advised() -> None:
-    found = outlook(asked_of(name="toy"))
+    found = forecast(asked_of(name="toy"))
     assert found.chosen.name == "toy"
     assert found.chosen.config.d_model == ModelConfig.preset("toy", 8000).d_model
 
 
+@pytest.mark.slow
 def test_keys_of_the_model_are_in_every_size_that_is_weighed() -> None:
-    found = outlook(asked_of(model={"norm": "rms", "decoder_layers": 2}))
+    found = forecast(asked_of(model={"norm": "rms", "decoder_layers": 2}))
     assert {each.config.norm for each in (found.chosen, *found.others)} == {"rms"}
     assert {each.config.decoder_layers for each in (found.chosen, *found.others)} == {2}
 
 
+@pytest.mark.slow
 def test_every_size_is_weighed_once() -> None:
     for question in (asked_of(), asked_of(model={"norm": "rms"}), asked_of(recipe=recipe())):
-        found = outlook(question)
+        found = forecast(question)
         names = [each.name for each in (found.chosen, *found.others)]
         assert len(names) == len(set(names)), names
 
@@ -166,8 +173,9 @@ def recipe(**more: Any) -> Recipe:
     return Recipe(**{**values, **more})
 
 
+@pytest.mark.slow
 def test_a_recipe_decides_model_batch_and_steps() -> None:
-    found = outlook(asked_of(recipe=recipe(accumulate=3), seconds=None))
+    found = forecast(asked_of(recipe=recipe(accumulate=3), seconds=None))
     assert found.chosen.steps == 1234
     assert found.chosen.accumulate == 3
     assert found.chosen.pieces == pytest.approx(3 * 8_192 / 2)  # half of the cells are of the target
@@ -175,31 +183,36 @@ def test_a_recipe_decides_model_batch_and_steps() -> None:
     assert found.chosen.name == "small"
 
 
+@pytest.mark.slow
 def test_two_passes_of_r_drop_take_twice_as_long() -> None:
-    plain, twice = (outlook(asked_of(recipe=recipe(r_drop=each), seconds=None)).chosen.step for each in (None, 1.0))
+    plain, twice = (forecast(asked_of(recipe=recipe(r_drop=each), seconds=None)).chosen.step for each in (None, 1.0))
     assert twice.computing == pytest.approx(2 * plain.computing)
 
 
+@pytest.mark.slow
 def test_a_measured_speed_takes_the_place_of_the_assumed_one() -> None:
-    found = outlook(asked_of("CPU-AVX512", timing=lambda *_: StepTime(2.5, 0.0, 0.0), name="small"))
+    found = forecast(asked_of("CPU-AVX512", timing=lambda *_: StepTime(2.5, 0.0, 0.0), name="small"))
     assert found.chosen.step.worst == pytest.approx(2.5 * found.chosen.accumulate)
 
 
+@pytest.mark.slow
 def test_the_memory_of_long_sentences_is_planned_for_and_they_need_more() -> None:
     question = asked_of("CPU-AVX512", name="small")
     long = replace(question, seen=replace(question.seen, longest=(500, 500)))
-    assert outlook(long).peak.total > 1.2 * outlook(question).peak.total
+    assert forecast(long).peak.total > 1.2 * forecast(question).peak.total
 
 
+@pytest.mark.slow
 def test_disk_holds_one_checkpoint_more_than_are_kept() -> None:
-    found = outlook(asked_of(recipe=recipe(checkpoints={"keep": 4})))
+    found = forecast(asked_of(recipe=recipe(checkpoints={"keep": 4})))
     assert found.disk["checkpoints"] == 5 * checkpoint_bytes(found.chosen.config)
 
 
+@pytest.mark.slow
 def test_an_outlook_is_json() -> None:
     import json
 
-    values = json.loads(json.dumps(outlook(asked_of()).values()))
+    values = json.loads(json.dumps(forecast(asked_of()).values()))
     assert values["memory"]["total"] == pytest.approx(sum(values["memory"]["parts"].values()))
     assert values["seconds"]["total"] == pytest.approx(sum(v for k, v in values["seconds"].items() if k != "total"))
     assert sum(values["model"]["parameters"].values()) > 1e6
@@ -212,9 +225,10 @@ def test_curves_say_when_more_devices_stop_to_help() -> None:
     assert found.useful < 1024  # a small text
 
 
+@pytest.mark.slow
 def test_what_is_played_equals_the_formulas_and_a_wrong_formula_is_found_out() -> None:
     shape = BatchShape.padded(4, 8, 8)
-    found = simulated(ModelConfig.preset("toy", 503), Parallel("fsdp", shards=1024), "masters", shape)
+    found = simulate_step(ModelConfig.preset("toy", 503), Parallel("fsdp", shards=1024), "masters", shape)
     assert found.ranks == 1024
     assert not found.differing
     assert all(row.counted > 0 for row in found.rows if "all-reduce" not in row.what)
@@ -232,4 +246,4 @@ def test_what_is_played_equals_the_formulas_and_a_wrong_formula_is_found_out() -
 )
 def test_what_cannot_be_played_is_refused(parallel: Parallel, precision: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        simulated(ModelConfig.preset("toy", 503), parallel, precision, BatchShape.padded(4, 8, 8))
+        simulate_step(ModelConfig.preset("toy", 503), parallel, precision, BatchShape.padded(4, 8, 8))

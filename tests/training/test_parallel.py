@@ -6,11 +6,11 @@ import pytest
 
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
-from limelight.planning.parallel import Parallel
-from limelight.training.asked import Asked
+from limelight.planning.cost.parallel import Parallel
 from limelight.training.config import MachineSettings, Recipe
-from limelight.training.parallel import choose_parallel
-from limelight.training.resolve import longer
+from limelight.training.recipe.choose_parallel import choose_parallel
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.recipe.resolve import extend_recipe
 
 BASE = ModelConfig(vocab_size=37_000)  # 63 M parameters, 1.4 GB of state
 WIDE = ModelConfig(vocab_size=32_000, d_model=4096, d_ff=16384, num_heads=32, encoder_layers=24, decoder_layers=24)
@@ -62,8 +62,8 @@ def recipe(**machine: Any) -> Recipe:
 
 
 def test_how_processes_share_a_run_may_change_when_it_goes_on_and_its_numbers_may_not() -> None:
-    one, other = (Asked(data=None, recipe=recipe(parallel=kind)) for kind in (None, "fsdp"))
+    one, other = (TrainRequest(data=None, recipe=recipe(parallel=kind)) for kind in (None, "fsdp"))
     assert one.fingerprint() == other.fingerprint()
-    assert longer(recipe(parallel="ddp"), other).machine.parallel == "fsdp"
-    assert longer(recipe(parallel="ddp"), one).machine.parallel == "ddp"
-    assert one.fingerprint() != Asked(data=None, recipe=recipe(precision="float32")).fingerprint()
+    assert extend_recipe(recipe(parallel="ddp"), other).machine.parallel == "fsdp"
+    assert extend_recipe(recipe(parallel="ddp"), one).machine.parallel == "ddp"
+    assert one.fingerprint() != TrainRequest(data=None, recipe=recipe(precision="float32")).fingerprint()

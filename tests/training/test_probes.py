@@ -18,15 +18,15 @@ from make_numbers import draw_pairs
 from prepare_command import here
 
 from limelight.bundle import Bundle, read
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError, DataError
-from limelight.inspection.wire import from_json
-from limelight.training.asked import Asked
+from limelight.inspection.wire.trace_json import from_json
 from limelight.training.config import ProbeSettings, Recipe, ValidationSettings
-from limelight.training.layout import METRICS, PROBES, probed_steps
-from limelight.training.probes import Probes, least_missed, probed, read_sentences
-from limelight.training.validate import Validator
-from limelight.training.watch import Event, Notice, ValidReport, read_events
+from limelight.training.events import Event, RunNotice, ValidReport, read_events
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.run_folder import METRICS, PROBES, list_probed_steps
+from limelight.training.validation.probes import Probes, add_probes, least_missed, read_sentences
+from limelight.training.validation.validator import Validator
 from limelight.translator.translate import Translator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -38,7 +38,7 @@ def bundle() -> Bundle:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     """Number words in the pieces of the stored translator, which knows them."""
     folder = tmp_path_factory.mktemp("probes")
     drawn = draw_pairs(90, Random(5), held_out=False)
@@ -49,11 +49,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         "filters.wrong_language=off", "held_out.leaks=off", f'given_pieces=["{STORED / "pieces.model"}"]', "-o", folder / "out",
     )  # fmt: skip
     assert done.code == 0, done.err
-    return Prepared.open(folder / "out")
+    return PreparedCorpus.open(folder / "out")
 
 
 @pytest.fixture(scope="module")
-def validator(bundle: Bundle, prepared: Prepared) -> Validator:
+def validator(bundle: Bundle, prepared: PreparedCorpus) -> Validator:
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     made = Validator(bundle.load_model(), prepared, tokenizers, ValidationSettings())
     made.take(bundle.weights())
@@ -132,6 +132,7 @@ def test_no_more_bytes_than_allowed_are_kept(tmp_path, validator):
     assert probes.steps() == [1, 10]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_keeps_its_sentences_and_forgets_what_came_after_its_checkpoint(tmp_path, validator):
     first = probes_in(tmp_path, validator, sentences=2)
     for step in (4, 8, 12):
@@ -151,20 +152,20 @@ def test_sentences_of_a_file_stand_for_those_of_the_set(tmp_path, validator):
     file.write_bytes(f"twenty-one\n\nsix hundred and two\n{'nine ' * 60}\n".encode())
     told: list[Event] = []
     settings = ProbeSettings(file=str(file), longest=24)
-    watch = probed(told.append, tmp_path, settings, validator)
+    watch = add_probes(told.append, tmp_path, settings, validator)
     assert [probe.source for probe in read_sentences(tmp_path / PROBES) or ()] == ["twenty-one", "six hundred and two"]
-    assert isinstance(told[0], Notice) and "2 sentences" in told[0].text and "1 more have over 24" in told[0].text
+    assert isinstance(told[0], RunNotice) and "2 sentences" in told[0].text and "1 more have over 24" in told[0].text
     report = ValidReport(9, 1.0, 1.0, 1.0, 1.0, 1.0, True, ())
     watch(report)
-    assert told[1:] == [report] and probed_steps(tmp_path / PROBES) == [9]
+    assert told[1:] == [report] and list_probed_steps(tmp_path / PROBES) == [9]
     for text, problem in ((b"", "has 0 sentences"), (b"one\n" * 9, "has 9 sentences"), (b"\xff", "UTF-8")):
         file.write_bytes(text)
         with pytest.raises(DataError, match=problem):
-            probed(told.append, tmp_path / "other", settings, validator)
+            add_probes(told.append, tmp_path / "other", settings, validator)
 
 
 def test_a_probe_that_cannot_be_written_does_not_end_the_run(tmp_path, validator, caplog):
-    watch = probed(lambda _: None, tmp_path, ProbeSettings(sentences=2), validator)
+    watch = add_probes(lambda _: None, tmp_path, ProbeSettings(sentences=2), validator)
     (tmp_path / PROBES / "00").write_bytes(b"a file where a folder should be")
     watch(ValidReport(9, 1.0, 1.0, 1.0, 1.0, 1.0, True, ()))
     assert "step 9: probe 0 was not traced: FileExistsError" in caplog.text
@@ -172,7 +173,7 @@ def test_a_probe_that_cannot_be_written_does_not_end_the_run(tmp_path, validator
 
 
 def test_a_probe_that_fails_for_any_reason_costs_only_its_own_trace(tmp_path, validator, caplog, monkeypatch):
-    watch = probed(lambda _: None, tmp_path, ProbeSettings(sentences=2), validator)
+    watch = add_probes(lambda _: None, tmp_path, ProbeSettings(sentences=2), validator)
     real, first = Translator.trace, read_sentences(tmp_path / PROBES)[0].source
 
     def failing(self, text, *given, **more):
@@ -189,29 +190,30 @@ def test_a_probe_that_fails_for_any_reason_costs_only_its_own_trace(tmp_path, va
 def test_none_are_traced_where_none_are_wanted(tmp_path, validator):
     def watch(event: Event) -> None: ...
 
-    assert probed(watch, tmp_path, ProbeSettings(sentences=0), validator) is watch
+    assert add_probes(watch, tmp_path, ProbeSettings(sentences=0), validator) is watch
     assert not (tmp_path / PROBES).exists()
 
 
 def test_a_run_from_before_there_were_probes_is_asked_for_the_same(tmp_path):
     values = {"data": {"languages": ["en", "de"], "corpora": [{"name": "c", "paths": ["c.tsv"]}]}}
     usual, other = (Recipe(**values, model={"vocab_size": 50}, probes={"sentences": n}) for n in (6, 2))
-    assert "probes" not in Asked(data=None, recipe=usual).fingerprint()["recipe"]
-    assert Asked(data=None, recipe=other).fingerprint()["recipe"]["probes"]["sentences"] == 2
+    assert "probes" not in TrainRequest(data=None, recipe=usual).fingerprint()["recipe"]
+    assert TrainRequest(data=None, recipe=other).fingerprint()["recipe"]["probes"]["sentences"] == 2
 
 
+@pytest.mark.long
 def test_a_run_with_probes_that_was_stopped_is_the_run_without_them_that_was_not(tmp_path):
     corpus = make_corpus(tmp_path / "corpus")
     without = Small(corpus, tmp_path / "without", {**SHORT, "probes": {"sentences": 0}})
     broken = Small(corpus, tmp_path / "broken", {**SHORT, "probes": {"sentences": 2}})
     assert broken.live(Signal(after_step=6)) == STOPPED
-    assert probed_steps(broken.run / PROBES) == [4]
+    assert list_probed_steps(broken.run / PROBES) == [4]
     assert broken.live() == without.live() == DONE
     check_equal(broken, without)
     reports = [each for each in read_events(broken.run / METRICS) if isinstance(each, ValidReport)]
     spent = broken.saved.state["pace"]["spent"]["validate"]
     assert spent > sum(each.seconds for each in reports) + 0.005, "tracing the probes is time of validation too"
-    assert probed_steps(broken.run / PROBES) == [4, 8, 12] and not (without.run / PROBES).exists()
+    assert list_probed_steps(broken.run / PROBES) == [4, 8, 12] and not (without.run / PROBES).exists()
     assert len([each for each in notices(broken.run, "note") if "are traced" in each.text]) == 1
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from limelight.evaluation.verdict import Use
-from limelight.training.advice import advise
-from limelight.training.advice_learning import Advice
-from limelight.training.ending import result_of
-from limelight.training.record import RunRecord, read_run
-from limelight.training.report_headline import fine, judged
+from limelight.training.report.advice import advise
+from limelight.training.report.advice_learning import Advice
+from limelight.training.report.headline import describe_verdict, fine
+from limelight.training.report.run_record import RunRecord, read_run
+from limelight.training.run.result import result_of
 
 RECORDED = Path(__file__).parent / "recorded"
 # Of each run the advice that it must get, and those that would be false of it.
@@ -45,7 +45,7 @@ def test_no_run_that_failed_gets_a_tick(name: str) -> None:
     record, _ = recorded(name)
     advice = advise(record)
     assert not fine(record, advice)
-    assert "✔" not in "".join(str(part) for part in judged(record, advice).parts)
+    assert "✔" not in "".join(str(part) for part in describe_verdict(record, advice).parts)
     verdict = record.verdict
     assert verdict is None or verdict.use is Use.NOT_USABLE
 

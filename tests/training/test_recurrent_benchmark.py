@@ -62,6 +62,7 @@ def test_the_loss_and_its_gradient_are_those_of_single_steps(input_feeding: bool
     torch.testing.assert_close({name: p.grad for name, p in model.named_parameters()}, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("input_feeding", [False, True])
 def test_a_tiny_recurrent_model_learns_to_reverse_and_a_search_can_use_it(input_feeding: bool) -> None:
     random, model = Random(0), tiny(input_feeding)

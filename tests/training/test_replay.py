@@ -14,14 +14,14 @@ from prepare_command import FAST, here, write_pairs
 
 from limelight.corpus import prepare as prepare_file
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.engine_local import LocalEngine
-from limelight.corpus.manifest import Manifest
+from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
-from limelight.corpus.shards import Prepared
 from limelight.errors import ConfigError, DataError
-from limelight.training import replay
-from limelight.training.layout import BUNDLE, PREPARED
-from limelight.training.replay import REPLAY, OldText, continued, sampled, weight_for
+from limelight.training.recipe import replay
+from limelight.training.recipe.replay import REPLAY, OldText, mix_old_text, sample_replay, weight_for
+from limelight.training.run_folder import BUNDLE, PREPARED
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"  # translates en to de
 PAIRS = sentences(400)
@@ -44,7 +44,7 @@ class Preparing:
     def __init__(self, run: Path) -> None:
         self.run, self.asked = run, 0
 
-    def __call__(self, settings: PrepareSettings) -> Manifest:
+    def __call__(self, settings: PrepareSettings) -> CorpusManifest:
         self.asked += 1
         return prepare(settings, self.run / PREPARED, LocalEngine(0), lambda progress: None, force=True)[0]
 
@@ -66,24 +66,26 @@ def new(tmp_path: Path) -> PrepareSettings:
 
 
 def texts(prepared: Path, split: str) -> set[str]:
-    pairs = Prepared.open(prepared).split(split)  # type: ignore[arg-type]
+    pairs = PreparedCorpus.open(prepared).split(split)  # type: ignore[arg-type]
     return set(pairs.texts(np.arange(pairs.rows, dtype=np.int64))[0].to_pylist())
 
 
+@pytest.mark.slow
 def test_as_much_old_text_is_seen_as_was_asked_for(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
     for share in (0.5, 0.2):
-        manifest = preparing(continued(new, OldText(old, share), tmp_path, 1, preparing))
+        manifest = preparing(mix_old_text(new, OldText(old, share), tmp_path, 1, preparing))
         seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
         assert seen[1] / sum(seen) == pytest.approx(share, abs=0.005)
 
 
+@pytest.mark.slow
 def test_new_text_counts_as_often_as_it_is_seen(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
     thrice = new.changed(corpora=[new.corpora[0].changed(weight=3.0)])
-    manifest = preparing(continued(thrice, OldText(old, 0.5), tmp_path, 1, preparing))
+    manifest = preparing(mix_old_text(thrice, OldText(old, 0.5), tmp_path, 1, preparing))
     seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
     assert seen[0] > 250 and seen[1] == pytest.approx(seen[0])
 
@@ -99,7 +101,7 @@ def test_a_folder_around_a_bundle_is_its_run_only_where_runs_lay_it(old: Path, t
 
 def test_text_beside_a_bundle_in_other_languages_is_not_its_old_text(old: Path, tmp_path: Path) -> None:
     copytree(STORED, tmp_path / BUNDLE)
-    Manifest.load(old / PREPARED).changed(languages=("en", "fr")).save(_made(tmp_path / PREPARED))
+    CorpusManifest.load(old / PREPARED).changed(languages=("en", "fr")).save(_made(tmp_path / PREPARED))
     for place in (tmp_path, tmp_path / BUNDLE):
         found = OldText(place, None)
         assert found.prepared is None and found.share == 0
@@ -120,10 +122,11 @@ def test_old_text_that_is_named_and_not_wanted_is_refused() -> None:
     assert OldText(STORED, 0.0).described == ("none", "not wanted; what is not in the new text may be forgotten")
 
 
+@pytest.mark.slow
 def test_old_held_out_sentences_are_not_trained_on(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
-    preparing(continued(new, OldText(old, 0.5), tmp_path, 1, preparing))
+    preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
     train = texts(tmp_path / PREPARED, "train")
     assert len(train & texts(old / PREPARED, "train")) > 300
     for split in ("valid", "test"):
@@ -135,7 +138,7 @@ def test_new_held_out_sentences_are_of_the_new_text_alone(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
     """The old translator has learnt the old ones by heart: a score on them would say nothing."""
-    preparing(continued(new, OldText(old, 0.5), tmp_path, 1, preparing))
+    preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
     for split in ("valid", "test"):
         held_out = texts(tmp_path / PREPARED, split)
         assert len(held_out) == 5
@@ -143,48 +146,52 @@ def test_new_held_out_sentences_are_of_the_new_text_alone(
         assert not held_out & texts(tmp_path / PREPARED, "train")
 
 
+@pytest.mark.slow
 def test_given_sets_stay_as_they_are(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     paths = write_pairs(apart(7, PAIRS, seed=11), tmp_path / "given", "dev")
     given = new.changed(held_out=new.held_out.changed(valid=tuple(map(str, paths))))
-    settings = continued(given, OldText(old, 0.5), tmp_path, 1, preparing)
+    settings = mix_old_text(given, OldText(old, 0.5), tmp_path, 1, preparing)
     assert settings.held_out.valid == given.held_out.valid
     assert preparing(settings).corpora[-2].kept == {"valid": 7}
     assert len(texts(tmp_path / PREPARED, "test")) == 5
 
 
+@pytest.mark.slow
 def test_pieces_and_normalization_are_those_of_the_translator(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
-    settings = continued(new, OldText(old, 0.5), tmp_path, 1, preparing)
+    settings = mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing)
     preparing(settings)
     assert (tmp_path / PREPARED / "pieces.model").read_bytes() == (STORED / "pieces.model").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_finds_the_same_without_preparing_again(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
-    first = continued(new, OldText(old, 0.5), tmp_path, 1, preparing)
+    first = mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing)
     weighted = preparing.asked
-    assert continued(new, OldText(old, 0.5), tmp_path, 1, preparing) == first  # stopped before the weight was there
+    assert mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing) == first  # stopped before the weight was there
     preparing(first)
-    assert continued(new, OldText(old, 0.5), tmp_path, 1, preparing) == first
+    assert mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing) == first
     assert preparing.asked == weighted + 1
-    other = continued(new, OldText(old, 0.1), tmp_path, 1, preparing)
+    other = mix_old_text(new, OldText(old, 0.1), tmp_path, 1, preparing)
     assert other.corpora[1].weight == pytest.approx(first.corpora[1].weight / 9, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_other_settings_are_not_taken_from_what_was_prepared_before(
     old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
 ) -> None:
-    preparing(continued(new, OldText(old, 0.5), tmp_path, 1, preparing))
+    preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
     other = new.changed(filters=new.filters.changed(longest=140))
-    assert continued(other, OldText(old, 0.5), tmp_path, 1, preparing).filters.longest == 140
+    assert mix_old_text(other, OldText(old, 0.5), tmp_path, 1, preparing).filters.longest == 140
 
 
 def test_without_old_text_there_is_no_replay(new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     assert OldText(STORED, None).share == 0
     assert OldText(STORED, None).described[0] == "none"
-    settings = continued(new, OldText(STORED, None), tmp_path, 1, preparing)
+    settings = mix_old_text(new, OldText(STORED, None), tmp_path, 1, preparing)
     assert [corpus.name for corpus in settings.corpora] == ["new"]
     assert preparing.asked == 0
     with pytest.raises(DataError, match=r"nothing to replay: it is no run.*; name the old text with --replay-data"):
@@ -194,7 +201,7 @@ def test_without_old_text_there_is_no_replay(new: PrepareSettings, preparing: Pr
 def test_old_text_may_be_named(new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     paths = write_pairs(PAIRS[:150], tmp_path / "named", "old")
     named = CorpusSettings(name="replay-old", paths=[str(path) for path in paths])
-    settings = continued(new, OldText(STORED, None, (named,)), tmp_path, 1, preparing)
+    settings = mix_old_text(new, OldText(STORED, None, (named,)), tmp_path, 1, preparing)
     assert [corpus.name for corpus in settings.corpora] == ["new", "replay-old"]
     assert settings.corpora[1].weight == pytest.approx(90 / 150, abs=0.01)
     assert not (tmp_path / REPLAY).exists()
@@ -205,15 +212,15 @@ def test_old_text_of_other_languages_is_refused(
 ) -> None:
     french = new.changed(languages=("en", "fr"))
     with pytest.raises(DataError, match=r"en to de, but the new text is en to fr.*--replay 0"):
-        continued(french, OldText(old, None), tmp_path, 1, preparing)
-    assert continued(french, OldText(old, 0.0), tmp_path, 1, preparing).languages == ("en", "fr")
+        mix_old_text(french, OldText(old, None), tmp_path, 1, preparing)
+    assert mix_old_text(french, OldText(old, 0.0), tmp_path, 1, preparing).languages == ("en", "fr")
 
 
 def test_a_large_old_corpus_is_sampled_by_its_seed(old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "MOST", 50)
     drawn = []
     for seed in (1, 1, 2):
-        sampled(old / PREPARED, tmp_path, seed)
+        sample_replay(old / PREPARED, tmp_path, seed)
         drawn.append(pq.read_table(tmp_path / REPLAY).column("source").to_pylist())
     assert len(set(drawn[0])) == 50 and set(drawn[0]) <= texts(old / PREPARED, "train")
     assert drawn[0] == drawn[1] != drawn[2]

@@ -9,15 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from limelight.inspection.names import Head
+from limelight.inspection.head_names import Head
 from limelight.inspection.trace import Trace
-from limelight.inspection.wire import as_json
-from limelight.training.advice import advise
-from limelight.training.layout import PROBES
-from limelight.training.record import read_run
-from limelight.training.report import write_report
-from limelight.training.report_attention import HEADS_SVG, attention, read_attention
-from limelight.training.report_markdown import markdown
+from limelight.inspection.wire.trace_json import as_json
+from limelight.training.report.advice import advise
+from limelight.training.report.attention import HEADS_SVG, attention, read_attention
+from limelight.training.report.markdown import markdown
+from limelight.training.report.report import write_report
+from limelight.training.report.run_record import read_run
+from limelight.training.run_folder import PROBES
 from limelight.translator import Translator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from limelight.evaluation.calibration import Checked
-from limelight.evaluation.reliability import Reliability, reliability
-from limelight.training import report_html, report_pictures
-from limelight.training.report_confidence import confidence
-from limelight.training.report_markdown import markdown
-from limelight.training.report_parts import Section
+from limelight.evaluation.confidence.calibration import ConfidenceCheck
+from limelight.evaluation.confidence.reliability import Reliability, reliability
+from limelight.training.report import curves
+from limelight.training.report import html as report_html
+from limelight.training.report.blocks import Section
+from limelight.training.report.confidence import confidence
+from limelight.training.report.markdown import markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from reported_manifests import Reader
@@ -25,7 +26,7 @@ def measured(off: float) -> Reliability:
     return reliability(true - off, right, true**2)
 
 
-CHECKED = Checked(words=measured(0.0), sentences=measured(0.01), whole=measured(0.02))
+CHECKED = ConfidenceCheck(words=measured(0.0), sentences=measured(0.01), whole=measured(0.02))
 
 
 def written(section: Section) -> tuple[str, str]:
@@ -47,7 +48,7 @@ def test_both_forms_tell_the_error_before_and_after_and_every_bin() -> None:
 
 
 def test_a_large_error_is_called_one() -> None:
-    far = Checked(words=measured(0.06), sentences=CHECKED.sentences, whole=CHECKED.whole)
+    far = ConfidenceCheck(words=measured(0.06), sentences=CHECKED.sentences, whole=CHECKED.whole)
     assert "different kinds of text" in written(confidence(far, 9))[0]
     assert "different kinds of text" not in written(confidence(CHECKED, 9))[0]
 
@@ -62,7 +63,7 @@ def test_the_picture_is_drawn_and_says_in_words_what_it_shows() -> None:
 
 
 def test_without_a_drawing_library_the_figures_are_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_pictures, "INSTALLED", False)
+    monkeypatch.setattr(curves, "INSTALLED", False)
     plain, html = written(confidence(CHECKED, 1014))
     assert "<svg" not in html and "matplotlib is not installed" in html
     assert "0.7 to 0.8" in html and "0.7 to 0.8" in plain

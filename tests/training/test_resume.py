@@ -19,9 +19,11 @@ from small_runs import (
     recipe,
 )
 
-from limelight.training import checkpoint
-from limelight.training.layout import CHECKPOINTS
-from limelight.training.numbers import new_numbers
+from limelight.training.checkpoints import checkpoint
+from limelight.training.run_folder import CHECKPOINTS
+from limelight.training.step.trained_model import build_model
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +64,13 @@ def test_stopped_anywhere_it_is_the_run_that_was_never_stopped(corpus: Path, tmp
         check_equal(run, straight)
 
 
+@pytest.mark.long
 def test_blocks_that_are_computed_again_give_the_same_run(corpus: Path, straight: Small, tmp_path: Path) -> None:
     """With dropout: the same numbers are dropped the second time. It may begin in the middle of a run."""
     run = Small(corpus, tmp_path / "run")
     assert run.live(Signal(after_step=13)) == STOPPED
     again = Small(corpus, run.run, {"machine": {"recompute": True}})
-    assert new_numbers(recipe(corpus, **again.changes), torch.device("cpu"), goes_on=True).model.decoder.recompute
+    assert build_model(recipe(corpus, **again.changes), torch.device("cpu"), goes_on=True).model.decoder.recompute
     assert again.live() == DONE
     check_equal(again, straight)
 
@@ -89,6 +92,7 @@ TOGETHER = {
 ALONE = ("autocast", "R-Drop", "muon, no average")  # what is not among these
 
 
+@pytest.mark.long
 def test_masters_with_two_batches_to_a_step_pieces_by_chance_and_changed_text_go_on_exactly(
     corpus: Path, tmp_path: Path
 ) -> None:
@@ -122,7 +126,7 @@ def test_a_validation_that_was_given_up_comes_again(corpus: Path, short: Small, 
     """The first, and the one after the last step."""
     run = Small(corpus, tmp_path / "run", SHORT)
     for step, nth in ((4, 1), (12, 3)):
-        assert run.live(Signal(inside="limelight.training.validate:Validator._nll", nth=nth)) == STOPPED
+        assert run.live(Signal(inside="limelight.training.validation.validator:Validator._nll", nth=nth)) == STOPPED
         assert run.saved.step == step and run.saved.state["progress"]["validated"] == step - 4
     assert run.live() == DONE
     check_equal(run, short)
@@ -164,7 +168,7 @@ def without_usual(tensors: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 SLOW = [with_one_bit, without_average, without_usual]
-LOSSES = [without_chance, without_place, without_moment, *(pytest.param(lose, marks=pytest.mark.slow) for lose in SLOW)]
+LOSSES = [without_chance, without_place, without_moment, *(pytest.param(lose, marks=pytest.mark.long) for lose in SLOW)]
 
 
 @pytest.mark.parametrize("lose", LOSSES)

@@ -14,6 +14,8 @@ import survive_resume
 from survive_ranks import ONE, Stage
 from survive_resume import Lose, chance, moments, nothing, place
 
+pytestmark = pytest.mark.process
+
 K, STEPS = 7, 12
 
 
@@ -35,10 +37,10 @@ def trained(stage: Stage, straight: dict[str, Path], kind: str) -> Path:
     return straight[kind]
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.long) for kind in (ONE, "hybrid", "tensor")]
+SLOW = [pytest.param(kind, marks=pytest.mark.long) for kind in (ONE, "ddp", "hybrid", "tensor")]
 
 
-@pytest.mark.parametrize("kind", ["ddp", "fsdp", *SLOW])
+@pytest.mark.parametrize("kind", ["fsdp", *SLOW])
 def test_processes_that_were_stopped_go_on_bit_by_bit(stage: Stage, straight: dict[str, Path], kind: str) -> None:
     run = trained(stage, straight, kind)
     assert survive_resume.parts_missing(run, kind) == []

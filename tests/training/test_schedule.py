@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from limelight.training.config import ScheduleSettings
-from limelight.training.schedule import rate
+from limelight.training.step.learning_rate import rate
 
 NAMES = ["inverse_sqrt", "cosine", "stable_decay"]
 ENDING = ["cosine", "stable_decay"]
@@ -33,6 +33,7 @@ def curve(settings: ScheduleSettings) -> list[float]:
     return [math.nan, *(rate(step, settings) for step in range(1, settings.steps + 20))]
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_the_rate_is_a_part_of_the_peak(settings: ScheduleSettings) -> None:
     assert all(0 <= value <= 1 for value in curve(settings)[1:])

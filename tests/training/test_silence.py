@@ -2,65 +2,65 @@
 
 from typing import Any
 
-from limelight.training.silence import ENDED, NOT_HEARD, Heard, Word
+from limelight.training.processes.lost_ranks import ENDED, NOT_HEARD, LostRankDetector, RankStatus
 
 PATIENCE = 10.0
 
 
-def word(place: tuple[int, int] = (5, 1), age: float = 0.0, **more: Any) -> Word:
-    return Word(
+def word(place: tuple[int, int] = (5, 1), age: float = 0.0, **more: Any) -> RankStatus:
+    return RankStatus(
         **{"host": "a", "count": 1, "name": "forward", "step": 5, "place": place, "long": False, "age": age} | more
     )
 
 
-def lost(*words: Word | None, now: float = 0.0) -> list[int]:
+def lost(*words: RankStatus | None, now: float = 0.0) -> list[int]:
     """Ranks that are named when each has just said this."""
-    heard = Heard()
+    heard = LostRankDetector()
     for rank, each in enumerate(words):
-        heard.word(rank, each, now)
-    return [int(sentence.split()[1]) for sentence in heard.lost(now, PATIENCE)]
+        heard.record(rank, each, now)
+    return [int(sentence.split()[1]) for sentence in heard.find_lost(now, PATIENCE)]
 
 
-def waiting(place: tuple[int, int], age: float = 11.0) -> Word:
+def waiting(place: tuple[int, int], age: float = 11.0) -> RankStatus:
     return word(place, age, name="gradients", waits=True)
 
 
 def test_a_word_survives_the_store() -> None:
     said = word((3, 2), 1.5, where="all_reduce (c10d.py:3)", waits=True, over="ValueError: é")
-    assert Word.of(said.packed()) == said
-    assert Word.of(NOT_HEARD) is None
+    assert RankStatus.of(said.pack()) == said
+    assert RankStatus.of(NOT_HEARD) is None
 
 
 def test_who_says_nothing_new_is_lost_after_the_patience() -> None:
-    heard = Heard()
-    heard.word(0, word(count=1), 0.0)
-    heard.word(1, word(count=1, host="b"), 0.0)
-    heard.word(0, word(count=2), 10.5)
-    heard.word(1, word(count=1, host="b"), 10.5)
-    assert heard.lost(9.9, PATIENCE) == []
-    assert heard.lost(10.6, PATIENCE) == [
+    heard = LostRankDetector()
+    heard.record(0, word(count=1), 0.0)
+    heard.record(1, word(count=1, host="b"), 0.0)
+    heard.record(0, word(count=2), 10.5)
+    heard.record(1, word(count=1, host="b"), 10.5)
+    assert heard.find_lost(9.9, PATIENCE) == []
+    assert heard.find_lost(10.6, PATIENCE) == [
         "rank 1 (host b) has not been heard of for 11 s; its last word: forward of step 5"
     ]
-    heard.word(1, word(count=2, host="b"), 10.7)
-    assert heard.lost(10.8, PATIENCE) == []
+    heard.record(1, word(count=2, host="b"), 10.7)
+    assert heard.find_lost(10.8, PATIENCE) == []
 
 
 def test_a_long_phase_is_no_excuse_for_silence() -> None:
-    heard = Heard()
-    heard.word(1, word(long=True), 0.0)
-    assert heard.lost(11.0, PATIENCE) != []
+    heard = LostRankDetector()
+    heard.record(1, word(long=True), 0.0)
+    assert heard.find_lost(11.0, PATIENCE) != []
 
 
 def test_who_has_ended_may_be_silent() -> None:
-    heard = Heard()
-    heard.word(1, word(over=ENDED), 0.0)
-    assert heard.lost(1000.0, PATIENCE) == []
+    heard = LostRankDetector()
+    heard.record(1, word(over=ENDED), 0.0)
+    assert heard.find_lost(1000.0, PATIENCE) == []
 
 
 def test_who_was_never_heard_is_lost_too() -> None:
-    heard = Heard()
-    heard.word(1, None, 0.0)
-    assert heard.lost(11.0, PATIENCE) == [
+    heard = LostRankDetector()
+    heard.record(1, None, 0.0)
+    assert heard.find_lost(11.0, PATIENCE) == [
         "rank 1 has not been heard of for 11 s; its last word: none since the run began"
     ]
 

@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from limelight.corpus.batches import Share
+from limelight.corpus.feeding.batches import BatchShare
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
-from limelight.training import gradients as step_gradients
 from limelight.training.config import Precision
-from limelight.training.gradients import batch_of, gradients
-from limelight.training.numbers import Numbers, choose_precision
-from limelight.training.r_drop import r_drop_loss
+from limelight.training.step import gradients as step_gradients
+from limelight.training.step.gradients import batch_of, gradients
+from limelight.training.step.r_drop import r_drop_loss
+from limelight.training.step.trained_model import TrainedModel, choose_precision
 
 V = 23
 LENGTHS = ((5, 3), (9, 7), (2, 8), (6, 4), (7, 2))  # pieces of source and target, ends included
@@ -29,7 +29,7 @@ def model_of(dropout: float = 0.0, **more: Any) -> Transformer:
     return Transformer(config).train()
 
 
-def share_of(rows: list[int]) -> Share:
+def share_of(rows: list[int]) -> BatchShare:
     """These of the pairs, padded to the longest of them."""
     chance = np.random.default_rng(5)
     pairs = [[np.append(chance.integers(4, V, length - 1), 3) for length in both] for both in LENGTHS]
@@ -38,11 +38,13 @@ def share_of(rows: list[int]) -> Share:
         width = max(len(pairs[row][side]) for row in rows)
         sides.append(np.stack([np.pad(pairs[row][side], (0, width - len(pairs[row][side]))) for row in rows]))
     targets = sum(LENGTHS[row][1] for row in rows)
-    return Share(0, 0, 0, np.array(rows), sides[0], sides[1], rows=len(rows), targets=targets)
+    return BatchShare(0, 0, 0, np.array(rows), sides[0], sides[1], rows=len(rows), targets=targets)
 
 
-def taken(model: Transformer, shares: list[Share], precision: Precision = "float32", **more: Any) -> dict[str, Tensor]:
-    numbers = Numbers(model, precision)
+def taken(
+    model: Transformer, shares: list[BatchShare], precision: Precision = "float32", **more: Any
+) -> dict[str, Tensor]:
+    numbers = TrainedModel(model, precision)
     gradients(numbers, shares, **{"smoothing": 0.1, "r_drop": None, **more})
     found = {name: weight.grad for name, weight in numbers.named.items()}
     assert all(gradient is not None for gradient in found.values())
@@ -62,9 +64,9 @@ def test_accumulated_parts_equal_one_batch(cut: list[list[int]]) -> None:
 
 
 def test_losses_are_per_target_piece_of_the_whole_step() -> None:
-    whole = gradients(Numbers(model_of(), "float32"), [share_of([0, 1, 2, 3, 4])], 0.1, None)
-    parts = gradients(Numbers(model_of(), "float32"), [share_of([1]), share_of([0, 2, 3, 4])], 0.1, None)
-    plain = gradients(Numbers(model_of(), "float32"), [share_of([0, 1, 2, 3, 4])], 0.0, None)
+    whole = gradients(TrainedModel(model_of(), "float32"), [share_of([0, 1, 2, 3, 4])], 0.1, None)
+    parts = gradients(TrainedModel(model_of(), "float32"), [share_of([1]), share_of([0, 2, 3, 4])], 0.1, None)
+    plain = gradients(TrainedModel(model_of(), "float32"), [share_of([0, 1, 2, 3, 4])], 0.0, None)
     assert (parts.loss, parts.nll) == pytest.approx((whole.loss, whole.nll), rel=1e-6)
     assert (plain.loss, plain.nll) == pytest.approx((whole.nll, whole.nll), rel=1e-6)
     assert abs(whole.loss - whole.nll) > 5e-4  # smoothing counts in the one alone
@@ -109,12 +111,14 @@ def test_bfloat16_formats_give_about_the_gradient_of_float32(precision: Precisio
 
 
 def test_only_masters_hold_the_model_in_bfloat16() -> None:
-    formats = {p: next(Numbers(model_of(), p).model.parameters()).dtype for p in ("masters", "autocast", "float32")}
+    formats = {
+        p: next(TrainedModel(model_of(), p).model.parameters()).dtype for p in ("masters", "autocast", "float32")
+    }
     assert formats == {"masters": torch.bfloat16, "autocast": torch.float32, "float32": torch.float32}
 
 
 def test_weights_loaded_by_name_reach_the_model() -> None:
-    numbers = Numbers(model_of(), "masters")
+    numbers = TrainedModel(model_of(), "masters")
     with torch.no_grad():
         for weight in numbers.named.values():
             weight.add_(1)

@@ -24,12 +24,12 @@ from small_runs import (
     story,
 )
 
-from limelight.training import checkpoint
-from limelight.training.layout import CHECKPOINTS, METRICS, Facts
-from limelight.training.pace import Pace
+from limelight.training.checkpoints import checkpoint
+from limelight.training.run_folder import CHECKPOINTS, METRICS, RunFacts
+from limelight.training.step.budget_clock import BudgetClock
 
 OFTEN = {**SHORT, "checkpoints": {"every_seconds": 1e-6}}  # a checkpoint after every step
-GRADIENTS, SAVE = "limelight.training.stepping:gradients", "limelight.training.checkpoint_attempt:write_tensors"
+GRADIENTS, SAVE = "limelight.training.step.step:gradients", "limelight.training.checkpoints.transaction:write_tensors"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def straight(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Small:
+def straight(starts_process: None, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Small:
     run = Small(corpus, tmp_path_factory.mktemp("straight") / "run", SHORT)
     assert run.live() == DONE
     return run
@@ -46,15 +46,15 @@ def straight(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Small:
 
 # The moment, in which function it is, at which call in a new process, and the step that is saved then.
 MOMENTS = [
-    ("while the text is prepared", "limelight.training.leading:prepare", 1, 0),
-    ("while a recipe is made", "limelight.training.leading:resolved", 1, 0),
-    ("before the first step", "limelight.training.loop:Training.run", 1, 0),
+    ("while the text is prepared", "limelight.training.run.leader:prepare", 1, 0),
+    ("while a recipe is made", "limelight.training.run.leader:resolve_recipe", 1, 0),
+    ("before the first step", "limelight.training.run.loop:TrainingLoop.run", 1, 0),
     ("in the fifth step", GRADIENTS, 5, 5),
-    ("before it has gone on", "limelight.training.leading:longer", 1, 5),
-    ("in the second validation", "limelight.training.validate:Validator._nll", 1, 8),
+    ("before it has gone on", "limelight.training.run.leader:extend_recipe", 1, 5),
+    ("in the second validation", "limelight.training.validation.validator:Validator._nll", 1, 8),
     ("in the last save", SAVE, 1, 12),
-    ("while the best weights are chosen", "limelight.training.leading:winner", 1, 12),
-    ("while the report is written", "limelight.training.leading:write_report", 1, 12),
+    ("while the best weights are chosen", "limelight.training.run.leader:choose_winner", 1, 12),
+    ("while the report is written", "limelight.training.run.leader:write_report", 1, 12),
 ]
 
 
@@ -95,22 +95,24 @@ def test_a_second_signal_ends_it_at_once_and_leaves_the_checkpoint_before(
     assert all(left[name] == wanted[name] for name in wanted if name.startswith(("checkpoint ", "bundle ")))
 
 
+@pytest.mark.process
 def test_a_run_that_succeeds_does_not_repeat_the_problem_of_an_earlier_start(corpus: Path, tmp_path: Path) -> None:
     run = Small(corpus, tmp_path / "run", {"schedule": {"steps": 4, "warmup": 1}})
     (run.run / "bundle").write_bytes(b"a file where a folder should be")
     assert run.live() not in (DONE, STOPPED)
-    assert run.status["state"] == "failed" and Facts.load(run.run).problem
+    assert run.status["state"] == "failed" and RunFacts.load(run.run).problem
     (run.run / "bundle").unlink()
     assert run.live() == DONE
-    assert Facts.load(run.run).problem is None
+    assert RunFacts.load(run.run).problem is None
 
 
+@pytest.mark.long
 def test_a_signal_to_the_processes_that_make_batches_does_not_end_them(
     corpus: Path, straight: Small, tmp_path: Path
 ) -> None:
     """As from a keyboard, it goes to the whole group: here while those processes load what they need."""
     run = Small(corpus, tmp_path / "run", {**SHORT, "machine": {"workers": 2}})
-    first = Signal(inside="limelight.training.loop:Training._take_step", number=signal.SIGINT, group=True)
+    first = Signal(inside="limelight.training.run.loop:TrainingLoop._take_step", number=signal.SIGINT, group=True)
     assert run.live(first) == INTERRUPTED
     assert run.saved.step == 1
     assert run.live() == DONE
@@ -146,9 +148,9 @@ def test_the_command_itself_is_interrupted_and_goes_on(corpus: Path, straight: S
 
 
 def test_the_time_before_training_counts_at_every_start() -> None:
-    first, second = Pace(budget=None, validation_every=10), Pace(budget=None, validation_every=10)
+    first, second = BudgetClock(budget=None, validation_every=10), BudgetClock(budget=None, validation_every=10)
     first.spent.before = 5.0
-    first.stepped(1.0)
+    first.add_step(1.0)
     state = first.state()
     second.spent.before = 3.0
     second.load(state)

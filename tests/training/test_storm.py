@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import survive_storm
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kills", "kind", "background"),
     [(4, "fsdp", False), pytest.param(10, "ddp", True, marks=pytest.mark.long)],

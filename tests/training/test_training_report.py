@@ -20,17 +20,17 @@ from reported_manifests import Reader
 from typer.testing import CliRunner
 
 from limelight.cli import report
-from limelight.corpus import pictures as corpus_pictures
+from limelight.corpus.report import pictures as corpus_pictures
 from limelight.errors import DataError
-from limelight.training import report_pictures
 from limelight.training.config import Recipe
-from limelight.training.layout import FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS
-from limelight.training.record import read_run
-from limelight.training.report import write_report
-from limelight.training.report_markdown import plain as markdown_text
-from limelight.training.report_origin import defaults_of
-from limelight.training.report_parts import duration, words_marked
-from limelight.training.watch import StepReport, ValidReport, line_of, read_events
+from limelight.training.events import StepReport, ValidReport, line_of, read_events
+from limelight.training.report import curves as report_pictures
+from limelight.training.report.blocks import duration, mark_words
+from limelight.training.report.markdown import plain as markdown_text
+from limelight.training.report.report import write_report
+from limelight.training.report.run_record import read_run
+from limelight.training.report.setup import defaults_of
+from limelight.training.run_folder import FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS
 
 HOSTILE = "<script>alert(1)</script> \"'><img src=x onerror=y> & \u2028\u202e \x1b[2J \x00 | `a` **b** [c](d) $e$ </style></details>"
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")  # as a forge would, and trusting all HTML
@@ -76,6 +76,7 @@ def markdown_rows(markdown: str, title: str) -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in body[:end]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_both_reports_are_there_at_every_end(tmp_path: Path, ending: str) -> None:
     _, markdown, html = written(tmp_path, ENDINGS[ending], drawn=True)
@@ -145,6 +146,7 @@ def test_only_a_run_that_can_go_on_is_told_to(tmp_path: Path) -> None:
         assert ("# Go on from the last checkpoint" in written(tmp_path / name, ENDINGS[name])[1]) == goes_on
 
 
+@pytest.mark.slow
 def test_a_recipe_with_a_budget_is_not_said_to_take_the_same_steps(tmp_path: Path) -> None:
     run, markdown, _ = written(tmp_path)
     assert "but for the number of steps, which follows the clock" in markdown
@@ -173,6 +175,7 @@ def test_a_missing_or_damaged_file_costs_its_own_part_only(
         assert "BLEU 38.4 ±1.1" in markdown.split("\n")[0]
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     run = made_runs.make(tmp_path / "run")
     (run / SCORES).write_bytes(b'{"evaluation": {"scores": [{"name": 3}]}}')
@@ -333,13 +336,14 @@ def test_the_learning_of_a_sentence_is_shown_at_four_steps_with_differing_words_
 
 
 def test_marked_words_are_those_that_the_reference_does_not_have_there() -> None:
-    assert words_marked("a red cat", "a cat") == [("a ", True), ("red ", False), ("cat", True)]
-    assert words_marked("a cat", "a red cat") == [("a ", True), ("cat", True)]
-    assert words_marked("", "a cat") == []
-    assert words_marked("我愛狗", "我愛貓狗") == [("我愛", True), ("狗", True)]
-    assert "".join(run for run, _ in words_marked("b a c", "a b c")) == "b a c"
+    assert mark_words("a red cat", "a cat") == [("a ", True), ("red ", False), ("cat", True)]
+    assert mark_words("a cat", "a red cat") == [("a ", True), ("cat", True)]
+    assert mark_words("", "a cat") == []
+    assert mark_words("我愛狗", "我愛貓狗") == [("我愛", True), ("狗", True)]
+    assert "".join(run for run, _ in mark_words("b a c", "a b c")) == "b a c"
 
 
+@pytest.mark.slow
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
     _, markdown, html = written(tmp_path / "hostile", HEALTHY.but(text=HOSTILE, skipped=(3,), resumed=(9,)), True)
     _, same_markdown, same = written(tmp_path / "same", HEALTHY.but(text="plain", skipped=(3,), resumed=(9,)), True)
@@ -400,6 +404,7 @@ def test_headings_go_down_one_level_at_a_time_and_links_lead_somewhere(tmp_path:
     assert {link[1:] for link in outline.links} <= set(outline.ids)
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     html = written(tmp_path, drawn=True)[2]
     addresses = set(re.findall(r"\w+://[^\"'\s<]+", html))
@@ -413,22 +418,23 @@ def test_curves_are_thinned_to_points_of_the_run_and_keep_their_spikes() -> None
     points = [(float(i), math.sin(i / 50)) for i in range(20_000)]
     points[7_003] = (7_003.0, 40.0)
     points[9_001] = (9_001.0, math.nan)
-    drawn = report_pictures.thinned(points)
+    drawn = report_pictures.thin(points)
     assert len(drawn) <= report_pictures.MOST
     assert set(drawn) <= set(points)
     assert (7_003.0, 40.0) in drawn
     assert drawn == sorted(drawn)
-    assert report_pictures.thinned(points[:300]) == points[:300]
+    assert report_pictures.thin(points[:300]) == points[:300]
 
 
 def test_a_smoothed_curve_is_the_mean_of_its_neighbours() -> None:
     line = [(float(i), 3.0 * i) for i in range(1000)]
-    assert [y for _, y in report_pictures.smoothed(line)] == pytest.approx([y for _, y in line])
+    assert [y for _, y in report_pictures.smooth(line)] == pytest.approx([y for _, y in line])
     zigzag = [(float(i), float(i % 2)) for i in range(1001)]
-    assert all(abs(y - 0.5) < 0.03 for _, y in report_pictures.smoothed(zigzag)[50:-50])
-    assert report_pictures.smoothed([(1.0, math.nan), (2.0, 5.0)]) == [(2.0, 5.0)]
+    assert all(abs(y - 0.5) < 0.03 for _, y in report_pictures.smooth(zigzag)[50:-50])
+    assert report_pictures.smooth([(1.0, math.nan), (2.0, 5.0)]) == [(2.0, 5.0)]
 
 
+@pytest.mark.slow
 def test_every_picture_is_there_says_what_it_shows_and_takes_the_colour_of_the_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     html = written(tmp_path, HEALTHY.but(resumed=(451,), skipped=(300,)), drawn=True)[2]
@@ -441,12 +447,14 @@ def test_every_picture_is_there_says_what_it_shows_and_takes_the_colour_of_the_p
     assert html.count("↻") >= 6  # in the words, and in each picture
 
 
+@pytest.mark.slow
 def test_a_long_run_has_no_larger_report(tmp_path: Path) -> None:
     short = written(tmp_path / "short", HEALTHY, drawn=True)[2]
     long = written(tmp_path / "long", HEALTHY.but(steps=6_000, planned=6_000, every=500), drawn=True)[2]
     assert len(long) < 1.2 * len(short)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_the_figures_stay_and_a_sentence_says_how_to_get_pictures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -459,16 +467,18 @@ def test_without_matplotlib_the_figures_stay_and_a_sentence_says_how_to_get_pict
     assert "pip install 'limelight[report]'" in curves
 
 
+@pytest.mark.process
 def test_the_report_loads_where_matplotlib_is_not_installed() -> None:
-    code = "import sys; sys.modules['matplotlib'] = None; import limelight.training.report as r; "
-    code += "from limelight.training import report_pictures as p; assert not p.INSTALLED and p.curves(None) == []"
+    code = "import sys; sys.modules['matplotlib'] = None; import limelight.training.report.report as r; "
+    code += "from limelight.training.report import curves as p; assert not p.INSTALLED and p.curves(None) == []"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.process
 def test_equal_runs_give_equal_bytes_in_another_process(tmp_path: Path) -> None:
     run = made_runs.make(tmp_path / "run")
     markdown, html = texts_of(write_report(run))
-    code = "import sys, pathlib; from limelight.training.report import write_report; write_report(pathlib.Path(sys.argv[1]))"
+    code = "import sys, pathlib; from limelight.training.report.report import write_report; write_report(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(run)], check=True, env={**os.environ, "PYTHONHASHSEED": "7"})
     assert (run / "report.md").read_bytes().decode() == markdown
     assert (run / "report.html").read_bytes().decode() == html
@@ -508,6 +518,7 @@ def command() -> typer.Typer:
     return app
 
 
+@pytest.mark.slow
 def test_the_verb_writes_the_report_again(
     tmp_path: Path, command: typer.Typer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

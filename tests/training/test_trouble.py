@@ -13,12 +13,12 @@ import torch
 from limelight.errors import ModelFileError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.training.config import OptimizerSettings, ScheduleSettings, TroubleSettings
-from limelight.training.optim import build
-from limelight.training.schedule import rate
-from limelight.training.trouble import Watchdog
+from limelight.training.config import DivergenceSettings, OptimizerSettings, ScheduleSettings
+from limelight.training.step.divergence import Watchdog
+from limelight.training.step.learning_rate import rate
+from limelight.training.step.optimizers import build
 
-DEFAULT = TroubleSettings()
+DEFAULT = DivergenceSettings()
 
 
 def curve(seed: int, steps: int = 2000) -> list[tuple[float, float]]:
@@ -32,7 +32,7 @@ def curve(seed: int, steps: int = 2000) -> list[tuple[float, float]]:
     return points
 
 
-def watched(settings: TroubleSettings = DEFAULT, steps: int = 400) -> Watchdog:
+def watched(settings: DivergenceSettings = DEFAULT, steps: int = 400) -> Watchdog:
     """After this many ordinary steps: the loss is about 3.4, the norm about 0.55."""
     watchdog = Watchdog(settings)
     assert [watchdog.judge(loss, norm) for loss, norm in curve(0, steps)] == [None] * steps
@@ -69,11 +69,13 @@ def test_what_is_no_number_is_left_out_from_the_first_step_on(
 
 def test_a_loss_a_hundred_times_the_usual_is_left_out() -> None:
     assert watched().judge(340.0, 0.55) is not None
-    assert watched(TroubleSettings(sigmas=1e9)).judge(340.0, 0.55) is None  # the control: it is the rule that finds it
+    assert (
+        watched(DivergenceSettings(sigmas=1e9)).judge(340.0, 0.55) is None
+    )  # the control: it is the rule that finds it
 
 
 def test_the_reason_says_what_is_usual() -> None:
-    watchdog = Watchdog(TroubleSettings(window=8))
+    watchdog = Watchdog(DivergenceSettings(window=8))
     for loss in (4.0, 6.0) * 4:
         watchdog.judge(loss, 0.8)
     assert watchdog.judge(812.3, 0.8) == "the loss 812.3 is 807.3 standard deviations above the last 8 steps (5)"
@@ -84,7 +86,7 @@ def test_the_reason_says_what_is_usual() -> None:
 
 def test_the_threshold_stands_at_the_mean_and_so_many_deviations() -> None:
     for sigmas in (3.0, 6.0):
-        watchdog = Watchdog(TroubleSettings(window=8, sigmas=sigmas))
+        watchdog = Watchdog(DivergenceSettings(window=8, sigmas=sigmas))
         for loss, norm in ((4.0, 1.0), (6.0, math.e**2)) * 4:  # deviations of 1, both
             watchdog.judge(loss, norm)
         assert watchdog.judge(5 + sigmas + 0.01, 1.0) is not None
@@ -133,7 +135,7 @@ def test_a_flat_curve_does_not_make_noise_a_spike() -> None:
 
 
 def test_spikes_are_looked_for_after_a_whole_window() -> None:
-    settings = TroubleSettings(window=8)
+    settings = DivergenceSettings(window=8)
     for steps, found in ((7, False), (8, True)):
         watchdog = Watchdog(settings)
         for _ in range(steps):
@@ -192,7 +194,7 @@ def test_a_resumed_watchdog_judges_like_an_uninterrupted_one() -> None:
 
 
 def test_a_shorter_window_keeps_the_last_steps() -> None:
-    shorter = Watchdog(TroubleSettings(window=8))
+    shorter = Watchdog(DivergenceSettings(window=8))
     shorter.load(watched().state())
     assert shorter.state()["losses"] == watched().state()["losses"][-8:]
 

@@ -10,20 +10,20 @@ from ranks import Ranks
 from small_runs import make_corpus, recipe
 
 from limelight.errors import ModelFileError
-from limelight.planning.parallel import Parallel
-from limelight.training.dump import reproduce
-from limelight.training.layout import PREPARED, RECIPE
-from limelight.training.replicas import bit_sums, refuse_differing
-from limelight.training.world import World
+from limelight.planning.cost.parallel import Parallel
+from limelight.training.processes.replica_check import bit_sums, refuse_differing
+from limelight.training.processes.world import World
+from limelight.training.run_folder import PREPARED, RECIPE
+from limelight.training.step.step_dump import reproduce
 
 
 @pytest.fixture(scope="module")
-def ranks() -> Iterator[Ranks]:
+def ranks(starts_process: None) -> Iterator[Ranks]:
     with Ranks(4, "trouble_scenes") as ranks:
         yield ranks
 
 
-@pytest.mark.parametrize("bit", [0, 12, 30, 31])
+@pytest.mark.parametrize("bit", [0, *(pytest.param(bit, marks=pytest.mark.long) for bit in (12, 30, 31))])
 def test_any_single_flip_of_three_is_found_and_its_process_named_by_all(ranks: Ranks, bit: int) -> None:
     for answer in ranks.run(3, "compare_plain", [1], bit):
         assert answer["error"] == "LimelightError"

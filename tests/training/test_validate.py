@@ -14,11 +14,11 @@ from make_numbers import MEANING
 from prepare_command import here
 
 from limelight.bundle import Bundle, read
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import DataError
 from limelight.model.transformer import Transformer
 from limelight.training.config import ValidationSettings
-from limelight.training.validate import Validator
+from limelight.training.validation.validator import Validator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 ENGLISH = [word for word in MEANING if word.isalpha()]
@@ -30,7 +30,7 @@ def numbers_of(count: int, length: int, seed: int) -> list[tuple[str, str]]:
     return [(" ".join(row), " ".join(MEANING[word] for word in row)) for row in rows]
 
 
-def prepared_with(folder: Path, valid: list[tuple[str, str]]) -> Prepared:
+def prepared_with(folder: Path, valid: list[tuple[str, str]]) -> PreparedCorpus:
     """A prepared corpus in the pieces of the stored translator."""
     folder.mkdir(exist_ok=True)
     for name, pairs in (("train", numbers_of(60, 5, 1)), ("dev", valid)):
@@ -40,7 +40,7 @@ def prepared_with(folder: Path, valid: list[tuple[str, str]]) -> Prepared:
         "filters.wrong_language=off", "held_out.leaks=off", f'given_pieces=["{STORED / "pieces.model"}"]', "-o", folder / "out",
     )  # fmt: skip
     assert done.code == 0, done.err
-    return Prepared.open(folder / "out")
+    return PreparedCorpus.open(folder / "out")
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +49,18 @@ def bundle() -> Bundle:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
     return prepared_with(tmp_path_factory.mktemp("valid"), [pair for n in (2, 4, 6) for pair in numbers_of(10, n, n)])
 
 
-def validator_of(bundle: Bundle, prepared: Prepared, model: Transformer | None = None, **more: Any) -> Validator:
+def validator_of(bundle: Bundle, prepared: PreparedCorpus, model: Transformer | None = None, **more: Any) -> Validator:
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     return Validator(model or bundle.load_model(), prepared, tokenizers, ValidationSettings(**more))
 
 
-def test_a_trained_translator_scores_well_and_an_untrained_one_does_not(bundle: Bundle, prepared: Prepared) -> None:
+def test_a_trained_translator_scores_well_and_an_untrained_one_does_not(
+    bundle: Bundle, prepared: PreparedCorpus
+) -> None:
     validator = validator_of(bundle, prepared)
     good = validator.validate(bundle.weights(), threads=2)
     bad = validator.validate(dict(Transformer(bundle.settings.model).named_parameters()), threads=1)
@@ -67,7 +69,8 @@ def test_a_trained_translator_scores_well_and_an_untrained_one_does_not(bundle: 
     assert good.score("chrf") == good.chrf and good.score("bleu") == good.bleu
 
 
-def test_the_nll_is_that_of_the_model(bundle: Bundle, prepared: Prepared) -> None:
+@pytest.mark.slow
+def test_the_nll_is_that_of_the_model(bundle: Bundle, prepared: PreparedCorpus) -> None:
     found = validator_of(bundle, prepared).validate(bundle.weights(), threads=1)
     model, pairs = bundle.load_model(), prepared.split("valid")
     source, target = pairs.ids(np.arange(pairs.rows, dtype=np.int64))
@@ -80,14 +83,14 @@ def test_the_nll_is_that_of_the_model(bundle: Bundle, prepared: Prepared) -> Non
     assert found.nll == pytest.approx(total / pieces, rel=1e-4)
 
 
-def test_the_text_is_normalized_as_the_finished_translator_will(bundle: Bundle, prepared: Prepared) -> None:
+def test_the_text_is_normalized_as_the_finished_translator_will(bundle: Bundle, prepared: PreparedCorpus) -> None:
     settings = {**prepared.manifest.settings, "normalize": ["spaces"]}
-    plain = Prepared(prepared.folder, prepared.manifest.changed(settings=settings))
+    plain = PreparedCorpus(prepared.folder, prepared.manifest.changed(settings=settings))
     assert validator_of(bundle, plain)._bundle.normalization == ("spaces",)
     assert len(validator_of(bundle, prepared)._bundle.normalization) > 1
 
 
-def test_the_model_in_training_is_not_touched(bundle: Bundle, prepared: Prepared) -> None:
+def test_the_model_in_training_is_not_touched(bundle: Bundle, prepared: PreparedCorpus) -> None:
     model = bundle.load_model().bfloat16().train()
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     threads, chance = torch.get_num_threads(), torch.get_rng_state()
@@ -98,7 +101,7 @@ def test_the_model_in_training_is_not_touched(bundle: Bundle, prepared: Prepared
         assert weight.dtype == torch.bfloat16 and weight.requires_grad and torch.equal(weight, before[name])
 
 
-def test_weights_in_training_leave_no_graph_behind(bundle: Bundle, prepared: Prepared) -> None:
+def test_weights_in_training_leave_no_graph_behind(bundle: Bundle, prepared: PreparedCorpus) -> None:
     """Without a moving average the weights of the optimizer themselves are validated, and they want a gradient."""
     validator = validator_of(bundle, prepared)
     model = bundle.load_model().train()
@@ -107,7 +110,7 @@ def test_weights_in_training_leave_no_graph_behind(bundle: Bundle, prepared: Pre
     assert not any(weight.requires_grad for weight in validator._twin.parameters())
 
 
-def test_a_large_set_is_thinned_all_over(bundle: Bundle, prepared: Prepared) -> None:
+def test_a_large_set_is_thinned_all_over(bundle: Bundle, prepared: PreparedCorpus) -> None:
     every = validator_of(bundle, prepared).sources
     some = validator_of(bundle, prepared, sentences=7).sources
     assert len(every) == 30 and len(some) == 7
@@ -115,7 +118,7 @@ def test_a_large_set_is_thinned_all_over(bundle: Bundle, prepared: Prepared) -> 
     assert places == sorted(places) and places[0] == 0 and places[-1] == 29
 
 
-def test_samples_are_short_and_long(bundle: Bundle, prepared: Prepared) -> None:
+def test_samples_are_short_and_long(bundle: Bundle, prepared: PreparedCorpus) -> None:
     found = validator_of(bundle, prepared, samples=3).validate(bundle.weights(), threads=1)
     assert len(found.samples) == 3
     lengths = [len(sample.source) for sample in found.samples]
@@ -141,7 +144,7 @@ def test_a_set_that_is_too_long_as_a_whole_is_refused_before_training(bundle: Bu
         validator_of(bundle, prepared_with(tmp_path, numbers_of(2, longest + 5, 4)))
 
 
-def test_a_corpus_without_validation_pairs_is_refused(bundle: Bundle, prepared: Prepared) -> None:
-    none = Prepared(prepared.folder, prepared.manifest.changed(splits={**prepared.manifest.splits, "valid": []}))
+def test_a_corpus_without_validation_pairs_is_refused(bundle: Bundle, prepared: PreparedCorpus) -> None:
+    none = PreparedCorpus(prepared.folder, prepared.manifest.changed(splits={**prepared.manifest.splits, "valid": []}))
     with pytest.raises(DataError, match=r"no validation pairs.*--valid, or more text"):
         validator_of(bundle, none)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from watched_ranks import STRIKES_AT, Scene
 
-from limelight.training.vigil import PATIENCE, Vigil
+from limelight.training.processes.heartbeat import PATIENCE, Heartbeat
+
+pytestmark = pytest.mark.process
 
 PATIENT = 2.0
 LATE = 2.0  # seconds after the patience, in which the lost one must have been named
@@ -92,7 +94,7 @@ def test_a_job_that_was_suspended_as_a_whole_goes_on(tmp_path: Path) -> None:
 
 
 def test_the_environment_stands_above_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    vigil = Vigil(0, 2, 300.0, ("127.0.0.1", 1))
+    vigil = Heartbeat(0, 2, 300.0, ("127.0.0.1", 1))
     vigil.patience = 100.0
     assert (vigil.patience, vigil.beat) == (100.0, 1.0)
     monkeypatch.setenv(PATIENCE, "5")
@@ -101,7 +103,7 @@ def test_the_environment_stands_above_the_setting(monkeypatch: pytest.MonkeyPatc
 
 
 def test_to_say_what_one_does_costs_next_to_nothing() -> None:
-    vigil, calls = Vigil(0, 2, 100.0, ("127.0.0.1", 1)), 10_000
+    vigil, calls = Heartbeat(0, 2, 100.0, ("127.0.0.1", 1)), 10_000
     began = time.process_time()
     for step in range(calls):
         vigil.phase("gradients", step, long=False)

@@ -55,7 +55,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(prepared: Path) -> dict[str, Any]:
+def alone(starts_process: None, prepared: Path) -> dict[str, Any]:
     return told(prepared, 1, ALONE)
 
 
@@ -92,6 +92,7 @@ def test_two_processes_take_the_steps_of_one(prepared: Path, alone: dict[str, An
     assert found["ddp plain"]["bytes"] == one
 
 
+@pytest.mark.long
 def test_four_processes_take_the_steps_of_one(prepared: Path, alone: dict[str, Any]) -> None:
     ways = {
         "ddp": {"kind": "ddp", "replicas": 4},

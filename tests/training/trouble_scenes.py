@@ -9,16 +9,16 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model.transformer import Transformer
-from limelight.planning.parallel import Parallel
-from limelight.training import dump
+from limelight.planning.cost.parallel import Parallel
 from limelight.training.config import Recipe
-from limelight.training.gradients import gradients
-from limelight.training.numbers import Numbers
-from limelight.training.replicas import refuse_differing
-from limelight.training.world import World
+from limelight.training.processes.replica_check import refuse_differing
+from limelight.training.processes.world import World
+from limelight.training.step import step_dump
+from limelight.training.step.gradients import gradients
+from limelight.training.step.trained_model import TrainedModel
 
 
 def flip(tensor: Tensor, bit: int) -> None:
@@ -55,15 +55,15 @@ def write_down(world: World, recipe: str, prepared: str, run: str, poisoned: int
     """A step of a model with dropout, and what each process saw of it."""
     torch.manual_seed(5)
     settings = Recipe.load(Path(recipe))
-    numbers = Numbers(Transformer(settings.model).train(), "float32")
-    with Loader(Prepared.open(Path(prepared)), settings.batch, rank=world.rank, world=world.size) as loader:
+    numbers = TrainedModel(Transformer(settings.model).train(), "float32")
+    with Loader(PreparedCorpus.open(Path(prepared)), settings.batch, rank=world.rank, world=world.size) as loader:
         shares = [next(loader)]
     if world.rank == poisoned:
         with torch.no_grad():
             next(iter(numbers.named.values())).view(-1)[:] = math.nan
     torch.manual_seed(100 + world.rank)
-    chance = dump.chance(numbers.device)
+    chance = step_dump.chance(numbers.device)
     losses = gradients(numbers, shares, settings.label_smoothing, None, least=settings.batch.budget // 4)
-    evidence = dump.Evidence(37, "the loss is not a number", shares, chance, losses, 1.0)
-    said = dump.kept(Path(run), world, settings, numbers, evidence)
+    evidence = step_dump.Evidence(37, "the loss is not a number", shares, chance, losses, 1.0)
+    said = step_dump.dump_step(Path(run), world, settings, numbers, evidence)
     return {"said": said, "total": str(losses.total), "pieces": losses.pieces}

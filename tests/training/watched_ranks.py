@@ -20,11 +20,13 @@ from typing import Any, Self
 import torch
 import torch.distributed as dist
 
-from limelight.training.world import World, joined
+from limelight.training.processes.world import World, join_world
 
 STEPS, STRIKES_AT = 40, 5
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["limelight.training.world", "torch._dynamo"])  # importing takes longer than a scene
+PROCESSES.set_forkserver_preload(
+    ["limelight.training.processes.world", "torch._dynamo"]
+)  # importing takes longer than a scene
 
 
 @dataclass
@@ -105,7 +107,7 @@ def live(folder: Path, environment: dict[str, str], patience: float, happens: st
     os.dup2(log, 2)
     logging.basicConfig(format="%(created)f %(message)s")
     torch.set_num_threads(1)
-    with joined(patience) as world:
+    with join_world(patience) as world:
         work(world, folder, patience, happens, struck)
 
 

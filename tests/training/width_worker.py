@@ -12,24 +12,24 @@ from typing import Any
 
 import torch
 
-from limelight.corpus.batches import BatchSettings
-from limelight.corpus.loader import Loader
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.planning.parallel import Parallel
+from limelight.planning.cost.parallel import Parallel
 from limelight.training.config import OptimizerSettings
-from limelight.training.exchange import Said, exchanged
-from limelight.training.gradients import gradients
-from limelight.training.numbers import Numbers
-from limelight.training.optim import build
-from limelight.training.sharding import whole
-from limelight.training.world import World, joined
+from limelight.training.processes.world import World, join_world
+from limelight.training.step.gradients import gradients
+from limelight.training.step.optimizers import build
+from limelight.training.step.sharding import whole
+from limelight.training.step.step_agreement import RankFlags, agree_on_step
+from limelight.training.step.trained_model import TrainedModel
 
 STEPS = 8
 
 
-def story(case: dict[str, Any], prepared: Prepared, world: World) -> dict[str, Any]:
+def story(case: dict[str, Any], prepared: PreparedCorpus, world: World) -> dict[str, Any]:
     """Losses and norms of a few steps, and what the weights came to."""
     parallel = Parallel(**{key: case[key] for key in ("kind", "replicas", "shards", "tensor") if key in case})
     vocabulary = prepared.manifest.vocab_sizes[1]
@@ -39,7 +39,7 @@ def story(case: dict[str, Any], prepared: Prepared, world: World) -> dict[str, A
     )  # fmt: skip
     began = time.perf_counter()
     torch.manual_seed(5)
-    numbers = Numbers(Transformer(config).train(), case.get("precision", "float32"), parallel)
+    numbers = TrainedModel(Transformer(config).train(), case.get("precision", "float32"), parallel)
     settings = OptimizerSettings(name=case.get("optimizer", "adamw"), learning_rate=1e-3, clip=1.0)
     optimizers = build(numbers.named, settings, numbers.device, world)
     rank, size = parallel.data_rank(world.rank), parallel.data_size
@@ -53,7 +53,7 @@ def story(case: dict[str, Any], prepared: Prepared, world: World) -> dict[str, A
                 shares = [replace(shares[0], targets=own * size)]
             losses = gradients(numbers, shares, 0.1, case.get("r_drop"))
             norm = optimizers.clip(settings.clip)
-            agreed = exchanged(world, parallel, losses, norm, shares, Said())
+            agreed = agree_on_step(world, parallel, losses, norm, shares, RankFlags())
             optimizers.step()
             numbers.publish()
             optimizers.zero_gradients()
@@ -67,8 +67,8 @@ def story(case: dict[str, Any], prepared: Prepared, world: World) -> dict[str, A
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    prepared = Prepared.open(Path(sys.argv[1]))
-    with joined(patience=60) as world:
+    prepared = PreparedCorpus.open(Path(sys.argv[1]))
+    with join_world(patience=60) as world:
         stories = {name: story(case, prepared, world) for name, case in json.loads(sys.argv[2]).items()}
         if world.main:
             sys.stdout.write(json.dumps(stories) + "\n")

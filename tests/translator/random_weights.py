@@ -7,7 +7,7 @@ from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.steps import Specials
 from limelight.engines.torch import TorchEngine
 from limelight.model import ModelConfig, Transformer
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
 
 

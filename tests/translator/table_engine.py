@@ -12,7 +12,7 @@ from limelight.decoding.steps import Finish, Hypothesis, Outcome, Request
 from limelight.engines.engine import Matrix
 from limelight.model.config import ModelConfig
 from limelight.text.normalize import DEFAULT_STEPS, Step
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
 
 SENTENCE = "the a cat dog sat ran on mat house is was red blue old big and to in it he she we you they see hear go come"

@@ -24,11 +24,11 @@ from limelight.decoding.steps import Hypothesis, Request, Specials
 from limelight.engines.torch import TorchEngine
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.text.glossary import Glossary
-from limelight.text.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.text.careful.glossary import Glossary
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
-from limelight.translator.planned import Wanted
-from limelight.translator.running import Postponed
+from limelight.translator.planned import TranslationOptions
+from limelight.translator.running import PostponedSentence
 
 BEAM = SearchSettings(beam=4)
 
@@ -70,6 +70,7 @@ def translator(engine: TableEngine, learnt: Learnt | None = None) -> Translator:
     return Translator(engine, settings(learnt or Learnt(marks=16)), pieces(), pieces())
 
 
+@pytest.mark.slow
 def test_a_model_of_random_weights_keeps_everything() -> None:
     sentences = careful.templated(150)
     made = random_translator().translate([each.text for each in sentences], BEAM)
@@ -82,12 +83,14 @@ def test_a_model_of_random_weights_keeps_everything() -> None:
     assert silent == [] and sum(bool(kinds) for kinds, _ in lost) < 10
 
 
+@pytest.mark.slow
 def test_without_protection_it_does_not() -> None:
     sentences = careful.templated(30)
     made = random_translator().translate([each.text for each in sentences], BEAM, protect=False)
     assert sum(bool(careful.lost(s, one.text)) for s, one in zip(sentences, made, strict=True)) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", careful.BROKEN_HTML)
 def test_broken_html_is_translated_all_the_same(text: str) -> None:
     assert random_translator().translate([text])[0].source == text
@@ -121,6 +124,7 @@ def test_conversions_in_another_order_are_searched_again_in_theirs() -> None:
     assert not made.protected and "another order" in made.warnings[0].message
 
 
+@pytest.mark.slow
 def test_a_model_of_random_weights_keeps_the_order_of_conversions() -> None:
     texts = ["%s has %d of %s", "%'d / %'d - %s left", "Cannot mount %s on %d", "{} of {:>10} files", "$5%s, 0%d:0%d"]
     for one in random_translator().translate(texts, BEAM):
@@ -128,6 +132,7 @@ def test_a_model_of_random_weights_keeps_the_order_of_conversions() -> None:
         assert re.findall(r"%'?[sd]|\{[^}]*\}", one.text) == turns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{name!r:>10} has {n:,} of {a[0]}", "{} has {:>10}", "{{x}} is {0.name} of {1}"])
 def test_python_reads_the_same_fields_in_the_translation(text: str) -> None:
     """Judged by `string.Formatter`, which a program will use."""
@@ -140,6 +145,7 @@ def test_python_reads_the_same_fields_in_the_translation(text: str) -> None:
     assert fields(made.text) == fields(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["$name has ${n} files", "$$5 for $name", "10%(n)d of %(name)s", "%(n)d%% of %(name)s"]
 )
@@ -149,6 +155,7 @@ def test_python_fills_in_the_translation_as_the_source(text: str) -> None:
     assert "Ada" in (string.Template(made.text).safe_substitute(values) if "$" in text else made.text % values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["three [X6X] one", "[X0X] of [X12X]", 'open <x id="7"></x> and <x id="8"/>', "<keep>a</keep>"]
 )
@@ -232,6 +239,7 @@ def test_a_mark_that_a_person_wrote_comes_back() -> None:
     assert made.text == "cat ⟦7⟧"
 
 
+@pytest.mark.slow
 def test_terms_of_a_glossary_occur() -> None:
     glossary = Glossary.of({"file": "Datei", "user": ["Benutzer", "Anwender"]})
     texts = ["The file could not be opened.", "send the file to the user", "The page."]
@@ -271,6 +279,7 @@ def test_a_text_longer_than_the_model_takes_is_parted_and_says_so() -> None:
     assert [notice.code for notice in made.warnings if notice.code in ("split", "source_cut")] == ["split"]
 
 
+@pytest.mark.slow
 def test_more_spans_than_marks_are_kept_too() -> None:
     text = " ".join(f"%{n}$s cat" for n in range(1, 40))
     made = random_translator().translate([text])[0]
@@ -303,10 +312,11 @@ def test_a_beginning_may_hold_what_is_protected() -> None:
 
 
 def test_learnt_is_left_out_of_a_bundle_that_knows_nothing_of_it() -> None:
-    assert b"learnt" not in settings(None).encoded()
-    assert b'"marks": 16' in settings(Learnt(marks=16)).encoded()
+    assert b"learnt" not in settings(None).encode()
+    assert b'"marks": 16' in settings(Learnt(marks=16)).encode()
 
 
+@pytest.mark.slow
 def test_a_text_that_cannot_be_searched_again_fails_nobody() -> None:
     """Too many demands, marks in a glossary, a search that only draws: the first answer stays, and says what is wrong with it."""
     texts = ["The file", "Open <b>file</b> %s", "The page."]
@@ -327,8 +337,8 @@ def test_what_the_model_adds_is_no_protection() -> None:
 
 def test_a_beginning_with_figures_of_its_own_is_not_mistaken_for_a_mark() -> None:
     care = translator(answering())._keeper.take("%s has 0 files 12345", numbers="all")
-    assert care.begun("12345 %s 10") == "⟦2⟧ ⟦0⟧ 10"
-    assert "⟦" not in care.begun("⟦7⟧ x")
+    assert care.protect_prefix("12345 %s 10") == "⟦2⟧ ⟦0⟧ 10"
+    assert "⟦" not in care.protect_prefix("⟦7⟧ x")
 
 
 def test_terms_are_looked_for_where_there_is_language() -> None:
@@ -368,14 +378,15 @@ def test_short_capitals_stay_as_they_are(text: str) -> None:
     assert not translator(answering("x"))._keeper.take(text).shouted
 
 
+@pytest.mark.slow
 def test_begun_and_ended_is_the_same_as_done_at_once() -> None:
     """Also in another order and in other company, and with a glossary."""
     texts = [each.text for each in careful.templated(20)] + ["", "the cat"]
     made, terms = random_translator(), Glossary.of({"file": "Datei"})
-    planned, wanted = made.plan(texts, BEAM, glossary=terms), Wanted()
+    planned, wanted = made.plan(texts, BEAM, glossary=terms), TranslationOptions()
     whole = made.run(planned.asked, BEAM, wanted)
     begun = made.begin(planned.asked, BEAM, wanted)
-    postponed = [(at, each) for at, each in enumerate(begun) if isinstance(each, Postponed)]
+    postponed = [(at, each) for at, each in enumerate(begun) if isinstance(each, PostponedSentence)]
     assert 2 < len(postponed) < len(texts)
     for at, each in reversed(postponed):
         begun[at] = made.end([each], BEAM, wanted)[0]
@@ -386,7 +397,7 @@ def test_what_the_engine_lacks_is_not_begun() -> None:
     first, second = answering(), answering("the cat")
     first.lacks = lambda settings, requests: ["groups"]  # type: ignore[method-assign]
     made = Translator(first, settings(Learnt(marks=16)), pieces(), pieces(), lambda: second)
-    [postponed] = made.begin(made.plan(["the dog"]).asked, BEAM, Wanted())
-    assert isinstance(postponed, Postponed) and postponed.first is None and not first.batches
-    [ended] = made.end([postponed], BEAM, Wanted())
+    [postponed] = made.begin(made.plan(["the dog"]).asked, BEAM, TranslationOptions())
+    assert isinstance(postponed, PostponedSentence) and postponed.first is None and not first.batches
+    [ended] = made.end([postponed], BEAM, TranslationOptions())
     assert ended is not None and ended.text == "the cat" and [each.code for each in ended.warnings] == ["engine"]

@@ -52,6 +52,7 @@ def test_loading_and_translating_leave_torch_its_threads(threads: int, three_thr
         assert torch.get_num_threads() == 3 and threads_in_a_new_thread() == 3
 
 
+@pytest.mark.slow
 def test_an_event_loop_goes_on_while_threads_translate() -> None:
     async def main(translator: Translator) -> tuple[list[list[str]], int]:
         beats = 0

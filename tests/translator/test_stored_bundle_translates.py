@@ -31,6 +31,7 @@ def numbers(count: int, longest: int = 8, seed: int = 3) -> list[tuple[str, str]
     return [(" ".join(ENGLISH[i] for i in row), " ".join(GERMAN[i] for i in row)) for row in rows]
 
 
+@pytest.mark.slow
 def test_it_translates(translator: Translator) -> None:
     pairs = numbers(200)
     found = translator.translate([source for source, _ in pairs])
@@ -44,6 +45,7 @@ def test_what_it_runs_on_is_told_with_reasons(translator: Translator) -> None:
     assert "cpu (asked for)" in told and "float32" in told and "depends on its batch" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 4])
 def test_no_translation_depends_on_its_batch_or_its_neighbours(translator: Translator, beam: int) -> None:
     """AT-16 on the stored bundle: same text for all but 1 of 1,000, scores within 1e-4."""
@@ -66,6 +68,7 @@ def test_no_translation_depends_on_its_batch_or_its_neighbours(translator: Trans
     assert same >= 0.999 * 3 * len(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", [None, GREEDY], ids=["beam", "greedy"])
 @pytest.mark.parametrize(
     "text",
@@ -108,6 +111,7 @@ def test_a_message_that_is_not_read_is_said_also_by_a_model_without_marks(
     assert made.protected or "unprotected" in [notice.code for notice in made.warnings]
 
 
+@pytest.mark.slow
 def test_words_are_aligned_with_those_in_the_same_place(translator: Translator) -> None:
     """Number words translate one by one, so the alignment is the diagonal."""
     found = translator.translate([source for source, _ in numbers(300)], align=True)
@@ -152,6 +156,7 @@ def test_phrases_occur_in_the_translation(translator: Translator) -> None:
     assert "neun" in found[0].text and "vier fünf" in found[1].text and "null" in found[1].text
 
 
+@pytest.mark.slow
 def test_drawing_is_repeatable_wherever_a_sentence_stands(translator: Translator) -> None:
     texts = [source for source, _ in numbers(30)]
     draw = SearchSettings(nbest=3, sampling=Sampling(temperature=2.0, seed=4))

@@ -18,7 +18,7 @@ from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.errors import ConfigError, DataError, ScoreError
 from limelight.translator import Translator
-from limelight.translator.planned import Wanted
+from limelight.translator.planned import TranslationOptions
 
 LOOP = " ".join(["the cat"] * 12)
 
@@ -32,6 +32,7 @@ def expected(text: str) -> str:
     return tokenizer().decode([list(reversed(ids_of(text)))])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sentences_of_mixed_length_come_back_in_order(workers: int) -> None:
     texts = mixed(300)
@@ -62,6 +63,7 @@ def test_a_sentence_longer_than_a_batch_is_a_batch_of_its_own() -> None:
     assert len(engine.batches) == 2
 
 
+@pytest.mark.slow
 def test_short_sentences_do_not_fill_thousands_of_rows() -> None:
     engine = TableEngine()
     translator(engine).translate(["cat"] * 3000, SearchSettings(beam=8))
@@ -446,6 +448,7 @@ def test_pairs_that_cannot_be_scored_are_named() -> None:
         made.score([" ".join(["cat"] * 9)], ["a"])
 
 
+@pytest.mark.slow
 def test_several_threads_may_use_one_translator() -> None:
     made = translator(TableEngine())
     texts = [mixed(60, seed) for seed in range(8)]
@@ -461,6 +464,7 @@ def test_several_threads_may_use_one_translator() -> None:
     assert all(found[n] == [expected(text) for text in texts[n]] for n in range(8))
 
 
+@pytest.mark.process
 def test_the_room_loads_nothing_until_a_name_is_used() -> None:
     code = "import sys, limelight.translator; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -486,6 +490,6 @@ def test_what_is_over_reaches_no_engine_and_those_beside_it_do() -> None:
     made = translator(engine)
     [waits] = made.plan(["the cat"]).asked
     gone = replace(waits, is_over=lambda: True)
-    first, second = made.run([waits, gone], SearchSettings(), Wanted())
+    first, second = made.run([waits, gone], SearchSettings(), TranslationOptions())
     assert first is not None and second is None
     assert [len(batch) for batch in engine.batches] == [1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from limelight.engines.engine import Matrix
-from limelight.translator.alignment import IDLE, WordCount, aligned, given_words, owners, words_of
+from limelight.translator.alignment import IDLE, WordCount, build_alignment, owners, split_at_spaces, words_of
 
 
 def looking(*rows: list[float]) -> Matrix:
@@ -30,7 +30,7 @@ def test_pieces_belong_to_words_between_spaces(pieces: list[str], words: list[tu
 
 
 def test_each_target_piece_is_linked_to_what_it_looked_at_most() -> None:
-    found = aligned(
+    found = build_alignment(
         looking([0.1, 0.7, 0.1, 0.1], [0.6, 0.2, 0.1, 0.1], [0.0, 0.3, 0.6, 0.1], [0.0, 0.0, 0.0, 1.0]),
         ["▁the", "▁c", "at"],
         ["▁Kat", "ze", "▁die"],
@@ -41,30 +41,30 @@ def test_each_target_piece_is_linked_to_what_it_looked_at_most() -> None:
 
 
 def test_the_end_of_the_source_is_nothing_to_be_linked_to() -> None:
-    found = aligned(looking([0.2, 0.1, 0.7], [0.0, 0.0, 1.0]), ["▁a", "▁b"], ["▁x"])
+    found = build_alignment(looking([0.2, 0.1, 0.7], [0.0, 0.0, 1.0]), ["▁a", "▁b"], ["▁x"])
     assert found.pieces == [(0, 0)]
     idle = IDLE + 0.05
-    found = aligned(looking([0.04, 1 - idle - 0.04, idle], [0.0, 0.0, 1.0]), ["▁a", "▁b"], ["▁x"])
+    found = build_alignment(looking([0.04, 1 - idle - 0.04, idle], [0.0, 0.0, 1.0]), ["▁a", "▁b"], ["▁x"])
     assert found.pieces == [] and found.words == [] and found.pharaoh == ""
 
 
 def test_pharaoh_is_sorted_by_source() -> None:
-    found = aligned(
+    found = build_alignment(
         looking([0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]), ["▁a", "▁b", "▁c"], ["▁x", "▁y", "▁z"]
     )
     assert found.words == [(2, 0), (1, 1), (0, 2)] and found.pharaoh == "0-2 1-1 2-0"
 
 
 def test_an_empty_translation_has_no_links() -> None:
-    found = aligned(looking([0.5, 0.5]), ["▁a"], [])
+    found = build_alignment(looking([0.5, 0.5]), ["▁a"], [])
     assert found.pieces == [] and found.words == []
 
 
 def test_words_that_vanish_or_part_keep_their_numbers() -> None:
     assert owners(["a", "", "b c"]) == [0, 2, 2]
     assert owners(["a▁b", "▁", "▁c"]) == [0, 0, 2]
-    assert given_words(" a  b\u00a0c ") == ["a", "b\u00a0c"]
-    found = aligned(looking([1, 0, 0], [0, 1, 0], [0, 0, 1]), ["▁a", "▁b"], ["▁x", "▁y"], [0, 2])
+    assert split_at_spaces(" a  b\u00a0c ") == ["a", "b\u00a0c"]
+    found = build_alignment(looking([1, 0, 0], [0, 1, 0], [0, 0, 1]), ["▁a", "▁b"], ["▁x", "▁y"], [0, 2])
     assert found.words == [(0, 0), (2, 1)]
 
 
@@ -74,4 +74,4 @@ def test_words_are_counted_alike_in_pieces_of_any_length(text: str) -> None:
         count = WordCount()
         for at in range(0, len(text), size):
             count.add(text[at : at + size])
-        assert count.words == len(given_words(text)) and count.inside == (bool(text) and not text.endswith(" "))
+        assert count.words == len(split_at_spaces(text)) and count.inside == (bool(text) and not text.endswith(" "))

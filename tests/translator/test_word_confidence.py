@@ -3,7 +3,14 @@
 import pytest
 
 from limelight.bundle.confidence import Calibration, Curve
-from limelight.translator.confidence import CONTEXT, Word, reworded, sentence_confidence, split_words, words_of
+from limelight.translator.confidence import (
+    CONTEXT,
+    Word,
+    sentence_confidence,
+    split_words,
+    transfer_confidence,
+    words_of,
+)
 
 HALVED = Calibration(words=Curve(knots=((0, 0), (1, 0.5))), sentences=Curve(knots=((0, 0.1), (1, 0.9))), lines=9)
 
@@ -65,14 +72,14 @@ def test_a_sentence_whose_words_are_not_known_is_judged_as_a_whole() -> None:
 
 def test_what_stands_for_a_mark_is_as_sure_as_the_mark() -> None:
     words = [Word("Zu", 0.9), Word("⟦0⟧", 0.7), Word("⟦1⟧Los⟦2⟧", 0.6), Word("und", 0.5)]
-    assert reworded(words, "Zu New York <b>Los</b> und") == [
+    assert transfer_confidence(words, "Zu New York <b>Los</b> und") == [
         Word("Zu", 0.9),
         Word("New", 0.6),
         Word("York", 0.6),
         Word("<b>Los</b>", 0.6),
         Word("und", 0.5),
     ]
-    assert reworded(words, "Zu %s <b>Los</b> und") == [
+    assert transfer_confidence(words, "Zu %s <b>Los</b> und") == [
         Word("Zu", 0.9),
         Word("%s", 0.7),
         Word("<b>Los</b>", 0.6),
@@ -81,8 +88,8 @@ def test_what_stands_for_a_mark_is_as_sure_as_the_mark() -> None:
 
 
 def test_what_a_rule_added_has_no_confidence() -> None:
-    assert reworded([Word("Datei", 0.9)], "Datei (_F)") == [Word("Datei", 0.9), Word("(_F)", None)]
-    assert reworded([Word("Datei", 0.9), Word("da", 0.4)], "Datei") == [Word("Datei", 0.9)]
+    assert transfer_confidence([Word("Datei", 0.9)], "Datei (_F)") == [Word("Datei", 0.9), Word("(_F)", None)]
+    assert transfer_confidence([Word("Datei", 0.9), Word("da", 0.4)], "Datei") == [Word("Datei", 0.9)]
 
 
 @pytest.mark.parametrize(

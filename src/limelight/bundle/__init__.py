@@ -1,4 +1,4 @@
-"""A finished translator on disk, verified before use.
+"""A bundle is a finished translator on disk, verified before use.
 
     en-de/
       config.json         BundleSettings: what is needed to translate beside pieces and weights
@@ -12,7 +12,7 @@
     bundle = read(Path("en-de"))          nothing is parsed before every file is what the manifest says
     bundle.load_model()
 
-Read in this order: layout, settings, manifest, strict_json, weights, card, bundle. The names are fetched when first used.
+Read in this order: layout, settings, confidence, manifest, strict_json, weights, card, bundle. The names are fetched when first used.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Read and write a bundle: find it, verify it, then parse it; written beside, read back, renamed as a whole."""
+"""A bundle is verified before it is parsed, and is written beside its place, read back and renamed as a whole."""
 
 import json
 import os
@@ -29,18 +29,18 @@ from limelight.bundle.layout import (
 )
 from limelight.bundle.manifest import relist, verify
 from limelight.bundle.settings import BundleSettings
-from limelight.bundle.strict_json import read_json, settings_of, understood
+from limelight.bundle.strict_json import parse_settings, read_json, settings_of
 from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
 from limelight.errors import DataError, ModelFileError
 from limelight.files import Stamp, force_to_disk, put_folder, stamp_of
 from limelight.model.transformer import Transformer
-from limelight.text.tokenizer import Tokenizer
-from limelight.text.vocabulary import LARGEST, Vocabulary
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """All that is needed to translate. The weights are loaded when asked for."""
+    """A bundle is all that is needed to translate. The weights are loaded when asked for."""
 
     folder: Path
     settings: BundleSettings
@@ -128,9 +128,11 @@ def amend(folder: Path, **changes: Any) -> None:
     folder = bundle.folder.resolve()
     beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
     try:
-        shutil.copytree(folder, beside, copy_function=linked)
-        (beside / CONFIG).unlink()  # a link: what it leads to stays as it is, for whoever reads the old folder now
-        (beside / CONFIG).write_bytes(bundle.settings.changed(**changes).encoded())
+        shutil.copytree(folder, beside, copy_function=link_or_copy)
+        (
+            beside / CONFIG
+        ).unlink()  # a link: what it leads to stays as it is, for a process that reads the old folder now
+        (beside / CONFIG).write_bytes(bundle.settings.changed(**changes).encode())
         relist(beside)
         read(beside)
         for path in (beside / CONFIG, beside):
@@ -140,7 +142,7 @@ def amend(folder: Path, **changes: Any) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def linked(old: str, new: str) -> None:
+def link_or_copy(old: str, new: str) -> None:
     """The same file under another name, or a copy where the file system has no links."""
     try:
         os.link(old, new)
@@ -163,7 +165,7 @@ def _find(folder: Path) -> Path:
 
 def _read_settings(folder: Path) -> BundleSettings:
     _, value = read_json(folder, CONFIG)
-    return understood(BundleSettings, folder, CONFIG, value)
+    return parse_settings(BundleSettings, folder, CONFIG, value)
 
 
 def _read_tokenizers(folder: Path, names: tuple[str, str], listed: set[str]) -> tuple[Tokenizer, Tokenizer]:
@@ -216,7 +218,7 @@ def _contents(
 ) -> dict[str, bytes]:
     source, target = pieces if isinstance(pieces, tuple) else (pieces, pieces)
     models = {SHARED: target} if source == target else {SOURCE: source, TARGET: target}
-    return {CONFIG: settings.encoded(), CARD: card(settings, weights, license).encode(), **models}
+    return {CONFIG: settings.encode(), CARD: card(settings, weights, license).encode(), **models}
 
 
 def _numbers(vocabulary: Vocabulary | tuple[Vocabulary, Vocabulary] | None) -> dict[str, bytes]:

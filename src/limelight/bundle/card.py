@@ -1,4 +1,4 @@
-"""README.md of a bundle: a model card with the metadata that the Hugging Face hub reads."""
+"""README.md of a bundle is a model card with the metadata that the Hugging Face hub reads."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""From what a model claims to what was true: a few knots, fitted on text that it had not learned from, kept in its bundle.
+"""A `Curve` leads from what a model claims to what was true, by a few knots that are kept in its bundle.
+The knots are fitted on text that the model had not learned from.
 
     Curve(knots=((0.2, 0.1), (0.6, 0.5), (0.9, 0.8))).at(0.75) -> 0.65
 
@@ -20,7 +21,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Curve(Settings):
-    """Straight lines between knots (claimed, true), level before the first and after the last. It never falls."""
+    """A curve is straight lines between knots (claimed, true), level before the first and after the last. It never falls."""
 
     knots: tuple[tuple[Share, Share], ...] = Field(min_length=1, max_length=KNOTS)
 

@@ -1,4 +1,4 @@
-"""What lies where in a bundle, and how a bundle is refused."""
+"""The files of a bundle have fixed names, and one error refuses a bundle with all its problems."""
 
 from collections.abc import Sequence
 from pathlib import Path

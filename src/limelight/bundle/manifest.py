@@ -1,4 +1,4 @@
-"""manifest.json: every file with its size and sha256, checked before any of them is parsed."""
+"""manifest.json lists every file with its size and sha256, checked before any of them is parsed."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from limelight.bundle.layout import (
     paths,
     refusal,
 )
-from limelight.bundle.strict_json import read_json, understood
+from limelight.bundle.strict_json import parse_settings, read_json
 from limelight.config import Settings
 from limelight.files import sha256_of, write_whole
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class Entry(Settings):
-    """A file as it must be found."""
+    """An entry is a file as it must be found."""
 
     path: str
     bytes: int = Field(ge=0)
@@ -82,10 +82,10 @@ def relist(folder: Path) -> None:
     """Write the manifest of what stands in the folder, after a change that was meant. What is no part of a bundle is left out."""
     ours = [path for path in paths(folder) if is_ours(path)]
     files = [{"path": p, "bytes": (folder / p).stat().st_size, "sha256": sha256_of(folder / p)} for p in ours]
-    write_whole(folder / MANIFEST, sealed({"format": FORMAT, "files": files}))
+    write_whole(folder / MANIFEST, seal({"format": FORMAT, "files": files}))
 
 
-def sealed(body: dict[str, Any]) -> bytes:
+def seal(body: dict[str, Any]) -> bytes:
     """The manifest as it is written, with a checksum of its own content."""
     checksum = hashlib.sha256(json.dumps(body, ensure_ascii=False).encode()).hexdigest()
     return json.dumps({**body, "checksum": checksum}, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -96,9 +96,9 @@ def read_manifest(folder: Path) -> Manifest:
         raise refusal(folder, [problem])
     content, value = read_json(folder, MANIFEST)
     # Byte for byte what we would write: a flipped bit anywhere, in a space or in the checksum too, is this file's own damage.
-    if sealed({key: part for key, part in value.items() if key != "checksum"}) != content:
+    if seal({key: part for key, part in value.items() if key != "checksum"}) != content:
         raise refusal(folder, [f"{MANIFEST}: is damaged, its checksum does not fit"])
-    return understood(Manifest, folder, MANIFEST, value)
+    return parse_settings(Manifest, folder, MANIFEST, value)
 
 
 def _difference(folder: Path, entry: Entry) -> str | None:

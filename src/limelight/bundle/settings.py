@@ -1,4 +1,4 @@
-"""config.json: what is needed to translate beside pieces and weights, and the scores that the translator was accepted with."""
+"""config.json holds what is needed to translate beside pieces and weights, and the scores of the translator."""
 
 import json
 from importlib.metadata import version
@@ -18,7 +18,7 @@ Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f`]+$", max_length=500)]  # can
 
 
 class Score(Settings):
-    """Score(test_set="newstest2014", metric="BLEU", value=27.3, signature="nrefs:1|case:mixed|...", lines=3003)"""
+    """A score is Score(test_set="newstest2014", metric="BLEU", value=27.3, signature="nrefs:1|case:mixed|...", lines=3003)"""
 
     test_set: Line
     metric: Line
@@ -28,7 +28,7 @@ class Score(Settings):
 
 
 class Learnt(Settings):
-    """What the model was taught beside translating; a translator asks nothing else of it."""
+    """Learnt says what the model was taught beside translating; a translator asks nothing else of it."""
 
     marks: int = Field(default=0, ge=0, le=256, description="Reserved pieces that it copies, as ⟦0⟧; 0: none.")
     terms: bool = Field(default=False, description="May a source be followed by words that its translation should use?")
@@ -36,7 +36,7 @@ class Learnt(Settings):
 
 
 class BundleSettings(Settings):
-    """BundleSettings(languages=("en", "de"), model=ModelConfig(vocab_size=8_000))"""
+    """Bundle settings are BundleSettings(languages=("en", "de"), model=ModelConfig(vocab_size=8_000))"""
 
     format: int = FORMAT
     made_by: Line = Field(default_factory=lambda: f"limelight {version('limelight')}")
@@ -87,7 +87,7 @@ class BundleSettings(Settings):
             raise ValueError("\n".join(problems))
         return self
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """config.json as it is written."""
         unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
         unused |= {"source_ends"} if self.source_ends else set()

@@ -1,4 +1,4 @@
-"""JSON as it must be: within a bound, UTF-8, one object. Python's own reader also takes NaN, keys that occur twice and half characters."""
+"""JSON is read strictly: within a bound, UTF-8, one object. Python's own reader also takes NaN, keys twice and half characters."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def parse(content: bytes, largest: int = LARGEST) -> dict[str, Any]:
     return value
 
 
-def understood(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
+def parse_settings(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
     """The value as settings of a kind, or a refusal with every problem."""
     check_format(folder, name, value)
     return settings_of(kind, folder, name, value)

@@ -1,4 +1,4 @@
-"""model.safetensors: every weight of the model and no other, in its shape, finite."""
+"""model.safetensors holds every weight of the model and no other, in its shape, finite."""
 
 import errno
 import os

@@ -1,1 +1,1 @@
-"""One verb per file; the only room that prints."""
+"""Each verb of `limelight` has a file or a folder here. It is the only room that prints."""

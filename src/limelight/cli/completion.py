@@ -1,4 +1,5 @@
-"""What a shell offers after an option that takes one of a few words. A key was pressed and somebody waits: nothing here loads torch.
+"""Two functions offer a shell the words that may follow an option, such as presets. A key was pressed and somebody waits: nothing here
+loads torch.
 
 limelight train --preset <TAB>   toy tiny small base big deep 3b 10b
 limelight export --to <TAB>      ctranslate2 huggingface onnx

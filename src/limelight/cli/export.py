@@ -1,4 +1,4 @@
-"""`limelight export`: a translator for the engines and libraries that people have already."""
+"""`limelight export` writes a translator for CTranslate2, Hugging Face or ONNX, and checks that it is the same."""
 
 import json
 import sys
@@ -35,14 +35,14 @@ def export(
     ways = {"ctranslate2": _ctranslate2, "huggingface": _huggingface, "onnx": _onnx}
     if to not in ways:
         raise ConfigError(f"there is no export to {to!r}; there are {', '.join(ways)}")
-    asked = Asked(output, quantize, probe, push, public)
+    asked = ExportOptions(output, quantize, probe, push, public)
     _check(to, asked)
     facts, lines = ways[to](bundle, asked)
     sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n" if as_json else "\n".join(lines) + "\n")
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExportOptions:
     output: Path | None
     quantize: str | None
     probe: Path | None
@@ -50,10 +50,10 @@ class Asked:
     public: bool
 
 
-Said = tuple[dict[str, Any], list[str]]  # for programs, and for people
+ExportOutput = tuple[dict[str, Any], list[str]]  # for programs, and for people
 
 
-def _check(to: str, asked: Asked) -> None:
+def _check(to: str, asked: ExportOptions) -> None:
     own: dict[str, tuple[str, Any]] = {
         "--quantize": ("ctranslate2", asked.quantize),
         "--probe": ("ctranslate2", asked.probe),
@@ -69,10 +69,10 @@ def _check(to: str, asked: Asked) -> None:
         raise ConfigError(f"--to {to} writes a new folder; say which with -o FOLDER")
 
 
-def _ctranslate2(folder: Path, asked: Asked) -> Said:
+def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
     from limelight.bundle import read
     from limelight.evaluation.reading import read_parallel
-    from limelight.interop.ctranslate2 import export as write
+    from limelight.interop.ctranslate2.export import export as write
     from limelight.runtime import keep_freed_memory
 
     keep_freed_memory()
@@ -92,9 +92,9 @@ def _ctranslate2(folder: Path, asked: Asked) -> Said:
     return {"folder": str(where), **made.model_dump(mode="json")}, lines
 
 
-def _huggingface(folder: Path, asked: Asked) -> Said:
+def _huggingface(folder: Path, asked: ExportOptions) -> ExportOutput:
     from limelight.bundle import read
-    from limelight.interop.huggingface_export import export_folder
+    from limelight.interop.huggingface.export import export_folder
 
     assert asked.output is not None
     made = export_folder(read(folder), asked.output)
@@ -104,18 +104,18 @@ def _huggingface(folder: Path, asked: Asked) -> Said:
         *(f"notice: {notice}" for notice in made.notices),
     ]
     if asked.push is not None:
-        from limelight.interop.hub import push
+        from limelight.interop.huggingface.hub import push
 
         facts["address"] = push(made.folder, asked.push, private=not asked.public)
         lines.append(f"pushed to {facts['address']}, {'for everybody' if asked.public else 'private'}")
     return {**facts, "notices": list(made.notices)}, lines
 
 
-def _onnx(folder: Path, asked: Asked) -> Said:
+def _onnx(folder: Path, asked: ExportOptions) -> ExportOutput:
     from limelight.bundle import read
 
     try:
-        from limelight.interop.onnx import export_onnx
+        from limelight.interop.onnx.export import export_onnx
     except ImportError as error:
         raise ConfigError(f"--to onnx needs more packages ({error.name}); pip install 'limelight[onnx]'") from None
     assert asked.output is not None

@@ -1,4 +1,4 @@
-"""`limelight import`: somebody else's model as a bundle."""
+"""`limelight import` makes a bundle of a model of Hugging Face or CTranslate2."""
 
 import json
 import sys
@@ -29,9 +29,9 @@ def import_model(
 ) -> None:  # fmt: skip
     """Make a bundle of a model of Hugging Face (OPUS-MT/Marian, M2M100, NLLB, Pegasus) or of CTranslate2. It then works like any other."""
     from limelight.errors import ConfigError
-    from limelight.interop.ctranslate2_import import is_engine_model
-    from limelight.interop.hub import HUB_ID, fetch
-    from limelight.interop.huggingface import import_folder
+    from limelight.interop.ctranslate2.load import is_engine_model
+    from limelight.interop.huggingface.hub import HUB_ID, fetch
+    from limelight.interop.huggingface.load import import_folder
 
     folder, name = Path(model), None
     if not folder.exists() and HUB_ID.fullmatch(model):
@@ -72,7 +72,7 @@ def import_model(
 
 def _ctranslate2(folder: Path, output: Path, source: str | None, target: str | None, force: bool) -> dict[str, Any]:
     from limelight.errors import ConfigError
-    from limelight.interop.ctranslate2_import import import_model
+    from limelight.interop.ctranslate2.load import import_model
 
     if source is None or target is None:
         raise ConfigError(

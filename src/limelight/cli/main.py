@@ -1,4 +1,4 @@
-"""`limelight VERB ...`: the verbs, and what every error becomes on the way out."""
+"""The command `limelight` registers every verb, and turns errors into messages and exit codes."""
 
 import atexit
 import errno
@@ -9,23 +9,18 @@ from importlib.metadata import version as installed_version
 
 import typer
 
-from limelight.cli import (
-    demo,
-    doctor,
-    evaluate,
-    export,
-    import_model,
-    inspect,
-    plan,
-    prepare,
-    report,
-    serve,
-    train,
-    translate,
-)
+from limelight.cli import export, import_model, report, serve
+from limelight.cli.demo import demo
+from limelight.cli.doctor import doctor
+from limelight.cli.evaluate import evaluate
+from limelight.cli.inspect import inspect
+from limelight.cli.plan import plan
+from limelight.cli.prepare import prepare
 from limelight.cli.screen import drop_output
+from limelight.cli.train import train
+from limelight.cli.translate import translate
 from limelight.errors import LimelightError
-from limelight.training.launched import end_with_supervisor, is_supervised, preempted_while_loading
+from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
 
 app = typer.Typer(
     name="limelight",
@@ -70,7 +65,7 @@ def main() -> None:
     atexit.register(gc.freeze)  # else all that torch ever made is searched for circles before Python ends: two seconds
     if sys.argv[1:2] == ["train"]:
         end_with_supervisor()
-        preempted_while_loading()
+        exit_on_preemption()
     try:
         app()
     except LimelightError as error:

@@ -1,4 +1,4 @@
-"""`limelight report`: write the report of a run again, from the files of the run."""
+"""`limelight report` writes the report of a run again, from the files of the run."""
 
 import json
 import sys
@@ -24,8 +24,8 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Write report.md and report.html of a run again: after an update, or while it trains."""
-    from limelight.training.layout import FACTS, METRICS, RECIPE, STATUS
-    from limelight.training.report import write_report
+    from limelight.training.report.report import write_report
+    from limelight.training.run_folder import FACTS, METRICS, RECIPE, STATUS
 
     if not any((run / name).is_file() for name in (FACTS, METRICS, RECIPE, STATUS)):
         raise DataError(

@@ -1,4 +1,4 @@
-"""How the verbs speak: bars and colour on a terminal, one plain line at a time in a pipe, nothing but JSON when JSON was asked for.
+"""A screen shows the progress of a verb: bars on a terminal, plain lines in a pipe, nothing beside JSON.
 
 All of it goes to standard error, except the result itself, so that a result can be piped on.
 """
@@ -17,7 +17,7 @@ PLAIN_EVERY = 5.0  # seconds between lines of progress in a pipe or a log file
 
 
 class Screen:
-    """Use as a context; `step` moves the bar of a named step."""
+    """A screen is used as a context; `step` moves the bar of a named step."""
 
     def __init__(self, plain: bool = False, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)
@@ -87,6 +87,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def grouped(number: int) -> str:
-    """grouped(166241) -> "166 241", which no language reads as a decimal."""
+def group_digits(number: int) -> str:
+    """group_digits(166241) -> "166 241", which no language reads as a decimal."""
     return f"{number:,}".replace(",", " ")

@@ -1,4 +1,4 @@
-"""`limelight serve`: translators as a service, with a page."""
+"""`limelight serve` loads translators and serves them over HTTP, with a page; it also makes keys."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import typer
 from limelight.errors import ConfigError, RuntimeChoiceError
 
 if TYPE_CHECKING:
-    from limelight.serving.models import Models
+    from limelight.serving.queue.models import Models
     from limelight.serving.settings import ServeSettings
 
 EXAMPLES = """Examples:
@@ -69,7 +69,7 @@ def _is_setting(written: str) -> bool:
 
 
 def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
-    from limelight.cli.prepare_settings import put_setting
+    from limelight.cli.settings_arguments import put_setting
     from limelight.serving.settings import ServeSettings
 
     base = {} if config is None else _read(config)
@@ -100,39 +100,39 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _make_key(name: str, path: Path | None) -> None:
-    from limelight.serving.keys import Keys
+    from limelight.serving.access.keys import Keys
 
     if path is None:
         raise ConfigError("a key is kept in a file, as a hash; say which with --api-key-file keys.toml")
-    key = Keys.added(path, name)
+    key = Keys.add_key(path, name)
     sys.stdout.write(key + "\n")
     typer.echo(f"the key of {name}, shown this once; {path} holds its hash, and limits can be set there", err=True)
 
 
 def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_page: bool, as_json: bool) -> int:
     try:
-        from limelight.serving.life import bound
-        from limelight.serving.life import serve as live
+        from limelight.serving.http.lifecycle import bind_socket
+        from limelight.serving.http.lifecycle import serve as live
         from limelight.serving.server import Server
     except ModuleNotFoundError as error:
         raise RuntimeChoiceError(
             f"{error.name} is not installed, and serving needs it; pip install 'limelight[serve]'"
         ) from None
-    from limelight.serving.keys import Keys
-    from limelight.serving.logs import json_lines, take_over
-    from limelight.serving.models import load
-    from limelight.serving.tracing import Tracing
+    from limelight.serving.access.keys import Keys
+    from limelight.serving.middleware.logs import json_lines, take_over
+    from limelight.serving.middleware.otel import OtelTracing
+    from limelight.serving.queue.models import load
 
     # The first process of a container has no defaults for signals: without this it could not be stopped while it loads.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     # Loading takes a while: what can be told before is.
     if settings.keys is not None:
         Keys.load(settings.keys)
-    bound(settings.host, settings.port).close()
+    bind_socket(settings.host, settings.port).close()
     if places:
         typer.echo(f"loading {', '.join(places)}", err=True)
     models = load(places, settings.threads, engine)
-    log, tracing = json_lines(sys.stderr.buffer), Tracing.from_environment(os.environ)
+    log, tracing = json_lines(sys.stderr.buffer), OtelTracing.from_environment(os.environ)
     server = Server.of(models, settings, log, tracing)
 
     def started(address: str) -> None:

@@ -1,1 +1,1 @@
-"""Pairs to batches: read, clean, count, shard, feed."""
+"""Parallel text is read, cleaned, counted, cut into shards and fed to a training as batches."""

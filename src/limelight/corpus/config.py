@@ -1,19 +1,19 @@
-"""Everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
+"""`PrepareSettings` holds everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
 
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
-from limelight.corpus.marks import Marks
+from limelight.corpus.special_ids import SpecialIds
 from limelight.text.normalize import DEFAULT_STEPS, Step
-from limelight.text.tokenizer import PieceSettings
+from limelight.text.pieces.tokenizer import PieceSettings
 
 Mode = Literal["off", "warn", "drop"]
 
 
 class CorpusSettings(Settings):
-    """One corpus: files, folders, globs or addresses. Two line-parallel files are named source first."""
+    """A corpus is files, folders, globs or addresses. Two line-parallel files are named source first."""
 
     name: str = Field(min_length=1)
     paths: list[str] = Field(min_length=1)
@@ -25,7 +25,7 @@ class CorpusSettings(Settings):
 
     @model_serializer(mode="wrap")
     def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """So that runs and folders from before there was a choice stay the same."""
+        """Leave out `swapped` where it is off, so that runs and folders from before there was a choice stay the same."""
         value: dict[str, Any] = written(self)
         return {key: kept for key, kept in value.items() if kept or key != "swapped"}
 
@@ -64,7 +64,7 @@ class FilterSettings(Settings):
 
 
 class DedupSettings(Settings):
-    """Over all corpora together; the first in the order of the corpora stays."""
+    """Duplicates are dropped over all corpora together; the first in the order of the corpora stays."""
 
     exact: bool = True
     near: bool = Field(
@@ -76,7 +76,7 @@ class DedupSettings(Settings):
 
 
 class HeldOutSettings(Settings):
-    """Validation and test sets: given, or split off by groups of equal source."""
+    """Validation and test sets are given, or split off by groups of equal source."""
 
     valid: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class HeldOutSettings(Settings):
 
 
 class PrepareSettings(Settings):
-    """The whole of a `prepare`. `languages` are source and target."""
+    """These settings decide the whole of a `prepare`. `languages` are source and target."""
 
     languages: tuple[str, str]
     corpora: list[CorpusSettings] = Field(min_length=1)
@@ -107,7 +107,7 @@ class PrepareSettings(Settings):
         max_length=2,
         description="their ids, where SentencePiece's are not the model's: one list, or source and target",
     )
-    marks: Marks | None = Field(
+    marks: SpecialIds | None = Field(
         default=None,
         description="the ids around a text, of a model that others trained; by default those of learnt pieces",
     )

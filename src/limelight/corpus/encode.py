@@ -1,4 +1,4 @@
-"""From shards of text to pieces: a sample of all shards to learn from, and the ids of each shard."""
+"""`ShardEncoder` turns shards of text into piece ids, and `sample` draws the text that pieces are learnt from."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from limelight.corpus.feeding.shards import ids_schema, write_table
 from limelight.corpus.manifest import FileEntry, Split
-from limelight.corpus.shards import ids_schema, write_table
 from limelight.corpus.tokenizers import load_tokenizers
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 PIECE_LENGTHS = (*range(0, 128, 4), *range(128, 513, 32))  # bounds of the histogram, in pieces
 
 
 @dataclass(frozen=True)
 class TextShard:
-    """A shard that has its text and not yet its ids."""
+    """A text shard has its text and not yet its ids."""
 
     name: str
     split: Split
@@ -43,7 +43,7 @@ def sample(
     """
     seen = [weight * sum(shard.rows_by_corpus[c] for shard in shards) for c, weight in enumerate(weights)]
     for shard in shards:
-        table = _mapped(folder / shard.text.path)
+        table = _map_table(folder / shard.text.path)
         start = 0
         for corpus, rows in enumerate(shard.rows_by_corpus):
             share = pairs * weights[corpus] / max(1.0, sum(seen))
@@ -55,14 +55,14 @@ def sample(
 
 @dataclass(frozen=True)
 class ShardEncoder:
-    """Work for an engine: text in, ids beside it, and the figures for the report."""
+    """An engine runs the encoder: text in, ids beside it, and the figures for the report."""
 
     folder: Path
     pieces: tuple[FileEntry, ...]
     vocabulary: tuple[FileEntry, ...]
 
     def __call__(self, shard: TextShard) -> dict[str, Any]:
-        table = _mapped(self.folder / shard.text.path)
+        table = _map_table(self.folder / shard.text.path)
         tokenizers = _tokenizers(self.folder, self.pieces, self.vocabulary)
         sizes = (tokenizers[0].size, tokenizers[1].size)
         columns = [
@@ -122,6 +122,6 @@ def _tokenizers(
     return load_tokenizers(folder, pieces, vocabulary)
 
 
-def _mapped(path: Path) -> pa.Table:
+def _map_table(path: Path) -> pa.Table:
     with pa.memory_map(str(path)) as mapped:
         return pa.ipc.open_file(mapped).read_all()

@@ -1,4 +1,4 @@
-"""What is to be read: the files of each corpus and of the held-out sets, their content as a fingerprint, how many buckets they fill."""
+"""`Inputs` lists the files of all corpora and held-out sets, with a fingerprint of their content. It says how many buckets they fill."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import InputEntry, Split
 from limelight.corpus.readers import find
-from limelight.corpus.reading.raw import Part
+from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import content_hash, size_of, without_packing
 
 UNPACKED = (
@@ -22,8 +22,8 @@ UNPACKED = (
 class Inputs:
     """`file` in the provenance of a pair counts through `entries`."""
 
-    train: list[Part]
-    held_out: dict[Split, list[Part]]
+    train: list[CorpusPart]
+    held_out: dict[Split, list[CorpusPart]]
     entries: list[InputEntry]
     size: int
     buckets: int
@@ -31,12 +31,12 @@ class Inputs:
     @classmethod
     def find(cls, settings: PrepareSettings) -> "Inputs":
         """Finds every file before it reads one, and hashes them all."""
-        parts: list[Part] = []
+        parts: list[CorpusPart] = []
         for number, corpus in enumerate(settings.corpora):
             found = find(corpus.paths, settings.languages, columns=corpus.columns, corpus=number, first_file=len(parts))
             parts += [replace(part, swapped=corpus.swapped) for part in found]
         train = list(parts)
-        held_out: dict[Split, list[Part]] = {}
+        held_out: dict[Split, list[CorpusPart]] = {}
         given: dict[Split, tuple[str, ...]] = {"valid": settings.held_out.valid, "test": settings.held_out.test}
         for split, paths in given.items():
             if paths:

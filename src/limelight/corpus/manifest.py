@@ -1,4 +1,4 @@
-"""What `prepare` left behind, as one JSON value: inputs, settings, counts, and every shard with its hash.
+"""`CorpusManifest` records what `prepare` left behind as one JSON value. It has inputs, settings, counts, and every shard with its hash.
 
 prepared/
   manifest.json             written last; a folder without it is not finished
@@ -15,7 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from limelight.config import Settings
-from limelight.corpus.marks import Marks
+from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import DataError
 from limelight.files import write_whole
 
@@ -26,7 +26,7 @@ Split = Literal["train", "valid", "test"]
 
 
 class FileEntry(Settings):
-    """A file as it must be found: a byte more, less or other is refused."""
+    """An entry describes a file as it must be found: a byte more, less or other is refused."""
 
     path: str
     bytes: int
@@ -34,7 +34,7 @@ class FileEntry(Settings):
 
 
 class InputEntry(Settings):
-    """A file that was read. `file` in the provenance of a pair is the position in this list."""
+    """An entry describes a file that was read. `file` in the provenance of a pair is the position in this list."""
 
     corpus: int
     paths: list[str]
@@ -42,7 +42,7 @@ class InputEntry(Settings):
 
 
 class CorpusEntry(Settings):
-    """One corpus and what became of it: read = kept (over all splits) + the sum of dropped."""
+    """An entry says what became of one corpus: read = kept (over all splits) + the sum of dropped."""
 
     name: str
     weight: float
@@ -62,7 +62,7 @@ class Shard(Settings):
     ids: FileEntry
 
 
-class Manifest(Settings):
+class CorpusManifest(Settings):
     format: int = FORMAT
     address: str
     text_address: str
@@ -80,9 +80,9 @@ class Manifest(Settings):
     statistics: dict[str, Any]
 
     @property
-    def marks(self) -> Marks:
+    def marks(self) -> SpecialIds:
         """The ids around each text of a batch."""
-        return Marks(**self.settings.get("marks") or {})
+        return SpecialIds(**self.settings.get("marks") or {})
 
     @property
     def cutting(self) -> list[FileEntry]:
@@ -90,7 +90,7 @@ class Manifest(Settings):
         return [*self.pieces, *self.vocabulary]
 
     @classmethod
-    def load(cls, folder: Path) -> "Manifest":
+    def load(cls, folder: Path) -> "CorpusManifest":
         path = folder / NAME
         if not path.is_file():
             raise DataError(
@@ -106,10 +106,10 @@ class Manifest(Settings):
         except (ValueError, ValidationError, AttributeError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
 
-    def encoded(self) -> bytes:
+    def encode(self) -> bytes:
         """manifest.json as it is written."""
         unused = set() if self.vocabulary else {"vocabulary"}
         return self.model_dump_json(indent=1, exclude=unused).encode() + b"\n"
 
     def save(self, folder: Path) -> None:
-        write_whole(folder / NAME, self.encoded())
+        write_whole(folder / NAME, self.encode())

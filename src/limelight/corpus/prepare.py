@@ -1,4 +1,4 @@
-"""`prepare`: whatever parallel text people have -> clean, counted, sharded training data.
+"""`prepare` turns whatever parallel text people have into clean, counted, sharded training data:
 
     inputs     find and hash the files                                  the address of the work
     exchange   read, clean, bring equal sources together, settle        shards of text, counts        the engine, bucket by bucket
@@ -16,34 +16,34 @@ from pathlib import Path
 from typing import Any
 
 from limelight.config import Settings
-from limelight.corpus.clean import Cleaner
+from limelight.corpus.cleaning.clean import Cleaner
+from limelight.corpus.cleaning.leaks import LeakIndex
+from limelight.corpus.cleaning.mistakes import losses, mistakes, refuse
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.encode import ShardEncoder, TextShard, add_figures, sample
-from limelight.corpus.engine import Engine, Progress, Watch
-from limelight.corpus.finish import BucketFinish, held_out_shard, merged, read_held_out, text_shard
+from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
+from limelight.corpus.exchange.finish import BucketFinish, merge_held_out, read_held_out, text_shard, write_held_out
+from limelight.corpus.exchange.settle import add
 from limelight.corpus.inputs import Inputs, digest
-from limelight.corpus.leaks import LeakIndex
-from limelight.corpus.manifest import NAME, CorpusEntry, FileEntry, InputEntry, Manifest, Shard, Split
-from limelight.corpus.mistakes import losses, mistakes, refuse
+from limelight.corpus.manifest import NAME, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard, Split
 from limelight.corpus.reading.streams import content_hash
-from limelight.corpus.report import page
-from limelight.corpus.settle import add
+from limelight.corpus.report.report import page
 from limelight.corpus.tokenizers import check_given, copy_vocabulary, load_tokenizers
-from limelight.corpus.workplace import REPORT, Workplace, prepared_before
+from limelight.corpus.work_folder import REPORT, WorkFolder, load_prepared
 from limelight.errors import DataError, LimelightError
 from limelight.files import sha256_of, write_whole
-from limelight.text.tokenizer import learn, suggest_size
+from limelight.text.pieces.tokenizer import learn, suggest_size
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """One run: what was asked for and what there is to read. Without a folder nothing is kept: a check of the corpus."""
+    """A preparation is one run: what was asked for and what there is to read. Without a folder nothing is kept: a check of the corpus."""
 
     settings: PrepareSettings
     inputs: Inputs
     folder: Path | None
     work: Path
-    engine: Engine
+    engine: ExchangeEngine
     watch: Watch
 
     @property
@@ -53,10 +53,15 @@ class Preparation:
 
 
 def prepare(
-    settings: PrepareSettings, folder: Path, engine: Engine, watch: Watch, force: bool = False, anyway: bool = False
-) -> tuple[Manifest, bool]:
+    settings: PrepareSettings,
+    folder: Path,
+    engine: ExchangeEngine,
+    watch: Watch,
+    force: bool = False,
+    anyway: bool = False,
+) -> tuple[CorpusManifest, bool]:
     """The manifest, and whether it was there already. `anyway`: also of text that looks wrong, or is dropped for the most part."""
-    before = prepared_before(folder)
+    before = load_prepared(folder)
     check_given(settings)  # refused before hours of reading, not after
     inputs = Inputs.find(settings)
     address, text_address = addresses(settings, inputs)
@@ -67,8 +72,8 @@ def prepare(
             f"{folder} holds a corpus prepared from other inputs or with other settings; give another folder with -o, or --force "
             "to replace it"
         )
-    place = Workplace(folder, text_address)
-    manifest = Manifest.load(place.build) if (place.build / NAME).exists() else None
+    place = WorkFolder(folder, text_address)
+    manifest = CorpusManifest.load(place.build) if (place.build / NAME).exists() else None
     if manifest is None or manifest.address != address:
         refuse(mistakes(inputs.train, settings), anyway)
         place.begin()
@@ -79,8 +84,8 @@ def prepare(
 
 
 def _build(
-    run: Preparation, place: Workplace, before: Manifest | None, addresses: tuple[str, str], anyway: bool
-) -> Manifest:
+    run: Preparation, place: WorkFolder, before: CorpusManifest | None, addresses: tuple[str, str], anyway: bool
+) -> CorpusManifest:
     if before is not None and before.text_address == addresses[1]:
         place.take_text(before)
         tally, shards = before.statistics["tally"], _text_shards(before)
@@ -102,7 +107,7 @@ def _build(
 
 
 class Findings(Settings):
-    """What a check of a corpus found."""
+    """The findings are what a check of a corpus found."""
 
     languages: tuple[str, str]
     corpora: list[CorpusEntry]
@@ -111,7 +116,7 @@ class Findings(Settings):
     mistakes: list[str]
 
 
-def check(settings: PrepareSettings, work: Path, engine: Engine, watch: Watch) -> Findings:
+def check(settings: PrepareSettings, work: Path, engine: ExchangeEngine, watch: Watch) -> Findings:
     """What `prepare` would find, by the same code, without learning pieces or keeping anything."""
     run = Preparation(settings, Inputs.find(settings), None, work, engine, watch)
     tally, _ = _exchange(run)
@@ -123,7 +128,7 @@ def check(settings: PrepareSettings, work: Path, engine: Engine, watch: Watch) -
 
 
 def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
-    """Of the whole, and of the shards of text alone: other pieces or weights reuse those. Content counts, names of files do not."""
+    """Address the whole, and the shards of text alone: other pieces or weights reuse those. Content counts, names of files do not."""
     value = settings.model_dump(mode="json")
     corpora = value.pop("corpora")
     pieces, given = value.pop("pieces"), [content_hash(path) for path in value.pop("given_pieces")]
@@ -159,9 +164,9 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
     names: tuple[Split, ...] = ("valid", "test")
     for split in names:
         if split in held_out:
-            shards.append(held_out_shard(run.folder, split, held_out[split][0], len(run.corpora)))
+            shards.append(write_held_out(run.folder, split, held_out[split][0], len(run.corpora)))
         else:
-            shards.append(merged(run.folder, run.work, split, len(run.corpora)))
+            shards.append(merge_held_out(run.folder, run.work, split, len(run.corpora)))
     return tally, shards
 
 
@@ -202,7 +207,7 @@ def _manifest(
     shards: list[TextShard],
     cutting: tuple[list[FileEntry], list[FileEntry]],
     encoded: list[dict[str, Any]],
-) -> Manifest:
+) -> CorpusManifest:
     assert run.folder is not None
     splits: dict[Split, list[Shard]] = {"train": [], "valid": [], "test": []}
     figures: dict[str, dict[str, Any]] = {}
@@ -215,7 +220,7 @@ def _manifest(
             add_figures(figures[shard.split], done["figures"]) if shard.split in figures else done["figures"]
         )
     source, target = load_tokenizers(run.folder, *cutting)
-    return Manifest(
+    return CorpusManifest(
         address=addresses[0],
         text_address=addresses[1],
         languages=run.settings.languages,
@@ -257,7 +262,7 @@ def _corpora(run: Preparation, tally: dict[str, Any]) -> list[CorpusEntry]:
     return entries
 
 
-def _text_shards(manifest: Manifest) -> list[TextShard]:
+def _text_shards(manifest: CorpusManifest) -> list[TextShard]:
     return [
         TextShard(shard.name, split, shard.rows_by_corpus, shard.text)
         for split, shards in manifest.splits.items()

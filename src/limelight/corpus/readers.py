@@ -1,11 +1,11 @@
-"""The front of the readers: what there is to read, and its rows.
+"""`read` yields the pairs of a file of any known format as Arrow batches, and `find` lists what there is to read.
 
 for part in find(["data/"], ("en", "de")):
     for batch in read(part):
         ...
 
 Memory does not grow with the files. A file that cannot be read to its end is a DataError; a row that cannot be used is a
-row with a Fault. An empty file has no rows.
+row with a RowFault. An empty file has no rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,13 +17,13 @@ from limelight.corpus.reading.jsonl import read_jsonl
 from limelight.corpus.reading.language_tags import guess_languages
 from limelight.corpus.reading.parquet import read_parquet
 from limelight.corpus.reading.po import read_po
-from limelight.corpus.reading.raw import RAW, ROWS, Fault, Part
-from limelight.corpus.reading.xml_formats import read_tmx, read_xliff
+from limelight.corpus.reading.raw import RAW, ROWS, CorpusPart, RowFault
+from limelight.corpus.reading.xml.formats import read_tmx, read_xliff
 from limelight.errors import DataError
 
-__all__ = ["RAW", "READERS", "ROWS", "Fault", "Part", "find", "format_of", "guess_languages", "read"]
+__all__ = ["RAW", "READERS", "ROWS", "CorpusPart", "RowFault", "find", "format_of", "guess_languages", "read"]
 
-READERS: dict[str, Callable[[Part, int], Iterator[Any]]] = {
+READERS: dict[str, Callable[[CorpusPart, int], Iterator[Any]]] = {
     LINES: read_line_pairs,
     "tsv": read_tsv,
     "jsonl": read_jsonl,
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[Part, int], Iterator[Any]]] = {
 }
 
 
-def read(part: Part, rows: int = ROWS) -> Iterator[Any]:
+def read(part: CorpusPart, rows: int = ROWS) -> Iterator[Any]:
     """The pairs of a part as Arrow RecordBatches of RAW, `rows` at a time. Same file and same rows, same batches."""
     if part.format not in READERS:
         raise DataError(f"{part.format!r} is no format that is read; known are: {', '.join(READERS)}")
@@ -44,9 +44,9 @@ def read(part: Part, rows: int = ROWS) -> Iterator[Any]:
             f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}"
         )
     batches = READERS[part.format](part, rows)
-    return (_exchanged(batch) for batch in batches) if part.swapped else batches
+    return (_swap_sides(batch) for batch in batches) if part.swapped else batches
 
 
-def _exchanged(batch: Any) -> Any:
+def _swap_sides(batch: Any) -> Any:
     """Source and target in each other's place."""
     return batch.select(["target", "source", *RAW.names[2:]]).rename_columns(RAW.names)

@@ -1,4 +1,4 @@
-"""How a prepared corpus cuts its text, and the pieces that are given for it instead of learnt.
+"""`load_tokenizers` loads the tokenizers of a prepared corpus, and `check_given` checks pieces that are given.
 
 pieces.model        SentencePiece; source.model and target.model when the sides have their own
 vocabulary.json     only if the ids are not those of SentencePiece; source. and target. when the sides have their own
@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import FileEntry
-from limelight.corpus.marks import Marks
+from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import DataError
 from limelight.files import sha256_of, write_whole
-from limelight.text.tokenizer import END, PAD, START, UNKNOWN, Tokenizer
-from limelight.text.vocabulary import LARGEST, Vocabulary
+from limelight.text.pieces.tokenizer import END, PAD, START, UNKNOWN, Tokenizer
+from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
 VOCABULARIES = ("vocabulary.json", "source.vocabulary.json", "target.vocabulary.json")
 
@@ -33,7 +33,7 @@ def check_given(settings: PrepareSettings) -> None:
         return
     source, target = _tokenizers(_paths(settings.given_pieces), _paths(settings.given_vocabulary))
     if settings.marks is not None:
-        _check_marks(settings.marks, (source, target))
+        _check_special_ids(settings.marks, (source, target))
         return
     _check_usual(settings.given_pieces[0], source)
     _check_usual(settings.given_pieces[-1], target)
@@ -86,7 +86,7 @@ def _check_usual(path: str, tokenizer: Tokenizer) -> None:
         )
 
 
-def _check_marks(marks: Marks, tokenizers: Iterable[Tokenizer]) -> None:
+def _check_special_ids(marks: SpecialIds, tokenizers: Iterable[Tokenizer]) -> None:
     problems = []
     for side, tokenizer, largest in zip(("source", "target"), tokenizers, marks.largest, strict=True):
         for name in ("pad", "end"):

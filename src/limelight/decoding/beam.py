@@ -1,8 +1,8 @@
-"""Beam search (section 6.1): the W most probable beginnings of each sentence go on side by side.
+"""Beam search goes on with the W most probable beginnings of each sentence side by side (section 6.1).
 
 With `patience`, the beam of today's toolkits: a hypothesis that ends makes room for the next best, and the search ends when
-W * patience have ended (Kasai et al. 2022), or when nothing that goes on can still win (`Finished.settled`). Without, the classical one
-(Sutskever et al. 2014): what ends keeps its place among the W, and the rest go on with the places left; a full beam is exhaustive. Groups
+W * patience have ended (Kasai et al. 2022), or when nothing that goes on can still win (`Finished.mark_complete`). Without, the classical
+one (Sutskever et al. 2014): what ends keeps its place among the W, the rest go on with the places left; a full beam is exhaustive. Groups
 and constraints are always searched so. A beam of one is greedy search in both.
 
 How the next W are chosen is a `Choice`: the best (here), the best of groups that avoid each other (`groups`), or so that required
@@ -17,7 +17,7 @@ from torch import Tensor
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.coverage import Coverage
 from limelight.decoding.finished import Finished
-from limelight.decoding.marks import Marks
+from limelight.decoding.marks import Placeholders
 from limelight.decoding.paths import Grown, Paths
 from limelight.decoding.record import Record
 from limelight.decoding.rules import Rules
@@ -27,14 +27,14 @@ from limelight.decoding.task import NOTHING, Task
 
 
 class Choice(Protocol):
-    """Which W continuations go on. `free` (B, G) is the places that ended hypotheses leave in each of G groups.
+    """A choice says which W continuations go on. `free` (B, G) is the places that ended hypotheses leave in each of G groups.
 
     What it gives may have more columns than W: those after the first W end here and have no row.
     """
 
     groups: int
 
-    def wanted(self) -> Tensor | None:
+    def exempt(self) -> Tensor | None:
         """Pieces (B, W, F) that no rule may forbid, NOTHING where there are fewer; None if there are none at all."""
 
     def permit(self, forbidden_BWF: Tensor) -> None:
@@ -49,14 +49,14 @@ class Choice(Protocol):
 
 
 class Best:
-    """The W most probable of all continuations. With marks, one of the W is the text that has come furthest with its own."""
+    """Best takes the W most probable of all continuations. With marks, one of the W is the text that has come furthest with its own."""
 
     groups = 1
 
-    def __init__(self, marks: Marks | None = None) -> None:
+    def __init__(self, marks: Placeholders | None = None) -> None:
         self.marks = marks
 
-    def wanted(self) -> Tensor | None:
+    def exempt(self) -> Tensor | None:
         return None
 
     def permit(self, forbidden_BWF: Tensor) -> None: ...
@@ -70,9 +70,9 @@ class Best:
 
 
 class Refilled(Best):
-    """The W most probable that do not end, and beside them those among the W most probable of all that do."""
+    """Refilled takes the W most probable that do not end, and beside them those among the W most probable of all that do."""
 
-    def __init__(self, end: int, marks: Marks | None = None) -> None:
+    def __init__(self, end: int, marks: Placeholders | None = None) -> None:
         super().__init__(marks)
         self.end = end
 
@@ -86,8 +86,8 @@ class Refilled(Best):
             place >= width
         )  # at the limit nothing goes on, so nothing is replaced
         order = ended.to(torch.int8).argsort(dim=1, stable=True)[:, :width]
-        goes_on = found.masked(ended | late).ordered(order)
-        return goes_on.beside(found.masked(~ended).ordered(place[None, :width].expand_as(order)))
+        goes_on = found.mask(ended | late).reorder(order)
+        return goes_on.beside(found.mask(~ended).reorder(place[None, :width].expand_as(order)))
 
 
 def most_probable(
@@ -96,7 +96,7 @@ def most_probable(
     ids_BWk: Tensor,
     free_B1: Tensor,
     count: int | None = None,
-    marks: Marks | None = None,
+    marks: Placeholders | None = None,
 ) -> Grown:
     """The best continuations among the k best of each row: as many as there are places free, and no more."""
     width, k = values_BWk.shape[1:]
@@ -119,7 +119,7 @@ def beam(
     settings: SearchSettings,
     specials: Specials,
     choice: Choice,
-    marks: Marks | None = None,
+    marks: Placeholders | None = None,
     record: Record | None = None,
 ) -> list[Outcome]:
     """The n best translations of each sentence that the beam comes to."""
@@ -129,7 +129,7 @@ def beam(
     paths, finished = Paths(len(task), width, device), Finished(len(task), choice.groups, settings, device, enough)
     coverage = Coverage(model, task, settings, specials) if settings.coverage_penalty else None
     token_BW = torch.full((len(task), width), specials.start, device=device)
-    sums_BW = opened(len(task), width, choice.groups, device)
+    sums_BW = init_sums(len(task), width, choice.groups, device)
     history_BWT = token_BW[..., None][..., :0] if rules.need_history else None
     for step in range(task.longest):
         log_probs_RV, state = model.step(token_BW.flatten(), state)
@@ -149,8 +149,8 @@ def beam(
         choice.follow(grown)
         if marks is not None:
             marks.move(grown)
-        history_BWT = None if history_BWT is None else lengthened(history_BWT, grown)
-        waiting, stay = staying(task.done_or_over(finished.settled(task, sums_BW)))
+        history_BWT = None if history_BWT is None else extend_history(history_BWT, grown)
+        waiting, stay = staying(task.is_done_or_over(finished.mark_complete(task, sums_BW)))
         if not waiting:
             break
         move(state, grown.parents)
@@ -162,7 +162,7 @@ def beam(
     return finished.outcomes(paths)
 
 
-def opened(sentences: int, width: int, groups: int, device: torch.device) -> Tensor:
+def init_sums(sentences: int, width: int, groups: int, device: torch.device) -> Tensor:
     """(B, W): one empty hypothesis for each group of rows, since equal beginnings would go on equally."""
     sums = torch.full((sentences, groups, width // groups), -torch.inf, device=device)
     sums[:, :, 0] = 0.0
@@ -173,7 +173,7 @@ def allow(
     log_probs_BWV: Tensor, rules: Rules, choice: Choice, task: Task, step: int, history_BWT: Tensor | None
 ) -> None:
     """The rules, and after them what is wanted again as the model scored it. A prefix leaves no choice."""
-    wanted_BWF = choice.wanted()
+    wanted_BWF = choice.exempt()
     if wanted_BWF is None:
         rules.apply(log_probs_BWV, task, step, history_BWT)
         return
@@ -195,6 +195,6 @@ def move(state: Any, parents_BW: Tensor) -> None:
     state.reorder((parents_BW + first_B1).flatten())
 
 
-def lengthened(history_BWT: Tensor, grown: Grown) -> Tensor:
+def extend_history(history_BWT: Tensor, grown: Grown) -> Tensor:
     own_past = history_BWT.gather(1, grown.parents[..., None].expand(-1, -1, history_BWT.shape[2]))
     return torch.cat([own_past, grown.tokens[..., None]], dim=-1)

@@ -1,4 +1,4 @@
-"""How to search: every number and choice that decides which translation is found for given probabilities."""
+"""Search settings are every number and choice that decides which translation is found for given probabilities."""
 
 from typing import Literal, Self
 

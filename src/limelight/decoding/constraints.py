@@ -1,4 +1,4 @@
-"""Phrases that must occur: beam search with dynamic beam allocation (Post and Vilar 2018), on tensors.
+"""Required phrases are made to occur by beam search with dynamic beam allocation (Post and Vilar 2018), on tensors.
 
 Each phrase is an automaton whose state is how much of it stands at the end of a text (Knuth, Morris and Pratt 1977), so phrases may
 overlap, share beginnings or contain each other, and a step costs the same however long they are.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from limelight.decoding.marks import Marks, keep_only
+from limelight.decoding.marks import Placeholders, keep_only
 from limelight.decoding.paths import Grown
 from limelight.decoding.select import best
 from limelight.decoding.steps import Request
@@ -22,7 +22,7 @@ from limelight.decoding.task import NOTHING, Task
 
 
 class Phrases:
-    """The phrases of B sentences, at most F of at most L pieces each, as automata. A state is the pieces of a phrase that end a text.
+    """Phrases of B sentences are automata, at most F of at most L pieces each. A state is the pieces of a phrase that end a text.
 
     Few edges of such an automaton lead anywhere but to 0: at most two for each piece (Simon 1994). They are kept as sorted numbers, so
     that one is found in the logarithm of how many there are.
@@ -72,12 +72,12 @@ class Phrases:
 
 
 class Constrained:
-    """Chooses so that all phrases occur. For each row it knows how far each phrase is, and which have occurred."""
+    """Constrained chooses so that all phrases occur. For each row it knows how far each phrase is, and which have occurred."""
 
     groups = 1
 
     def __init__(
-        self, requests: Sequence[Request], width: int, end: int, device: torch.device, marks: Marks | None = None
+        self, requests: Sequence[Request], width: int, end: int, device: torch.device, marks: Placeholders | None = None
     ) -> None:
         self.phrases, self.end, self.marks = Phrases(requests, device), end, marks
         sentences, most, _ = self.phrases.ids_BFL.shape
@@ -87,7 +87,7 @@ class Constrained:
         self.bound_BW = torch.zeros((sentences, width), dtype=torch.bool, device=device)
         self.wanted_BWF = self.phrases.next_pieces(self.progress_BWF, self.met_BWF)
 
-    def wanted(self) -> Tensor:
+    def exempt(self) -> Tensor:
         return self.wanted_BWF
 
     def permit(self, forbidden_BWF: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The coverage penalty: translations that leave source pieces unlooked at cost more (Wu et al. 2016, equation 14)."""
+"""The coverage penalty lowers translations that leave source pieces unlooked at (Wu et al. 2016, equation 14)."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ LEAST = 1e-6  # attention below this counts as this: a piece that nobody looked 
 
 
 class Coverage:
-    """cp(X; Y) = beta * sum over source pieces i of log(min(sum over target pieces j of a_ij, 1))
+    """The penalty is cp(X; Y) = beta * sum over source pieces i of log(min(sum over target pieces j of a_ij, 1))
 
     It is at most 0, so it does not touch the bound at which a search stops. The end of the source is no piece of it.
     """

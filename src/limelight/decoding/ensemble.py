@@ -1,4 +1,4 @@
-"""Several models that decide together, piece by piece. To a search they are one model.
+"""An `Ensemble` lets several models decide together, piece by piece. To a search they are one model.
 
     p(piece) = sum_i w_i p_i(piece),   w_i = 1/n unless given
 
@@ -20,7 +20,7 @@ from limelight.errors import ConfigError
 
 @dataclass
 class EnsembleState:
-    """The states of all models. Every row of theirs is the same hypothesis."""
+    """An ensemble state is the states of all models. Every row of theirs is the same hypothesis."""
 
     members: list[State]
 
@@ -34,7 +34,7 @@ class EnsembleState:
 
 
 class Ensemble:
-    """Ensemble([a, b]), or Ensemble([a, b], weights=[2, 1]) to trust a twice as much. The models share one vocabulary."""
+    """An ensemble is Ensemble([a, b]), or Ensemble([a, b], weights=[2, 1]) to trust a twice as much. The models share one vocabulary."""
 
     def __init__(self, models: Sequence[Steppable], weights: Sequence[float] | None = None) -> None:
         weights = [1.0] * len(models) if weights is None else list(weights)

@@ -1,4 +1,4 @@
-"""Hypotheses that came to an end, and the question when a search may stop."""
+"""Ended hypotheses are kept here, and decide when a search may stop."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from limelight.decoding.task import Task
 
 
 class Finished:
-    """The ended hypotheses of each of N sentences, in G groups, and one place more where everything else is written to.
+    """Finished has the ended hypotheses of each of N sentences, in G groups, and one place more where everything else is written to.
 
     Scores are final: the sum over the length penalty, plus the coverage penalty. A sentence whose scores are not numbers is marked
     `invalid`, is over at once, and has no outcome.
@@ -20,7 +20,7 @@ class Finished:
     def __init__(
         self, sentences: int, groups: int, settings: SearchSettings, device: torch.device, enough: int | None = None
     ) -> None:
-        """`enough`: so many ended hypotheses end the search of a sentence; None: only places are counted."""
+        """`enough`: the number of ended hypotheses that end the search of a sentence; None: only places are counted."""
         self.settings, self.groups, self.each = settings, groups, settings.beam // groups
         self.enough = enough
         self.places = self.each if enough is None else enough + self.each  # W may end in the last step
@@ -75,8 +75,8 @@ class Finished:
     def _in_groups(self, x_BW: Tensor) -> Tensor:
         return x_BW.view(len(x_BW), self.groups, -1)
 
-    def settled(self, task: Task, sums_BW: Tensor) -> Tensor:
-        """Which sentences are over (B,): those of which nothing that goes on can come among the n best.
+    def mark_complete(self, task: Task, sums_BW: Tensor) -> Tensor:
+        """Mark and return the sentences that are over (B,): those of which nothing that goes on can come among the n best.
 
         Log-probabilities are at most 0, so a sum never rises, and the length penalty is greatest at the limit: no hypothesis can end
         with more than sum / lp(limit). Stopping there never changes the n best. Groups are each searched to their own end.

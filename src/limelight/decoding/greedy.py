@@ -1,4 +1,4 @@
-"""One piece after the other, each row by itself: the most probable (greedy) or one that is drawn (`sampling`)."""
+"""Greedy search takes one piece after the other, each row by itself: the most probable, or one drawn (`sampling`)."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
-from limelight.decoding.marks import Marks
+from limelight.decoding.marks import Placeholders
 from limelight.decoding.paths import UNKNOWN_END, Ending, Grown, Paths
 from limelight.decoding.record import Record
 from limelight.decoding.rules import Rules
@@ -28,7 +28,7 @@ def greedy(
     task: Task,
     settings: SearchSettings,
     specials: Specials,
-    marks: Marks | None = None,
+    marks: Placeholders | None = None,
     record: Record | None = None,
 ) -> list[Outcome]:
     """The most probable piece, again and again. The same as a beam of one."""
@@ -42,7 +42,7 @@ def walk(
     specials: Specials,
     width: int,
     choose: Choose,
-    marks: Marks | None = None,
+    marks: Placeholders | None = None,
     record: Record | None = None,
 ) -> list[Outcome]:
     """`width` translations of each sentence, which do not know of each other."""
@@ -63,7 +63,7 @@ def walk(
         taken_BW = log_probs_BWV.gather(2, token_BW[..., None]).squeeze(-1)
         paths.record(task.number, token_BW, own_row.expand_as(token_BW), taken_BW)
         if record is not None:
-            sums_BW, over_B = walks.sum.index_select(0, task.number), walks.done(task.number)
+            sums_BW, over_B = walks.sum.index_select(0, task.number), walks.is_done(task.number)
             grown = Grown(sums_BW + taken_BW, own_row.expand_as(token_BW), token_BW, taken_BW)
             record.note(task, end, step, sums_BW, log_probs_BWV, grown, over_B)
         price_BW = None if marks is None else marks.price(token_BW, taken_BW)
@@ -71,7 +71,7 @@ def walk(
         if marks is not None:
             marks.follow(token_BW)
         history_BWT = None if history_BWT is None else torch.cat([history_BWT, token_BW[..., None]], dim=-1)
-        waiting, stay = staying(task.done_or_over(walks.done(task.number)))
+        waiting, stay = staying(task.is_done_or_over(walks.is_done(task.number)))
         if not waiting:
             break
         if stay is not None:
@@ -89,7 +89,7 @@ def rows_of(sentences_B: Tensor, width: int) -> Tensor:
 
 
 class Walks:
-    """How far each row of each of N sentences came. A row that is over changes no more, whatever its neighbours do."""
+    """Walks say how far each row of each of N sentences came. A row that is over changes no more, whatever its neighbours do."""
 
     def __init__(self, sentences: int, width: int, device: torch.device) -> None:
         shape = (sentences, width)
@@ -116,7 +116,7 @@ class Walks:
         for room, value in zip(rooms, (over, invalid, stuck, length, total, end), strict=True):
             room.index_copy_(0, task.number, value.to(room.dtype))
 
-    def done(self, number_B: Tensor) -> Tensor:
+    def is_done(self, number_B: Tensor) -> Tensor:
         """(B,)"""
         return self.over.index_select(0, number_B).all(dim=1)
 

@@ -1,4 +1,4 @@
-"""Diverse beam search (Vijayakumar et al. 2016): groups of hypotheses that avoid the pieces of the groups before them.
+"""Groups of a diverse beam search avoid the pieces of the groups before them (Vijayakumar et al. 2016).
 
 The penalty decides who goes on; the scores stay those of the model.
 """
@@ -18,7 +18,7 @@ class Diverse:
     def __init__(self, groups: int, strength: float) -> None:
         self.groups, self.strength = groups, strength
 
-    def wanted(self) -> Tensor | None:
+    def exempt(self) -> Tensor | None:
         return None
 
     def permit(self, forbidden_BWF: Tensor) -> None: ...

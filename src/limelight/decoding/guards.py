@@ -1,4 +1,4 @@
-"""What is wrong with a translation, seen from the two texts alone: it loops, is too long or too short, is its source again, or is empty.
+"""Guards see what is wrong with a translation from the two texts alone: it loops, copies, is empty or of odd length.
 
 These are the ways in which a decoder fails as a whole. A guard compares with the source: one that says "no no no no" may well have a
 translation that does. Each guard returns a sentence with the figures and without the text, or None when all is well.
@@ -32,7 +32,7 @@ _INSIDE = str.maketrans("", "", "'\u2019-\u2010\u2011")  # don't, e-mail
 
 
 class Notice(NamedTuple):
-    """Something to know about a translation: a code for programs, a sentence for people. Never the text itself."""
+    """A notice is something to know about a translation: a code for programs, a sentence for people. Never the text itself."""
 
     code: str
     message: str
@@ -50,19 +50,19 @@ def judge(source: str, text: str, expected: float = 1.0, same_language: bool = F
             else []
         )
     rules: list[tuple[str, Callable[[], str | None]]] = [
-        ("loop", lambda: looping(source, text)),
+        ("loop", lambda: find_looping(source, text)),
         ("too_long", lambda: too_long(source, text, expected)),
         ("too_short", lambda: too_short(source, text, expected)),
-        ("copied", lambda: None if same_language else copied(source, text)),
+        ("copied", lambda: None if same_language else find_copying(source, text)),
     ]
     return [Notice(code, message) for code, rule in rules if (message := rule()) is not None]
 
 
-def looping(source: str, text: str) -> str | None:
+def find_looping(source: str, text: str) -> str | None:
     """Two words at least 10 times and 5 times more often than any two of the source; or four words 2 times more often than any four of it;
     or, inside one word, a unit at least 4 times in a row over 16 characters, 12 more than any run of the source.
 
-    looping("Yes.", "Ja ja ja ja ja ja ja.") -> 4 words occur 3 times, in the source once
+    find_looping("Yes.", "Ja ja ja ja ja ja ja.") -> 4 words occur 3 times, in the source once
     The last is for "aaaaaaaaaaaaaaaa" and for Chinese, Japanese or Thai, where a whole sentence is one word between spaces. There four
     characters are about two words and come back in good text, so only what repeats at once is a loop.
     """
@@ -97,10 +97,10 @@ def too_short(source: str, text: str, expected: float = 1.0) -> str | None:
     return f"{len(text)} characters for a source of {len(source)}"
 
 
-def copied(source: str, text: str) -> str | None:
+def find_copying(source: str, text: str) -> str | None:
     """Nine in ten words of the source and of the text are the same, and at least four of them are neither names, nor numbers, nor codes.
 
-    copied("the cat sat on it", "The cat sat on it.") -> 5 of 5 words are those of the source
+    find_copying("the cat sat on it", "The cat sat on it.") -> 5 of 5 words are those of the source
     A name begins with a capital letter; a code has signs or digits in it. Scripts without spaces have a word for every four letters.
     """
     if 2 * len(set(source.casefold().split()) & set(text.casefold().split())) < source.count(" "):
@@ -109,7 +109,7 @@ def copied(source: str, text: str) -> str | None:
     same = sum((Counter(before) & Counter(after)).values())
     if same < COPIED_SHARE * max(len(before), len(after)):
         return None
-    spoken = sum(_spoken(word) for word in source.split())
+    spoken = sum(_count_words(word) for word in source.split())
     return f"{same} of {len(after)} words are those of the source" if spoken >= COPIED_WORDS else None
 
 
@@ -136,7 +136,7 @@ def _bare_words(text: str) -> list[str]:
     return [bare for word in text.casefold().split() if (bare := _EDGES.sub("", word))]
 
 
-def _spoken(word: str) -> int:
+def _count_words(word: str) -> int:
     """How many words of a language this is: 0 for names, numbers and codes, 1 for a word, more for a row of characters without spaces."""
     bare = _EDGES.sub("", word).translate(_INSIDE)
     if word[0] in "#@<" or not bare or bare[0].isupper() or not any(map(str.isalpha, bare)) or _CODE.search(bare):

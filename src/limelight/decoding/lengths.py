@@ -1,4 +1,4 @@
-"""Length normalization: without it a search prefers short translations, since every piece more makes a text less probable."""
+"""Length normalization divides a sum of log-probabilities, since a search without it prefers short texts."""
 
 from typing import TypeVar
 

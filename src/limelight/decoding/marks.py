@@ -1,4 +1,4 @@
-"""Marks: pieces that stand for something else, such as a placeholder or a tag, and so occur exactly once.
+"""Marks are pieces that stand for something else, such as a placeholder or a tag, and so occur exactly once.
 
     once = (20, 21, 22), nested = ((20, 21),)        x 20 y 22 z 21        yes
                                                      x 21 y 20 22          no: closed before it was opened
@@ -21,17 +21,17 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.paths import Grown
 from limelight.decoding.steps import Request
-from limelight.decoding.task import NOTHING, padded
+from limelight.decoding.task import NOTHING, pad_rows
 
 
-class Marks:
-    """The marks of B sentences, at most M each, and where they stand in each of W texts. A phrase that holds a mark sees to it itself."""
+class Placeholders:
+    """Placeholders are the marks of B sentences, at most M each, where they stand in W texts. A phrase with a mark sees to it itself."""
 
     def __init__(self, requests: Sequence[Request], width: int, device: torch.device) -> None:
-        self.once_BM = padded([request.once for request in requests], NOTHING).to(device)
-        self.opening_BM = padded([_openings(request) for request in requests], NOTHING).to(device)
-        self.before_BM = padded([_predecessors(request) for request in requests], NOTHING).to(device)
-        self.free_BM = padded([_outside_phrases(request) for request in requests], False).bool().to(device)
+        self.once_BM = pad_rows([request.once for request in requests], NOTHING).to(device)
+        self.opening_BM = pad_rows([_openings(request) for request in requests], NOTHING).to(device)
+        self.before_BM = pad_rows([_predecessors(request) for request in requests], NOTHING).to(device)
+        self.free_BM = pad_rows([_outside_phrases(request) for request in requests], False).bool().to(device)
         sentences, most = self.once_BM.shape
         self.place_BWM = torch.zeros((sentences, width, most), dtype=torch.long, device=device)  # from 1; 0: not yet
         self.paid_BW = torch.zeros((sentences, width), device=device)  # the sum of their log-probabilities
@@ -97,7 +97,7 @@ class Marks:
         """What a step costs in marks."""
         return log_probs_BW.masked_fill((tokens_BW[..., None] != self.once_BM[:, None]).all(dim=2), 0.0)
 
-    def paid(self, grown: Grown) -> Tensor:
+    def add_price(self, grown: Grown) -> Tensor:
         """What marks have cost each text after a step, as wide as the step has grown."""
         return self.paid_BW.gather(1, grown.parents) + self.price(grown.tokens, grown.log_probs)
 
@@ -107,7 +107,7 @@ class Marks:
         Every translation has to pay for its marks, so it should not matter on how many pieces that falls: else the less the
         model likes a mark, the longer the best translation.
         """
-        return self.paid(grown) * (1 - 1 / length_penalty(self.length + 1, settings))
+        return self.add_price(grown) * (1 - 1 / length_penalty(self.length + 1, settings))
 
     def follow(self, tokens_BW: Tensor) -> None:
         """Each text has one piece more."""
@@ -117,7 +117,7 @@ class Marks:
 
     def move(self, grown: Grown) -> None:
         """Each text goes on from its parent, with one piece more."""
-        self.paid_BW = self.paid(grown)
+        self.paid_BW = self.add_price(grown)
         self.place_BWM = self.place_BWM.gather(1, grown.parents[..., None].expand_as(self.place_BWM))
         self.follow(grown.tokens)
 

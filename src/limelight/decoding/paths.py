@@ -1,4 +1,4 @@
-"""What a search did, step by step: the pieces it took, from which row, how probable. Translations are read back from it at the end.
+"""Paths record a search step by step: the pieces it took, from which row, how probable. Translations are read back at the end.
 
 Nothing is copied when hypotheses branch. The record is also the tree of the search, with the branches that died.
 """
@@ -17,7 +17,7 @@ UNKNOWN_END = float("nan")  # the log-probability of an end that was never taken
 
 @dataclass(frozen=True)
 class Ending:
-    """Where a path ends: it has `length` pieces, the last of them in row `row`. `end` is the log-probability of the end piece."""
+    """A path ends here: it has `length` pieces, the last of them in row `row`. `end` is the log-probability of the end piece."""
 
     sentence: int
     length: int
@@ -28,8 +28,8 @@ class Ending:
 
 @dataclass(frozen=True)
 class Grown:
-    """The hypotheses after a step, (B, W) each: sum of log-probabilities (-inf: no hypothesis here), the row each came from, the piece
-    it took, and that piece's log-probability."""
+    """Grown holds the hypotheses after a step, (B, W) each: sum of log-probabilities (-inf: no hypothesis here), the row each came from,
+    the piece it took, and that piece's log-probability."""
 
     sums: Tensor
     parents: Tensor
@@ -39,11 +39,11 @@ class Grown:
     def first(self, width: int) -> "Grown":
         return Grown(*(column[:, :width] for column in self._columns()))
 
-    def masked(self, gone_BW: Tensor) -> "Grown":
+    def mask(self, gone_BW: Tensor) -> "Grown":
         """Without the hypotheses that are gone; their places stay."""
         return replace(self, sums=self.sums.masked_fill(gone_BW, -torch.inf))
 
-    def ordered(self, places_BW: Tensor) -> "Grown":
+    def reorder(self, places_BW: Tensor) -> "Grown":
         return Grown(*(column.gather(1, places_BW) for column in self._columns()))
 
     def beside(self, other: "Grown") -> "Grown":
@@ -54,7 +54,7 @@ class Grown:
 
 
 class Paths:
-    """Room for N sentences with W rows, grown as the search gets longer. Sentences are counted as in the request."""
+    """Paths have room for N sentences with W rows, and grow as the search gets longer. Sentences are counted as in the request."""
 
     FIRST_ROOM = 32
 

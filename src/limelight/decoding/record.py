@@ -1,4 +1,4 @@
-"""What a search saw and did not take. `Paths` holds what it took; whoever gives a `Record` also gets the branches that were cut.
+"""A `Record` keeps the branches that a search saw and cut; `Paths` holds those that it took.
 
     record = Record()
     search(model, requests, settings, record=record)
@@ -30,7 +30,7 @@ Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Branches:
-    """Continuations of B sentences, (B, M) each, as `Grown` has them: a sum of -inf means that there is none."""
+    """Branches are continuations of B sentences, (B, M) each, as `Grown` has them: a sum of -inf means that there is none."""
 
     sums: Scores
     parents: Numbers
@@ -119,4 +119,4 @@ def not_taken(sums_BW: Tensor, log_probs_BWV: Tensor, taken: Grown, most: int) -
     sums = found.values.masked_fill(known, -torch.inf)
     order = sums.argsort(dim=1, descending=True, stable=True)[:, :most]
     log_probs = values_BWk.flatten(1).gather(1, found.indices)
-    return Grown(sums, parents, tokens, log_probs).ordered(order)
+    return Grown(sums, parents, tokens, log_probs).reorder(order)

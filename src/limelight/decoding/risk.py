@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of many translations drawn from a model, the one that is most like all of them (Eikema and Aziz 2020).
+"""Minimum Bayes risk takes, of many drawn translations, the one most like all of them (Eikema and Aziz 2020).
 
     choice = argmax_h  1/N sum_r chrF(h, r)        h, r among the N samples
 
@@ -24,16 +24,16 @@ Floats = npt.NDArray[np.float64]
 def choose(texts: Sequence[str]) -> list[int]:
     """All texts by number, that of the least risk first; of equals, the first: ["ab", "xy", "ab"] -> [0, 2, 1]."""
     # Rounded, for equals are added up in different orders and must stay equal.
-    order: list[int] = np.argsort(-expected_utility(texts).round(9), kind="stable").tolist()
+    order: list[int] = np.argsort(-compute_utility(texts).round(9), kind="stable").tolist()
     return order
 
 
-def expected_utility(texts: Sequence[str]) -> Floats:
+def compute_utility(texts: Sequence[str]) -> Floats:
     """The mean chrF of each text against all of them, itself included, (N,). A text that was drawn twice counts twice."""
     if not texts:
         return np.zeros(0)
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(map(_squeezed, texts)))}
-    where = np.array([numbers[_squeezed(text)] for text in texts], np.int64)
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(map(_strip_spaces, texts)))}
+    where = np.array([numbers[_strip_spaces(text)] for text in texts], np.int64)
     share = np.bincount(where) / len(texts)
     mean: Floats = pairwise_chrf(list(numbers)) @ share
     return mean[where]
@@ -47,7 +47,7 @@ def pairwise_chrf(texts: Sequence[str]) -> Floats:
 
     Spaces do not count. An empty text has 0 with every text, itself included.
     """
-    squeezed = [_squeezed(text) for text in texts]
+    squeezed = [_strip_spaces(text) for text in texts]
     lengths = np.array([len(text) for text in squeezed], np.int64)
     precision, recall = np.zeros((2, len(texts), len(texts)))
     for order, (owner, gram) in enumerate(_ngrams(squeezed), start=1):
@@ -65,7 +65,7 @@ def pairwise_chrf(texts: Sequence[str]) -> Floats:
     return score
 
 
-def _squeezed(text: str) -> str:
+def _strip_spaces(text: str) -> str:
     return "".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""What may come next: each rule sets the log-probability of what may not to -inf, for all rows at once.
+"""Rules say what may come next: each sets the log-probability of what may not to -inf, for all rows at once.
 
 What must occur wins over what must not: a prefix is put back after all rules, as the model scored it.
 """
@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.marks import Marks
+from limelight.decoding.marks import Placeholders
 from limelight.decoding.steps import Specials
 from limelight.decoding.task import NOTHING, Task
 from limelight.errors import DataError
 
 
 class Rules:
-    """Applied to the log-probabilities of a step, in place."""
+    """Rules are applied to the log-probabilities of a step, in place."""
 
     def __init__(
-        self, settings: SearchSettings, specials: Specials, device: torch.device, marks: Marks | None = None
+        self, settings: SearchSettings, specials: Specials, device: torch.device, marks: Placeholders | None = None
     ) -> None:
         self.end, self.ngram, self.marks = specials.end, settings.no_repeat_ngram, marks
         unknown = () if settings.allow_unknown or specials.unknown is None else (specials.unknown,)

@@ -1,4 +1,4 @@
-"""Drawing translations: temperature, top-k, top-p, seeded so that a draw depends on the sentence and not on its batch."""
+"""Translations are drawn with temperature, top-k and top-p, seeded by the sentence and not by its batch."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from limelight.chance import draws, key_of
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.greedy import walk
-from limelight.decoding.marks import Marks
+from limelight.decoding.marks import Placeholders
 from limelight.decoding.select import best
 from limelight.decoding.steps import Outcome, Request, Specials, Steppable
 from limelight.decoding.task import Task
@@ -21,7 +21,7 @@ def sample(
     requests: Sequence[Request],
     settings: SearchSettings,
     specials: Specials,
-    marks: Marks | None = None,
+    marks: Placeholders | None = None,
 ) -> list[Outcome]:
     """`settings.nbest` translations of each sentence, as drawn: one may come twice, and how often says how probable it is."""
     assert settings.sampling is not None
@@ -30,7 +30,7 @@ def sample(
 
 
 class Draw:
-    """One piece for each row, by inverting the cumulative distribution at a number between 0 and 1.
+    """Draw takes one piece for each row, by inverting the cumulative distribution at a number between 0 and 1.
 
     The numbers are a function of the seed, the sentence's key, the draw and the step. So the first 3 of 5 draws are the same as 3
     draws, and a sentence draws the same alone and among others.

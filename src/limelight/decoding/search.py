@@ -1,4 +1,4 @@
-"""The door of the room: a batch of requests in, hypotheses out, by whichever search the settings ask for."""
+"""`search` turns a batch of requests into hypotheses, by the kind of search that the settings ask for."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.constraints import Constrained
 from limelight.decoding.greedy import greedy
 from limelight.decoding.groups import Diverse
-from limelight.decoding.marks import Marks
+from limelight.decoding.marks import Placeholders
 from limelight.decoding.record import Record
 from limelight.decoding.sampling import sample
 from limelight.decoding.steps import LATE, Outcome, Request, Specials, Steppable
@@ -58,7 +58,7 @@ def _search(
     if constrained and free:  # they have another beam, and no translation depends on its neighbours
         return _apart(model, requests, settings, specials, device, lengths, free, record)
     width = settings.beam if settings.sampling is None else settings.nbest
-    marks = Marks(requests, width, task.source.device) if any(request.once for request in requests) else None
+    marks = Placeholders(requests, width, task.source.device) if any(request.once for request in requests) else None
     if settings.sampling is not None:
         return sample(model, task, requests, settings, specials, marks)
     if settings.beam == 1 and not constrained and not settings.coverage_penalty:

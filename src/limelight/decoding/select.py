@@ -1,4 +1,4 @@
-"""The most probable pieces of each row, and which sentences stay in the batch: the two moves that every search makes."""
+"""The two moves of every search are here: the most probable pieces of each row, and which sentences stay."""
 
 import torch
 from torch import Tensor

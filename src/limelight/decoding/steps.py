@@ -1,4 +1,4 @@
-"""What a search sees of a model, what it is asked, and what it gives.
+"""A search sees a model by two methods, is asked requests and gives outcomes; these types are defined here.
 
 A model is two methods. So a search can be tested on a table of probabilities, and the same search runs one model or several.
 """
@@ -14,12 +14,12 @@ IsOver = Callable[[], bool]  # asked at every step, in the thread that searches;
 
 
 def never() -> bool:
-    """There is all the time in the world."""
+    """Return False: there is no deadline."""
     return False
 
 
 class State(Protocol):
-    """What a model remembers of a batch between steps: B sentences with W rows each, sentence by sentence."""
+    """A state is what a model remembers of a batch between steps: B sentences with W rows each, sentence by sentence."""
 
     def reorder(self, rows: Tensor) -> None:
         """Row i goes on from what row rows[i] was; both belong to the same sentence. (B * W,)"""
@@ -39,7 +39,7 @@ class Steppable(Protocol):
 
 
 class Attentive(Steppable, Protocol):
-    """A model that also tells where it looked, for the coverage penalty."""
+    """An attentive model also tells where it looked, for the coverage penalty."""
 
     def attention(self, state: Any) -> Tensor:
         """Where the newest step of each row looked: (B * W, S). Each row sums to 1, padding has 0."""
@@ -47,7 +47,7 @@ class Attentive(Steppable, Protocol):
 
 @dataclass(frozen=True)
 class Specials:
-    """The ids that mean something to a search."""
+    """Specials are the ids that mean something to a search."""
 
     pad: int = 0
     unknown: int | None = 1
@@ -55,14 +55,14 @@ class Specials:
     end: int = 3
     source_ends: bool = True  # does a source carry the end piece, as the model was taught?
 
-    def ended(self, source: Sequence[int]) -> list[int]:
+    def add_end(self, source: Sequence[int]) -> list[int]:
         """A source as the model reads it."""
         return [*source, self.end] if self.source_ends else list(source)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One sentence to translate. All ids without start and end: the search adds what it needs."""
+    """A request is one sentence to translate. All ids without start and end: the search adds what it needs."""
 
     source: Sequence[int]
     prefix: Sequence[int] = ()  # the translation begins with these
@@ -82,7 +82,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation as ids, without start and end. `log_probs` has one for each id, and one more for the end if it came to it.
+    """A hypothesis is a translation as ids, without start and end. `log_probs` has one for each id, and one for the end if it came to it.
 
     An engine that tells only their sum leaves `log_probs` empty and gives it as `total`.
     """
@@ -107,7 +107,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The hypotheses of one sentence, best first and distinct; samples as they were drawn.
+    """An outcome is the hypotheses of one sentence, best first and distinct; samples as they were drawn.
 
     None when the model's scores were no numbers, or left nothing possible under the rules of the search; and where its time was over.
     """

@@ -1,4 +1,4 @@
-"""A batch of requests as tensors: sources, limits and prefixes, of the sentences that are still being translated."""
+"""A `Task` is a batch of requests as tensors: sources, limits and prefixes of the sentences that are not done."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,7 +16,7 @@ NOTHING = -1  # where a row of ids is shorter than the longest
 
 @dataclass(frozen=True)
 class Task:
-    """B sentences. `number` is the place of each in the request, which it keeps when others have left."""
+    """A task is B sentences. `number` is the place of each in the request, which it keeps when others have left."""
 
     number: Tensor  # (B,)
     source: Tensor  # (B, S) ids with their end if they have one, padded
@@ -38,7 +38,7 @@ class Task:
         rows = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
         return replace(self, **{name: tensor.index_select(0, sentences) for name, tensor in rows.items()})
 
-    def done_or_over(self, done_B: Tensor) -> Tensor:
+    def is_done_or_over(self, done_B: Tensor) -> Tensor:
         """Which sentences need no further step (B,): those that are done, and those that nobody waits for any more."""
         over = [is_over() for is_over in self.is_over]
         return done_B | torch.tensor(over, device=done_B.device)[self.number] if any(over) else done_B
@@ -54,7 +54,7 @@ def make_task(
     """`lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
     _check(requests, specials)
     allowed = [[*request.allowed, *request.once] for request in requests]
-    source = padded([specials.ended(request.source) for request in requests], specials.pad)
+    source = pad_rows([specials.add_end(request.source) for request in requests], specials.pad)
     if lengths is None:
         limit = [max(settings.limit(len(r.source)), room_for(r)) for r in requests]
         least = [settings.min_length] * len(requests)
@@ -66,8 +66,8 @@ def make_task(
         least=torch.tensor(least, device=device),
         limit=torch.tensor(limit, device=device),
         given=torch.tensor([request.given for request in requests], device=device),
-        prefix=padded([request.prefix for request in requests], NOTHING).to(device),
-        allowed=padded(allowed, NOTHING).to(device) if any(allowed) else None,
+        prefix=pad_rows([request.prefix for request in requests], NOTHING).to(device),
+        allowed=pad_rows(allowed, NOTHING).to(device) if any(allowed) else None,
         longest_least=max(least),
         longest=max(limit),
         highest_id=max(
@@ -77,8 +77,8 @@ def make_task(
     )
 
 
-def padded(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
-    """padded([[5, 6], []], 0) -> [[5, 6], [0, 0]]"""
+def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+    """pad_rows([[5, 6], []], 0) -> [[5, 6], [0, 0]]"""
     width = max(map(len, rows), default=0)
     return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], dtype=torch.long).view(
         len(rows), width

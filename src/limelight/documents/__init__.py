@@ -1,1 +1,1 @@
-"""Files in, files out: text in its document is translated, and everything else stays as it is, to the byte."""
+"""Text is translated inside its document, and everything else stays as it is, to the byte."""

@@ -1,4 +1,4 @@
-"""The door: a document in, its translation out, with all but the text as it was.
+"""`translate_document` returns a document with its text translated and all else as it was:
 
     translate_document(data, "po", ("en", "de"), translator.translate).data
 
@@ -12,16 +12,16 @@ from pathlib import PurePath
 from typing import Literal, get_args
 
 from limelight.documents.encodings import Document, decode
-from limelight.documents.html import find_html
-from limelight.documents.po import find_po
+from limelight.documents.formats.html import find_html
+from limelight.documents.formats.po import find_po
+from limelight.documents.formats.srt import find_srt
+from limelight.documents.formats.tmx import find_tmx
+from limelight.documents.formats.txt import find_txt
+from limelight.documents.formats.xliff import find_xliff
 from limelight.documents.review import UNSURE_BELOW, check_threshold
-from limelight.documents.splices import spliced
-from limelight.documents.srt import find_srt
-from limelight.documents.tmx import find_tmx
-from limelight.documents.translating import Told, Translate, Translating
-from limelight.documents.txt import find_txt
-from limelight.documents.units import Found, Remark, TranslatedUnit
-from limelight.documents.xliff import find_xliff
+from limelight.documents.splices import apply_splices
+from limelight.documents.translating import Told, Translate, UnitTranslator
+from limelight.documents.units import ExtractionResult, Remark, TranslatedUnit
 from limelight.errors import ConfigError, DataError
 
 Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx"]
@@ -30,14 +30,14 @@ LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
 _SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
 _SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff"}
-_FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], Found]] = {
+_FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResult]] = {
     "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Counts:
-    """texts = translated + unchanged + failed. `left` are others, that have a translation or must not get one."""
+class DocumentCounts:
+    """The counts add up: texts = translated + unchanged + failed. `left` are others, that have a translation or must not get one."""
 
     texts: int
     translated: int
@@ -48,9 +48,9 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Translated:
+class TranslatedDocument:
     data: bytes
-    counts: Counts
+    counts: DocumentCounts
     warnings: tuple[Remark, ...]
     units: tuple[TranslatedUnit, ...]  # every text that was found, in order
 
@@ -74,7 +74,7 @@ def translate_document(
     told: Told | None = None,
     name: str = "the document",
     is_over: Callable[[], bool] = lambda: False,
-) -> Translated:
+) -> TranslatedDocument:
     """Translate what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
 
     `unsure_below`: a translation with less confidence is marked as one to look at, in formats that have a word for it.
@@ -87,12 +87,12 @@ def translate_document(
     check_threshold(unsure_below)
     document = decode(name, data, kind, is_over)
     found = _FINDERS[kind](document, languages, again)
-    outcome = Translating(document, translate, told, unsure_below).run(found.units)
+    outcome = UnitTranslator(document, translate, told, unsure_below).run(found.units)
     units = tuple(sorted(outcome.units, key=lambda each: each.unit.line))
     done = data
     if any(each.splices for each in units):
-        done = document.encoded(spliced(document.text, found.finish(units)))
+        done = document.encode(apply_splices(document.text, found.finish(units)))
     names = ("translated", "unchanged", "failed", "apart")
-    counts = Counts(texts=len(found.units), left=found.left, **{each: outcome.counts[each] for each in names})
+    counts = DocumentCounts(texts=len(found.units), left=found.left, **{each: outcome.counts[each] for each in names})
     warnings = tuple(sorted((*found.remarks, *outcome.remarks), key=lambda remark: remark.line))
-    return Translated(done, counts, warnings, units)
+    return TranslatedDocument(done, counts, warnings, units)

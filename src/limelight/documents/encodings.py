@@ -1,4 +1,5 @@
-"""Bytes to text and back, such that what nobody changed is the same to the byte: byte order mark, encoding and line ends.
+"""`decode` turns the bytes of a document into text that becomes the same bytes again where it is unchanged. Byte order mark, encoding and
+line ends stay.
 
 utf-8-sig, utf-16   said by a byte order mark, which stays
 what the file says  the XML declaration, <meta charset>, the header of a catalogue
@@ -32,7 +33,7 @@ _PRINTABLE = bytes(range(0x20, 0x7F)).replace(b"\\", b"\\\\")
 
 @dataclass(frozen=True)
 class Document:
-    """The text of a document, and how to make bytes of it again."""
+    """A document is its text, and how to make bytes of it again."""
 
     name: str  # for errors
     data: bytes
@@ -47,7 +48,7 @@ class Document:
         if self.is_over():
             raise DeadlineError(f"{self.name} was not done in time; give it more time, or part it")
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace" if self.references else "strict")
 
     def lacks(self, text: str) -> bool:
@@ -68,7 +69,7 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
         raise DataError(
             f"{name} holds zero bytes, so it is no text, or UTF-16 without a byte order mark; convert it to UTF-8"
         )
-    encoding = encoding or _declared(name, data, kind) or _fitting(data, kind)
+    encoding = encoding or _find_declared(name, data, kind) or _fitting(data, kind)
     try:
         text = data[len(mark) :].decode(encoding)
         same = mark + text.encode(encoding) == data
@@ -94,7 +95,7 @@ def _fitting(data: bytes, kind: str) -> str:
     return "utf-8"
 
 
-def _declared(name: str, data: bytes, kind: str) -> str | None:
+def _find_declared(name: str, data: bytes, kind: str) -> str | None:
     """The encoding that the document names, as Python calls it."""
     for pattern in _DECLARED.get(kind, ()):
         found = pattern.search(data[:_HEAD])
@@ -102,11 +103,11 @@ def _declared(name: str, data: bytes, kind: str) -> str | None:
             label = found[1].decode().lower()
             if kind == "html" and label in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii", "windows-1252"):
                 return _windows(data)  # as browsers do
-            return _known(name, label)
+            return _check_encoding(name, label)
     return None
 
 
-def _known(name: str, label: str) -> str:
+def _check_encoding(name: str, label: str) -> str:
     if label.startswith("utf-16"):  # without a byte order mark and zero bytes: it says what is not so
         return "utf-8"
     try:

@@ -1,9 +1,9 @@
-"""What stands inside a sentence: words, tags that open and close, and things that stand for themselves.
+"""Inline items are the words, tags and single things inside a sentence, which are paired, cut, folded and trimmed.
 
-pair     which tags belong together
-cut      a line of items into sentences, at tags that belong to nothing inside
-folded   a pair without words inside is one thing: <code>x</code>, <a id="here"></a>, <sup>2</sup>
-trimmed  blanks, single things and tags around the whole go to the edges, where the translator need not see them
+pair        which tags belong together
+cut         a line of items into sentences, at tags that belong to nothing inside
+fold_pairs  a pair without words inside is one thing: <code>x</code>, <a id="here"></a>, <sup>2</sup>
+trim_edges  blanks, single things and tags around the whole go to the edges, where the translator need not see them
 """
 
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ from limelight.documents.units import has_words
 BLANKS = " \t\r\n\f"  # white space of XML and HTML; a no-break space is text
 
 
-class Item(NamedTuple):
-    """A stretch of the document."""
+class InlineItem(NamedTuple):
+    """An item is a stretch of the document."""
 
     kind: Literal["text", "open", "close", "single"]
     start: int
@@ -32,7 +32,7 @@ class Pairing:
     stray: frozenset[int]  # tags without a partner, and tags that are not nested with them
 
 
-def pair(items: Sequence[Item]) -> Pairing:
+def pair(items: Sequence[InlineItem]) -> Pairing:
     """<b>x</b></i> -> {0: 2, 2: 0} and the stray 3. A pair with a stray inside is no pair: <b>x</i></b> has three strays."""
     partner: dict[int, int] = {}
     if not any(item.kind in ("open", "close") for item in items):
@@ -48,15 +48,15 @@ def pair(items: Sequence[Item]) -> Pairing:
     before = [
         0,
         *accumulate(alone),
-    ]  # pairs are nested, so one look at each is enough: whoever holds a broken pair holds its stray
+    ]  # pairs are nested, so one look at each is enough: a pair around a broken one has its stray inside too
     broken = {at for at, other in partner.items() if before[max(at, other)] > before[min(at, other)]}
     stray = frozenset(at for at, is_alone in enumerate(alone) if is_alone) | broken
     return Pairing({at: other for at, other in partner.items() if at not in broken}, stray)
 
 
-def cut(items: Sequence[Item]) -> list[list[Item]]:
-    """At every stray tag, which belongs to no part."""
-    parts: list[list[Item]] = [[]]
+def cut(items: Sequence[InlineItem]) -> list[list[InlineItem]]:
+    """Cut at every stray tag, which belongs to no part."""
+    parts: list[list[InlineItem]] = [[]]
     stray = pair(items).stray
     for at, item in enumerate(items):
         if at in stray:
@@ -66,16 +66,16 @@ def cut(items: Sequence[Item]) -> list[list[Item]]:
     return [part for part in parts if part]
 
 
-def folded(items: Sequence[Item]) -> list[Item]:
+def fold_pairs(items: Sequence[InlineItem]) -> list[InlineItem]:
     """Every outermost pair without words inside becomes a single thing."""
     partner = pair(items).partner
     words = [0, *accumulate(item.kind == "text" and has_words(item.text) for item in items)]
-    result: list[Item] = []
+    result: list[InlineItem] = []
     at = 0
     while at < len(items):
         end = partner.get(at, -1)
         if end > at and words[end] == words[at]:
-            result.append(Item("single", items[at].start, items[end].end))
+            result.append(InlineItem("single", items[at].start, items[end].end))
             at = end
         else:
             result.append(items[at])
@@ -83,7 +83,7 @@ def folded(items: Sequence[Item]) -> list[Item]:
     return result
 
 
-def trimmed(items: Sequence[Item], document: str, read: Callable[[str], str]) -> list[Item]:
+def trim_edges(items: Sequence[InlineItem], document: str, read: Callable[[str], str]) -> list[InlineItem]:
     """The items from the first that matters to the last. `read` turns what stands in the document into what its reader sees."""
     partner = pair(items).partner
     first, last = 0, len(items) - 1
@@ -103,11 +103,11 @@ def trimmed(items: Sequence[Item], document: str, read: Callable[[str], str]) ->
     return inner
 
 
-def _is_edge(item: Item) -> bool:
+def _is_edge(item: InlineItem) -> bool:
     return item.kind == "single" or (item.kind == "text" and not item.text.strip())
 
 
-def _without_blanks(item: Item, document: str, read: Callable[[str], str], left: bool) -> Item:
+def _without_blanks(item: InlineItem, document: str, read: Callable[[str], str], left: bool) -> InlineItem:
     raw = document[item.start : item.end]
     bare = raw.lstrip(BLANKS) if left else raw.rstrip(BLANKS)
     if item.kind != "text" or bare == raw:

@@ -1,4 +1,5 @@
-"""Which translations of a document somebody should look at, and why. PO and XLIFF say so in the file; every format does in a list.
+"""`find_reasons` says why somebody should look at a translation of a document. PO and XLIFF say so in the file; every format does in a
+list.
 
 unsure        the confidence is below a threshold
 unprotected   a placeholder, a tag or an address is lost
@@ -8,7 +9,7 @@ all others    warnings of the translator (numbers, loop, too_long ...) and of th
 from collections.abc import Sequence
 
 from limelight.decoding.guards import Notice
-from limelight.documents.units import Result, TranslatedUnit
+from limelight.documents.units import TranslatedUnit, UnitTranslation
 from limelight.errors import ConfigError
 
 # Below it more than four words in ten are expected to be others than a translator would have used (docs/confidence.md).
@@ -22,7 +23,9 @@ def check_threshold(unsure_below: float) -> None:
         raise ConfigError(f"a confidence is between 0 and 1, and {unsure_below:g} is not; 1 marks every translation")
 
 
-def find_reasons(results: Sequence[Result], notices: Sequence[Notice], unsure_below: float) -> tuple[Notice, ...]:
+def find_reasons(
+    results: Sequence[UnitTranslation], notices: Sequence[Notice], unsure_below: float
+) -> tuple[Notice, ...]:
     """Why a text that these results were written for should be looked at; nothing where all is well."""
     reasons = [notice for notice in dict.fromkeys(notices) if notice.code not in HARMLESS]
     if not all(result.protected for result in results) and all(notice.code != "unprotected" for notice in reasons):

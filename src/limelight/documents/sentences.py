@@ -1,4 +1,4 @@
-"""A sentence with markup inside: as text with short tags for the translator, and back with the document's own tags.
+"""A `Sentence` shows its markup to the translator as short tags, and gets the document's own tags back:
 
     Open <a href="https://...">the settings</a> of <img src="x.png"> now
     Open <g id="1">the settings</g> of <x id="2"/> now
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from limelight.documents.inline import Item, folded, pair, trimmed
+from limelight.documents.inline import InlineItem, fold_pairs, pair, trim_edges
 from limelight.documents.splices import Part, Range
 from limelight.documents.units import edges, has_words
 
@@ -22,12 +22,12 @@ MOST_TAGS = 999_999
 
 
 class Sentence:
-    """Items of one sentence without its edges. `start` and `end` are the place of its core in the document."""
+    """A sentence has its items without its edges. `start` and `end` are the place of its core in the document."""
 
     def __init__(
-        self, items: Sequence[Item], document: str, read: Callable[[str], str], write: Callable[[str], str]
+        self, items: Sequence[InlineItem], document: str, read: Callable[[str], str], write: Callable[[str], str]
     ) -> None:
-        self.items = trimmed(folded(items), document, read)
+        self.items = trim_edges(fold_pairs(items), document, read)
         self.write = write
         self.start = self.items[0].start if self.items else 0
         self.end = self.items[-1].end if self.items else 0
@@ -37,7 +37,7 @@ class Sentence:
         self._place = {self._number[at]: at for at, item in enumerate(self.items) if item.kind in ("open", "single")}
         self._parents, self._worded = self._shape()
         alike = any(_LIKE_OURS.search(item.text) for item in self.items if item.kind == "text")
-        shown = "" if pairing.stray or alike or len(self._place) > MOST_TAGS else self._shown()
+        shown = "" if pairing.stray or alike or len(self._place) > MOST_TAGS else self._number_tags()
         # Blanks that were written as &nbsp; or &#10; are no edge of the document, but one of the text.
         self._lead, self.text, self._trail = edges(shown)
 
@@ -127,7 +127,7 @@ class Sentence:
             return False
         return self._parents[number] == (inside[-1] if inside else None)
 
-    def _shown(self) -> str:
+    def _number_tags(self) -> str:
         shown = {"text": "{text}", "open": '<g id="{number}">', "close": "</g>", "single": '<x id="{number}"/>'}
         pieces = zip(self.items, self._number, strict=True)
         return "".join(shown[item.kind].format(text=item.text, number=number) for item, number in pieces)

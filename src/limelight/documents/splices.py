@@ -1,6 +1,6 @@
-"""A document is never written anew: new text is put in place of old text, and all that lies between is copied.
+"""`apply_splices` puts new text in place of old text and copies all that lies between, so nothing is written anew:
 
-    spliced("<p>Hi</p>", [Splice(3, 5, ("Hallo",))])  ->  "<p>Hallo</p>"
+    apply_splices("<p>Hi</p>", [Splice(3, 5, ("Hallo",))])  ->  "<p>Hallo</p>"
 
 A tag inside a sentence may move with its words, and its attributes may be translated too. So new text is made of strings and of ranges
 of the document, and a range is copied with the small splices (attributes) that lie in it.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Range(NamedTuple):
-    """Characters of the document: from `start` up to `end`."""
+    """A range is characters of the document: from `start` up to `end`."""
 
     start: int
     end: int
@@ -24,7 +24,7 @@ Part = str | Range
 
 @dataclass(frozen=True)
 class Splice:
-    """What stands from `start` up to `end` becomes `parts`. An insertion has start == end."""
+    """A splice replaces the text from `start` up to `end` by `parts`. An insertion has start == end."""
 
     start: int
     end: int
@@ -32,7 +32,7 @@ class Splice:
     small: bool = False  # may lie inside a range that another splice moves
 
 
-def spliced(text: str, splices: Sequence[Splice]) -> str:
+def apply_splices(text: str, splices: Sequence[Splice]) -> str:
     """The document with every splice made. Splices do not overlap, except that small ones may lie inside ranges of large ones."""
     small = sorted((splice for splice in splices if splice.small), key=_place)
     starts = [splice.start for splice in small]
@@ -63,8 +63,8 @@ def _place(splice: Splice) -> tuple[int, int]:
     return splice.start, splice.end
 
 
-class Lines:
-    """The number of the line, from 1, of places that are asked for about in order: it counts from the last one, on or back."""
+class LineCounter:
+    """The counter gives the line number, from 1, of places that are asked for about in order: it counts from the last one, on or back."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at, self._line = text, 0, 1

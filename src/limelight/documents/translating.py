@@ -1,4 +1,4 @@
-"""The texts of a document through the translator: each once, whole, and where that would harm the document, run by run."""
+"""A `UnitTranslator` translates each text of a document once, whole or, where that would do harm, run by run."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -8,38 +8,38 @@ from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
 from limelight.documents.review import UNSURE_BELOW, find_reasons
 from limelight.documents.splices import Splice
-from limelight.documents.units import Plain, Remark, Result, TranslatedUnit, Unit, tidied
+from limelight.documents.units import DocumentUnit, Plain, Remark, TranslatedUnit, UnitTranslation, replace_controls
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
 LONGEST = 100_000  # characters of one text; a longer one is left as it is, and said
 
 
-Translate = Callable[[list[str]], Sequence[Result]]
+Translate = Callable[[list[str]], Sequence[UnitTranslation]]
 Told = Callable[[int, int], None]  # texts done, and all that are known of
 
 
 @dataclass
-class Outcome:
-    """Every text, counts by what became of each, and what to know about them."""
+class DocumentOutcome:
+    """The outcome has every text, counts by what became of each, and what to know about them."""
 
     units: list[TranslatedUnit] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     remarks: list[Remark] = field(default_factory=list)
 
 
-class Translating:
+class UnitTranslator:
     def __init__(
         self, document: Document, translate: Translate, told: Told | None, unsure_below: float = UNSURE_BELOW
     ) -> None:
         self.document, self.translate, self.unsure_below = document, translate, unsure_below
         self.told = told or (lambda done, total: None)
-        self.known: dict[str, Result] = {}
-        self.outcome = Outcome()
+        self.known: dict[str, UnitTranslation] = {}
+        self.outcome = DocumentOutcome()
         self.groups: dict[int, list[tuple[TranslatedUnit, Sequence[Notice]]]] = {}
         self.incomplete: set[int | None] = set()
 
-    def run(self, units: Sequence[Unit]) -> Outcome:
+    def run(self, units: Sequence[DocumentUnit]) -> DocumentOutcome:
         short = [unit for unit in units if self._is_short(unit)]
         self._ask(unit.text for unit in short if unit.text)
         broken = [unit for unit in short if not unit.text or not self._whole(unit)]
@@ -50,15 +50,15 @@ class Translating:
             for done, notices in members:
                 if group in self.incomplete:
                     why = "another plural form of it could not be translated, so all are left"
-                    self._left(done.unit, "forms", why, done.results)
+                    self._leave(done.unit, "forms", why, done.results)
                 else:
                     self._put(done, notices)
         return self.outcome
 
-    def _is_short(self, unit: Unit) -> bool:
+    def _is_short(self, unit: DocumentUnit) -> bool:
         size = max(map(len, (unit.text, *unit.runs)), default=0)
         if size > LONGEST:
-            self._left(
+            self._leave(
                 unit, "too_long", f"a text of {size:,} characters is left as it is; at most {LONGEST:,} are translated"
             )
         return size <= LONGEST
@@ -77,13 +77,13 @@ class Translating:
             self.known.update(zip(chunk, results, strict=True))
             self.told(len(self.known), total)
 
-    def _whole(self, unit: Unit) -> bool:
+    def _whole(self, unit: DocumentUnit) -> bool:
         """Whether the unit is dealt with: a translation that would harm the document is not."""
         self.document.check_time()
         result = self.known[unit.text]
         text = _read(result)
         if not text:
-            self._left(unit, "empty", "its translation is empty, so it is left as it is", [result])
+            self._leave(unit, "empty", "its translation is empty, so it is left as it is", [result])
             return True
         splices = unit.whole(text)
         if splices is None:
@@ -91,23 +91,25 @@ class Translating:
         self._take(unit, splices, text, [result])
         return True
 
-    def _apart(self, unit: Unit) -> None:
+    def _apart(self, unit: DocumentUnit) -> None:
         results = [self.known[run] for run in unit.runs]
-        texts = [_fitted(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
+        texts = [_trim_stop(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
         if not texts:
-            self._left(unit, "structure", "its translation would have harmed the document, so it is left as it is")
+            self._leave(unit, "structure", "its translation would have harmed the document, so it is left as it is")
             return
         why = "its tags came back in other places" if unit.text else "its tags do not pair"
         said = Notice("apart", f"{why}, so the {len(texts)} texts between them were translated one by one")
         self._take(unit, unit.apart(texts), " ".join(texts), results, said)
         self.outcome.counts["apart"] += 1
 
-    def _take(self, unit: Unit, splices: list[Splice], text: str, results: Sequence[Result], *said: Notice) -> None:
+    def _take(
+        self, unit: DocumentUnit, splices: list[Splice], text: str, results: Sequence[UnitTranslation], *said: Notice
+    ) -> None:
         written = "".join(part for splice in splices for part in splice.parts if isinstance(part, str))
         if self.document.lacks(written):
             encoding = self.document.encoding
             why = f"its translation cannot be written in {encoding}; convert the document to UTF-8"
-            self._left(unit, "encoding", why, results)
+            self._leave(unit, "encoding", why, results)
             return
         notices = [*said, *(notice for result in results for notice in result.warnings)]
         reasons = find_reasons(results, notices, self.unsure_below)
@@ -123,23 +125,23 @@ class Translating:
         self.outcome.counts["translated" if done.splices else "unchanged"] += 1
         self.outcome.remarks += [Remark(done.unit.line, notice.code, notice.message) for notice in notices]
 
-    def _left(self, unit: Unit, code: str, message: str, results: Sequence[Result] = ()) -> None:
+    def _leave(self, unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> None:
         self.incomplete.add(_group(unit))
         self.outcome.units.append(TranslatedUnit(unit, "", None, (Notice(code, message),), (), tuple(results)))
         self.outcome.counts["failed"] += 1
         self.outcome.remarks.append(Remark(unit.line, code, message))
 
 
-def _group(unit: Unit) -> int | None:
+def _group(unit: DocumentUnit) -> int | None:
     return unit.group if isinstance(unit, Plain) else None
 
 
-def _read(result: Result) -> str:
+def _read(result: UnitTranslation) -> str:
     """The translation without blanks around it, and nothing where controls are all there is: no format can hold those."""
-    return result.text.strip() if tidied(result.text).strip() else ""
+    return result.text.strip() if replace_controls(result.text).strip() else ""
 
 
-def _fitted(run: str, translation: str) -> str:
+def _trim_stop(run: str, translation: str) -> str:
     """A part of a sentence, and models like to end it with a full stop: "young girl" -> "junges Mädchen." loses the stop again."""
     if run[-1:].isalnum() and translation.endswith((".", "\u3002")) and not translation.endswith(".."):
         return translation[:-1]

@@ -1,4 +1,4 @@
-"""A text of a document on its way to the translator and back: what every format finds, and how a translation is put in its place.
+"""A `DocumentUnit` is one text of a document, which knows how its translation is put in its place. Every format finds them.
 
 whole   the translation of the whole text -> splices, or None where it would harm the structure
 apart   the same text cut where its markup is, each run translated by itself -> splices that cannot harm it
@@ -17,15 +17,15 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff
 
 
 class Remark(NamedTuple):
-    """Something to know about one text: the line it begins in, a code for programs, a sentence for people. Never the text itself."""
+    """A remark is to be known about one text: the line it begins in, a code for programs, a sentence for people. Never the text itself."""
 
     line: int
     code: str
     message: str
 
 
-class Unit(Protocol):
-    """One text of a document."""
+class DocumentUnit(Protocol):
+    """A unit is one text of a document."""
 
     @property
     def line(self) -> int: ...
@@ -43,8 +43,8 @@ class Unit(Protocol):
     def apart(self, translations: Sequence[str]) -> list[Splice]: ...
 
 
-class Result(Protocol):
-    """What is needed of a `Translation`."""
+class UnitTranslation(Protocol):
+    """These parts of a `Translation` are needed."""
 
     @property
     def text(self) -> str: ...
@@ -61,14 +61,14 @@ class Result(Protocol):
 
 @dataclass(frozen=True)
 class TranslatedUnit:
-    """What became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
+    """The unit says what became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
 
-    unit: Unit
+    unit: DocumentUnit
     text: str  # as the translator wrote it, runs with a blank between them; empty where the document keeps its own
     confidence: float | None  # the lowest of its runs; None where nothing was written
     reasons: tuple[Notice, ...] = ()
     splices: tuple[Splice, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[UnitTranslation, ...] = ()
 
     @property
     def source(self) -> str:
@@ -79,10 +79,10 @@ def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:
     return [splice for unit in units for splice in unit.splices]
 
 
-class Found(NamedTuple):
-    """What a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
+class ExtractionResult(NamedTuple):
+    """The result is what a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
 
-    units: list[Unit]
+    units: list[DocumentUnit]
     left: int = 0  # texts that have a translation, or must not get one
     remarks: tuple[Remark, ...] = ()
     # All that is to be written, when something is: also what is said about the translations (#, fuzzy), and their language.
@@ -91,7 +91,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain:
-    """A text without markup. What comes back unchanged is not written at all, so that it stays as it was to the byte."""
+    """A plain unit is a text without markup. What comes back unchanged is not written at all, so that it stays as it was to the byte."""
 
     line: int
     text: str
@@ -129,6 +129,6 @@ def has_words(text: str) -> bool:
     return any(char.isalpha() for char in text)
 
 
-def tidied(text: str) -> str:
+def replace_controls(text: str) -> str:
     """A translation without characters that XML forbids and that no text needs."""
     return _CONTROLS.sub(" ", text)

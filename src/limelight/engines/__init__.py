@@ -1,1 +1,1 @@
-"""What runs a model. An engine takes ids and gives ids; text stays with the translator. One protocol: `engines.engine.Engine`."""
+"""Engines run a model: they take ids and give ids, and text stays with the translator. One protocol: `engines.engine.Engine`."""

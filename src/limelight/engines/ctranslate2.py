@@ -1,4 +1,4 @@
-"""The CTranslate2 engine: several times as fast as torch on a CPU, with 8-bit weights if wanted. What it cannot do, it says.
+"""The CTranslate2 engine is several times as fast as torch on a CPU, with 8-bit weights if wanted. What it cannot do, it says.
 
 It searches as `decoding.beam` does with patience. Three things it does otherwise, and here is what is done about them. It forbids pieces
 before its softmax, which makes all others more probable: so nothing is forbidden until a translation has such a piece, which is then

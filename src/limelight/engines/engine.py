@@ -1,4 +1,4 @@
-"""The protocol that every engine has: search, score and attend on ids.
+"""An `Engine` searches, scores and attends on ids: the protocol that every engine has.
 
 A translator asks `lacks` before it asks for anything unusual, so that an engine without a feature says so instead of ignoring it.
 """

@@ -1,4 +1,4 @@
-"""The torch engine: a Transformer of ours, on any device that torch has. It can do everything, and can be looked into."""
+"""The torch engine runs a Transformer of ours on any device that torch has. It can do everything, and can be looked into."""
 
 import copy
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Outcome, Request, Specials
-from limelight.decoding.task import padded
+from limelight.decoding.task import pad_rows
 from limelight.engines.engine import Matrix
 from limelight.model.cache import DecoderState
 from limelight.model.config import ModelConfig
@@ -21,7 +21,7 @@ LOGITS_AT_ONCE = 2**26  # numbers: 256 MB in float32
 
 
 class TorchEngine:
-    """`alignment`: the heads whose attention says which source piece a target piece comes from; by default a layer's average."""
+    """The engine has `alignment`, the heads whose attention says where a target piece comes from; by default a layer's average."""
 
     name = "torch"
     batch_pieces = 4096
@@ -45,12 +45,12 @@ class TorchEngine:
         most = min(
             settings.max_length, self.model.config.max_length - 1
         )  # so that `attend` can read it all after the start
-        model = Watched(self.model, self.alignment) if settings.coverage_penalty else self.model
+        model = WatchedModel(self.model, self.alignment) if settings.coverage_penalty else self.model
         return search(model, requests, settings.changed(max_length=most), self.specials, self.device)
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        source, target_in, target_out = self._forced(sources, targets)
+        source, target_in, target_out = self._pad_pairs(sources, targets)
         rows = max(1, LOGITS_AT_ONCE // (target_in.shape[1] * self.model.config.vocab_size))
         found: list[list[float]] = []
         for at in range(0, len(source), rows):
@@ -61,8 +61,8 @@ class TorchEngine:
 
     @torch.inference_mode()
     def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrix]:
-        source, target_in, _ = self._forced(sources, targets)
-        watched = Watched(self.model, self.alignment)
+        source, target_in, _ = self._pad_pairs(sources, targets)
+        watched = WatchedModel(self.model, self.alignment)
         watched.model.decode(Batch.padded(source, target_in, target_in), watched.model.encode(source))
         weights_BTS = watched.weights().float().cpu().numpy()
         if not self.specials.source_ends:
@@ -73,19 +73,19 @@ class TorchEngine:
     def close(self) -> None:
         """Nothing is held that must be given back."""
 
-    def _forced(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
+    def _pad_pairs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, ...]:
         """Source, and the target before and after each piece, padded (B, S) and (B, T)."""
         start, end = self.specials.start, self.specials.end
         sides = (
-            [self.specials.ended(s) for s in sources],
+            [self.specials.add_end(s) for s in sources],
             [[start, *t] for t in targets],
             [[*t, end] for t in targets],
         )
-        return tuple(padded(side, self.specials.pad).to(self.device) for side in sides)
+        return tuple(pad_rows(side, self.specials.pad).to(self.device) for side in sides)
 
 
-class Watched:
-    """The same weights in modules of their own, so that looking into them neither slows nor sees another search."""
+class WatchedModel:
+    """A watched model has the same weights in modules of its own, so that looking into them neither slows nor sees another search."""
 
     def __init__(self, model: Transformer, heads: Heads) -> None:
         kept = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}

@@ -1,1 +1,1 @@
-"""From text to a score that one can trust: metrics with intervals, comparisons, and where a system is weak."""
+"""A system is scored by metrics with intervals, compared with another, and shown where it is weak."""

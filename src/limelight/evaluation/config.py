@@ -1,4 +1,4 @@
-"""What to measure and how: all that decides a score, so that two scores with equal settings can be compared."""
+"""`EvaluateSettings` holds all that decides a score, so that two scores with equal settings can be compared."""
 
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -12,8 +12,8 @@ TokenizerName = Literal["13a", "intl", "char", "none", "zh", "ja-mecab", "ko-mec
 
 
 @dataclass(frozen=True)
-class Running:
-    """How a translator makes what is scored. None: as its bundle says, or as this machine allows."""
+class InferenceOptions:
+    """The options say how a translator makes what is scored. None: as its bundle says, or as this machine allows."""
 
     beam: int | None = None
     batch_pieces: int | None = None
@@ -24,7 +24,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Speed:
-    """Of the search alone, without the time that loading takes."""
+    """The speed is that of the search alone, without the time that loading takes."""
 
     sentences: int
     seconds: float

@@ -1,4 +1,4 @@
-"""A system's translations against references: scores, where they come from, and what looks wrong.
+"""`evaluate` scores a system's translations against references and says what looks wrong with them.
 
 evaluate(["Das war gut."], [["Das war gut."]]).scores[0].value -> 100.0
 """
@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from limelight.errors import DataError
-from limelight.evaluation.buckets import Bucket, by_length, is_spaced
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics import TITLES, Counts, Score, Watch, count, tokenizer_for, writes_without_spaces
+from limelight.evaluation.metrics.buckets import LengthBucket, by_length, is_spaced
+from limelight.evaluation.metrics.metrics import (
+    TITLES,
+    MetricCounts,
+    MetricScore,
+    Watch,
+    count,
+    tokenizer_for,
+    writes_without_spaces,
+)
 from limelight.evaluation.suspicions import is_degenerate, suspicions, tally
-from limelight.evaluation.worst import Sentence, worst
+from limelight.evaluation.worst import WorstSentence, worst
 
 TOKENIZED = 0.5  # of the sentences that end in a full stop; in plain text no space stands before it
 FEW = 300  # sentences, below which differences of a point or two are mostly chance
@@ -22,18 +30,18 @@ NO_BLEU = "hardly any reference has four words, and BLEU counts sequences of fou
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that is known of one system. `counts` are what the scores are made of, in their order: a comparison needs them."""
+    """An evaluation is all that is known of one system. `counts` are what the scores are made of, in order: a comparison needs them."""
 
     sentences: int
     references: int
-    scores: list[Score]
-    buckets: list[Bucket]
+    scores: list[MetricScore]
+    buckets: list[LengthBucket]
     bucketed_by: str  # source or reference
     suspicious: dict[str, int]
     degenerate: int  # sentences whose translation is broken, whatever it should have said
-    worst: list[Sentence]
+    worst: list[WorstSentence]
     notes: list[str]
-    counts: list[Counts]
+    counts: list[MetricCounts]
 
 
 def evaluate(
@@ -43,7 +51,7 @@ def evaluate(
     language: str | None = None,
     settings: EvaluateSettings | None = None,
     watch: Watch = lambda *_: None,
-    more: Sequence[Counts] = (),
+    more: Sequence[MetricCounts] = (),
 ) -> Evaluation:
     """`references` holds one or more whole translations by people; `language` is the target's, such as de. `more` are counts that were made
     elsewhere, such as COMET's."""
@@ -59,7 +67,7 @@ def evaluate(
     return Evaluation(
         sentences=len(system),
         references=len(references),
-        scores=[each.scored(settings) for each in counts],
+        scores=[each.score(settings) for each in counts],
         buckets=by_length(texts, counts, settings),
         bucketed_by=by,
         suspicious=tally(found),
@@ -113,7 +121,7 @@ def _notes(
     return notes
 
 
-def _short(counts: Sequence[Counts]) -> list[str]:
+def _short(counts: Sequence[MetricCounts]) -> list[str]:
     """Of a list of words or headlines BLEU says nothing. A row of BLEU holds the words of translation and reference, as it finds them."""
     bleu = next((each for each in counts if each.name == TITLES["bleu"]), None)
     if bleu is None or (bleu.rows[:, 1] >= LONGEST).mean() > RARE:

@@ -1,4 +1,4 @@
-"""What was named on the command line, read: who translates or has translated, what, and how people would have said it.
+"""`read_inputs` reads the systems, sources and references that were named on the command line.
 
 en-de test.en test.de     a translator, a source, a reference
 en-de prepared            a translator, the test split of a prepared corpus
@@ -22,7 +22,7 @@ USAGE = (
 
 @dataclass(frozen=True)
 class System:
-    """Translations that exist, or the folder of a translator that will make them."""
+    """A system is translations that exist, or the folder of a translator that will make them."""
 
     name: str
     folder: Path | None
@@ -30,7 +30,7 @@ class System:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class EvaluationInputs:
     system: System
     other: System | None
     source: list[str] | None
@@ -45,7 +45,7 @@ def read_inputs(
     source: str | None = None,
     other: str | None = None,
     split: Split = "test",
-) -> Inputs:
+) -> EvaluationInputs:
     """All files are read and compared before anything is translated; all that is wrong with them is in one error."""
     translator, source, reference, prepared = _roles(targets, source)
     files = [path for path in (None if translator else targets[0], source, reference, *references) if path]
@@ -66,7 +66,7 @@ def read_inputs(
         raise ConfigError(
             f"--compare {other} has to translate the source, and there is none; name it: --source test.en"
         )
-    return Inputs(
+    return EvaluationInputs(
         system=System(names[0], translator, None if translator else texts[targets[0]]),
         other=None if other is None else System(names[1], None if other in texts else Path(other), texts.get(other)),
         source=sources,

@@ -1,21 +1,23 @@
-"""Texts to score: files of lines, packed or not, and the splits of a prepared corpus. Every problem with them in one error."""
+"""`read_parallel` reads files of lines to score, and `read_split` reads a split of a prepared corpus. Files may be packed, and every
+problem with them is in one error.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Split
 from limelight.corpus.reading.drift import describe_drift
 from limelight.corpus.reading.language_tags import is_language
 from limelight.corpus.reading.lines import read_lines
-from limelight.corpus.reading.raw import Fault
+from limelight.corpus.reading.raw import RowFault
 from limelight.corpus.reading.streams import without_packing
-from limelight.corpus.shards import Prepared
 from limelight.errors import DataError
 
-_SAID = {Fault.BROKEN_ENCODING: "is not UTF-8", Fault.TOO_LONG: "is too long to be a sentence"}
+_SAID = {RowFault.BROKEN_ENCODING: "is not UTF-8", RowFault.TOO_LONG: "is too long to be a sentence"}
 
 
 def read_parallel(paths: Sequence[str]) -> list[list[str]]:
@@ -39,7 +41,7 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
 
 def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
     """Sources, targets and languages of a split of a prepared corpus."""
-    prepared = Prepared.open(folder)
+    prepared = PreparedCorpus.open(folder)
     pairs = prepared.split(split)
     if not pairs.rows:
         raise DataError(f"the {split} split of {folder} is empty; name two files instead, or prepare with --{split}")

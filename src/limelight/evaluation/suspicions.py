@@ -1,4 +1,4 @@
-"""What is visibly wrong with a translation, in words, whatever its score.
+"""`suspicions` says in words what is visibly wrong with each translation, whatever its score.
 
 A suspicion needs two witnesses: a number that the source has and the translation has not is none if a reference lost it too.
 """
@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import polars as pl
 
+from limelight.corpus.cleaning.filters import is_copied, is_repetitive, numbers_differ, on_rows, placeholders_differ
 from limelight.corpus.config import FilterSettings
-from limelight.corpus.filters import copied, numbers_differ, on_rows, placeholders_differ, repetitive
 from limelight.text import patterns
 
 SHORT, LONG = 0.4, 2.5  # of the length of the shortest and the longest reference
@@ -34,8 +34,8 @@ _TWICE, _TWICE_SHARE = 3, 0.25  # words that are the one before again, "der der 
 _DISTINCT = 0.85  # of three letters in a row: a text with such a loop has fewer different ones, most others have more
 
 
-class Kind(StrEnum):
-    """In the order in which they are said: the first explains most."""
+class SuspicionKind(StrEnum):
+    """The kinds stand in the order in which they are said: the first explains most."""
 
     EMPTY = "empty"
     COPIED = "source copied"
@@ -49,13 +49,13 @@ class Kind(StrEnum):
 
 
 DEGENERATE = frozenset(
-    {Kind.EMPTY, Kind.COPIED, Kind.LOOP, Kind.SAME}
+    {SuspicionKind.EMPTY, SuspicionKind.COPIED, SuspicionKind.LOOP, SuspicionKind.SAME}
 )  # no translation at all, whatever the source says
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    kind: Kind
+    kind: SuspicionKind
     detail: str = ""
 
     def __str__(self) -> str:
@@ -72,19 +72,21 @@ def suspicions(
     before = None if source is None else pl.Series(source, dtype=pl.String)
     witnesses = right if before is None else [before, *right]
     flags = {
-        Kind.PLACEHOLDERS: _all(placeholders_differ(other, ours) for other in witnesses),
-        Kind.NUMBERS: _all(numbers_differ(other, ours) for other in witnesses),
-        Kind.COPIED: _copies(ours, before, right),
-        Kind.LOOP: _loops(ours, right),
-        Kind.SAME: _same(system, references),
-        Kind.ESCAPED: _all([given.str.contains(_ESCAPE), *(~other.str.contains(_ESCAPE) for other in witnesses)]),
+        SuspicionKind.PLACEHOLDERS: _all(placeholders_differ(other, ours) for other in witnesses),
+        SuspicionKind.NUMBERS: _all(numbers_differ(other, ours) for other in witnesses),
+        SuspicionKind.COPIED: _copies(ours, before, right),
+        SuspicionKind.LOOP: _loops(ours, right),
+        SuspicionKind.SAME: _same(system, references),
+        SuspicionKind.ESCAPED: _all(
+            [given.str.contains(_ESCAPE), *(~other.str.contains(_ESCAPE) for other in witnesses)]
+        ),
     }
     found: list[list[Suspicion]] = [_of_length(system[i], [each[i] for each in references]) for i in range(len(ours))]
     for kind, column in flags.items():
         for i in column.arg_true().to_list():
             if ours[i].strip():  # of an empty translation all has been said
                 found[i].append(Suspicion(kind, _detail(kind, witnesses[0][i], ours[i])))
-    order = {kind: place for place, kind in enumerate(Kind)}
+    order = {kind: place for place, kind in enumerate(SuspicionKind)}
     return [sorted(each, key=lambda suspicion: order[suspicion.kind]) for each in found]
 
 
@@ -111,11 +113,11 @@ def _of_length(text: str, references: Sequence[str]) -> list[Suspicion]:
     mine, lengths = len(text.strip()), [len(reference.strip()) for reference in references]
     shortest, longest = min(lengths), max(lengths)
     if not mine:
-        return [Suspicion(Kind.EMPTY)] if shortest else []
+        return [Suspicion(SuspicionKind.EMPTY)] if shortest else []
     if mine < SHORT * shortest and mine + LEEWAY <= shortest:
-        return [Suspicion(Kind.SHORT, f"{mine} characters where the reference has {shortest}")]
+        return [Suspicion(SuspicionKind.SHORT, f"{mine} characters where the reference has {shortest}")]
     if mine > LONG * longest and mine >= longest + LEEWAY:
-        return [Suspicion(Kind.LONG, f"{mine} characters where the reference has {longest}")]
+        return [Suspicion(SuspicionKind.LONG, f"{mine} characters where the reference has {longest}")]
     return []
 
 
@@ -123,15 +125,15 @@ def _copies(ours: pl.Series, source: pl.Series | None, references: Sequence[pl.S
     if source is None:
         return pl.repeat(False, len(ours), dtype=pl.Boolean, eager=True)
     words = FilterSettings().copied_words
-    return _all([copied(source, ours, words), *(~copied(source, each, words) for each in references)])
+    return _all([is_copied(source, ours, words), *(~is_copied(source, each, words) for each in references)])
 
 
 def _loops(ours: pl.Series, references: Sequence[pl.Series]) -> pl.Series:
     """Only what looks like one is compared with the references: "He laughed: ha ha ha ha!" is right if they say so too."""
-    found = _in_a_row(ours) | repetitive(ours, FilterSettings().repetition_share)
+    found = _in_a_row(ours) | is_repetitive(ours, FilterSettings().repetition_share)
     for each in references:
         found = on_rows(found, ours, each, lambda _, right: ~_in_a_row(right))
-        found = on_rows(found, ours, each, lambda _, right: ~repetitive(right, FilterSettings().repetition_share))
+        found = on_rows(found, ours, each, lambda _, right: ~is_repetitive(right, FilterSettings().repetition_share))
     return found
 
 
@@ -150,21 +152,21 @@ def _repeats_in_a_row(text: str) -> bool:
     return any(any(letter.isalpha() for letter in each) for each in long_enough)  # "........" is a table of contents
 
 
-def _detail(kind: Kind, before: str, after: str) -> str:
+def _detail(kind: SuspicionKind, before: str, after: str) -> str:
     """What went and what came: "1984 lost, 1948 new"."""
-    if kind not in (Kind.NUMBERS, Kind.PLACEHOLDERS):
+    if kind not in (SuspicionKind.NUMBERS, SuspicionKind.PLACEHOLDERS):
         return ""
     there, here = _marks(kind, before), _marks(kind, after)
     lost, new = (
         [mark for key, mark in some.items() if key not in others] for some, others in ((there, here), (here, there))
     )
-    parts = [_listed(lost, "lost"), _listed(new, "new")]
+    parts = [_list_marks(lost, "lost"), _list_marks(new, "new")]
     return ", ".join(part for part in parts if part) or "not as often as before"
 
 
-def _marks(kind: Kind, text: str) -> dict[str, str]:
+def _marks(kind: SuspicionKind, text: str) -> dict[str, str]:
     """The numbers or placeholders of a text, by what makes them equal: 1,000 and 1.000 are, and %1$s and %s."""
-    if kind == Kind.NUMBERS:
+    if kind == SuspicionKind.NUMBERS:
         found = pl.Series([text]).str.extract_all(patterns.NUMBER).to_list()[0]
         keyed = [(re.sub(r"\D", "", each), each.rstrip(".,'\u2019")) for each in found]
         return {key: each for key, each in keyed if len(key) >= 2}
@@ -172,7 +174,7 @@ def _marks(kind: Kind, text: str) -> dict[str, str]:
     return {re.sub(r"^%\d+\$", "%", each): each for each in found}
 
 
-def _listed(marks: Sequence[str], word: str) -> str:
+def _list_marks(marks: Sequence[str], word: str) -> str:
     more = f" and {len(marks) - SHOWN} more" if len(marks) > SHOWN else ""
     return f"{', '.join(marks[:SHOWN])}{more} {word}" if marks else ""
 

@@ -1,4 +1,4 @@
-"""The translations of a bundle, with the speed while they are made.
+"""`translate_set` translates a set of sentences with a bundle and measures the speed.
 
 Pieces are counted on both sides and the number is called so: "tokens per second" without a side has misled people by a factor of two.
 """
@@ -13,7 +13,7 @@ from limelight.bundle.confidence import Calibration
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
-from limelight.evaluation.config import Running, Speed
+from limelight.evaluation.config import InferenceOptions, Speed
 from limelight.translator import Translation, Translator
 from limelight.translator.confidence import Word
 
@@ -21,7 +21,7 @@ BLOCK = 512  # sentences between two reports: some batches for each worker
 
 
 @dataclass(frozen=True)
-class Translated:
+class TranslatedSet:
     texts: list[str]
     languages: tuple[str, str]
     speed: Speed
@@ -38,14 +38,14 @@ def translate_set(
     folder: Path,
     source: Sequence[str],
     paths: tuple[str, str] | None = None,
-    running: Running | None = None,
+    running: InferenceOptions | None = None,
     watch: Callable[[Speed, int], None] = lambda *_: None,
     probabilities: bool = False,
-) -> Translated:
+) -> TranslatedSet:
     """All of `source` in order. `watch` hears of the speed and of how many sentences there are. `paths` of source and reference are looked
     at for their languages: a set given in the wrong order would be translated for nothing. `probabilities` of pieces are asked for, so
     that words have a confidence with every engine."""
-    running = running or Running()
+    running = running or InferenceOptions()
     with Translator.load(folder, running.device, running.dtype, running.threads) as translator:
         languages, search = translator.settings.languages, translator.settings.search
         _refuse_swapped(paths, languages)
@@ -75,7 +75,7 @@ def translate_set(
             )
             watch(speed, len(source))
         ordered = [translations[i] for i in range(len(source))]
-        return Translated(
+        return TranslatedSet(
             [translation.text for translation in ordered],
             languages,
             speed,

@@ -1,4 +1,5 @@
-"""What a translator is good for, in words that cannot be misread: from its scores, its broken translations and how often it saw its text.
+"""`judge` says what a translator is good for, in words that cannot be misread. It looks at its scores, its broken translations and how
+often it saw its text:
 
     judge(QualityEvidence(chrf=Bound(8.0, 7.6), bleu=Bound(0.1, 0.0), sentences=500, degenerate=480, epochs=0.1))
         -> QualityVerdict(Use.NOT_USABLE, reasons=("chrF 8.0, ...",), change=("more time: ...",))
@@ -14,11 +15,11 @@ from enum import StrEnum
 from typing import Any, Final
 
 from limelight.evaluation.evaluate import NO_BLEU, Evaluation
-from limelight.evaluation.metrics import Score, short_code
+from limelight.evaluation.metrics.metrics import MetricScore, short_code
 
 
 class Use(StrEnum):
-    """From the worst to the best."""
+    """The uses go from the worst to the best."""
 
     NOT_USABLE = "not usable"
     GIST = "for gist"
@@ -52,19 +53,19 @@ FEW_PAIRS: Final = 50_000
 
 @dataclass(frozen=True)
 class Bound:
-    """A score and what is certain of it: the lower end of its interval, or itself."""
+    """A bound is a score and what is certain of it: the lower end of its interval, or itself."""
 
     value: float
     low: float
 
     @classmethod
-    def of(cls, score: Score | None) -> "Bound | None":
+    def of(cls, score: MetricScore | None) -> "Bound | None":
         return None if score is None else cls(score.value, score.value if score.low is None else score.low)
 
 
 @dataclass(frozen=True)
 class QualityEvidence:
-    """None: not known. `bleu` is None too where it means nothing, as of a list of words."""
+    """A figure that is not known is None. `bleu` is None too where it means nothing, as of a list of words."""
 
     chrf: Bound | None
     bleu: Bound | None = None
@@ -103,7 +104,7 @@ class QualityVerdict:
         return f"{told}.{helps}"
 
     def values(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the verdict as plain values, for programs."""
         return {"use": self.use.value, "reasons": list(self.reasons), "change": list(self.change)}
 
 
@@ -144,8 +145,8 @@ def evidence_of(
     )
 
 
-def bounds(scores: Sequence[Score], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
-    """Of chrF, and of BLEU where it means something."""
+def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
+    """Return the bounds of chrF, and of BLEU where it means something."""
     named = {score.name: score for score in scores}
     return Bound.of(named.get("chrF2")), None if NO_BLEU in notes else Bound.of(named.get("BLEU"))
 

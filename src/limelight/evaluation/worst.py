@@ -1,4 +1,4 @@
-"""The worst sentences, with the reason: what a person should read before believing a score."""
+"""`worst` lists the worst sentences with their reason, for a person to read before believing a score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ LITTLE = 50.0  # chrF below which most of the reference's character sequences ar
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """One sentence with its own chrF. `line` counts from 1, as editors do."""
+class WorstSentence:
+    """Each is one sentence with its own chrF. `line` counts from 1, as editors do."""
 
     line: int
     chrf: float
@@ -28,7 +28,7 @@ def worst(
     source: Sequence[str] | None,
     found: Sequence[Sequence[Suspicion]],
     most: int,
-) -> list[Sentence]:
+) -> list[WorstSentence]:
     """The `most` sentences of lowest chrF, where a short one counts for less: of three letters chrF tells next to nothing.
 
     Each is ranked as if AVERAGE characters of the set's mean quality were added to it.
@@ -42,7 +42,7 @@ def worst(
     wrong = [i for i, text in enumerate(system) if all(text.strip() != each[i].strip() for each in references)]
     order = sorted(wrong, key=rank)
     return [
-        Sentence(
+        WorstSentence(
             line=i + 1,
             chrf=chrf[i],
             reasons=[str(suspicion) for suspicion in found[i]] or [_overlap(chrf[i])],

@@ -1,5 +1,6 @@
-"""A translation under the lamp: every stage of it by name, every head with a dimmer, and what changes when one is turned.
+"""Inspection shows every stage of a translation by name, and what changes when a head is dimmed.
 
-Read in this order: names (of heads and stages), changes (what is turned), lit (a twin of the model under these changes), stages (what one
-pass through it shows), trace (all of it as data), tracing (a sentence in, a trace out); head_stats, aligning_heads, verdict, explaining.
+Read in this order: head_names (of heads and stages), interventions (what is changed), one_weight (one attention weight written out),
+search_tree, trace (all of it as data); then the sub-packages `tracing` (a sentence in, a trace out), `analysis` (statistics, alignments,
+importance), `drawing`, `wire` (as JSON) and `saving`.
 """

@@ -1,4 +1,4 @@
-"""One translation of one sentence as data: pieces, probabilities, attention, statistics of the heads, and what the changes did.
+"""A `Trace` is one translation as data: pieces, probabilities, attention, head statistics, and what changes did.
 
 The decoder reads `inputs` = <s> y0 ... y(n-1), and its row t predicts `tokens[t]`. S = source pieces with their end, T = predictions.
 """
@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from limelight.errors import ConfigError
-from limelight.inspection.changes import Changes
-from limelight.inspection.explaining import Explanation, explain
-from limelight.inspection.names import Kind, attention_prefix, full_name, parse_attention
-from limelight.inspection.tree import BeamTree
+from limelight.inspection.head_names import Kind, attention_prefix, full_name, parse_attention
+from limelight.inspection.interventions import Changes
+from limelight.inspection.one_weight import Explanation, explain
+from limelight.inspection.search_tree import BeamTree
 
 Array = npt.NDArray[np.float32]
 Stages = dict[str, npt.NDArray[np.generic]]  # by full name; ids are int64, all else float32
@@ -24,7 +24,7 @@ Remake = Callable[[Sequence[str]], Stages]  # stages by full name, from one more
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """Which model it was. `sha`: a fingerprint of its weights."""
+    """Model facts say which model it was. `sha`: a fingerprint of its weights."""
 
     id: str
     step: int | None
@@ -43,7 +43,7 @@ class ModelFacts:
 
 @dataclass(frozen=True)
 class SourceToken:
-    """A piece and the characters of the source text that it stands for; an empty range for pieces that are no text, such as the end.
+    """A source token is a piece and the characters that it stands for; an empty range for pieces that are no text, such as the end.
 
     `word`: the number of the word between spaces in which it begins; None for a piece that belongs to no word.
     """
@@ -57,7 +57,7 @@ class SourceToken:
 
 @dataclass(frozen=True)
 class Side:
-    """The source: `text` as the model was given it, normalized."""
+    """A side is the source: `text` as the model was given it, normalized."""
 
     text: str
     tokens: list[SourceToken]
@@ -65,7 +65,7 @@ class Side:
 
 @dataclass(frozen=True)
 class TargetToken:
-    """A predicted piece. `logp` natural; `entropy` of the prediction in bits; `rank` 0: the most probable.
+    """A target token is a predicted piece. `logp` natural; `entropy` of the prediction in bits; `rank` 0: the most probable.
 
     `margin`: how much more log-probability it has than the best other piece; negative where it is not the first.
     `topk`: the most probable pieces here, as (id, piece, log-probability).
@@ -83,7 +83,7 @@ class TargetToken:
 
 @dataclass(frozen=True)
 class TargetSide:
-    """`logp`: of all its pieces, and of the end if it ended; those that were never a choice, as a language, do not count.
+    """A target side is the translation. `logp`: of its pieces, and of the end if it ended, without what was never a choice.
 
     `score`: what the search maximized; for a target that was given, what it would have got.
     """
@@ -98,7 +98,7 @@ class TargetSide:
 
 @dataclass(frozen=True)
 class Guess:
-    """One of the best that the search found. `node`: where it ends in the beam tree."""
+    """A guess is one of the best that the search found. `node`: where it ends in the beam tree."""
 
     text: str
     logp: float
@@ -108,8 +108,8 @@ class Guess:
 
 @dataclass(frozen=True)
 class Align:
-    """Which source piece each target piece comes from, by one head. `words` are those between spaces, with the sum over the source pieces
-    of a word and the mean over the target's."""
+    """An alignment links each target piece to its source piece, by one head. `words` are those between spaces, with the sum over the
+    source pieces of a word and the mean over the target's."""
 
     method: str  # "head:cross.5.2"
     head: str
@@ -119,7 +119,7 @@ class Align:
 
 @dataclass(frozen=True)
 class HeadStats:
-    """Defined in `head_stats`. `gate`: how far it is dimmed."""
+    """Head statistics are defined in `analysis.head_stats`. `gate`: how far it is dimmed."""
 
     id: str
     entropy: float
@@ -131,8 +131,8 @@ class HeadStats:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the changes did. The baseline is what is translated without them, and `delta_logp` is its log-probability under the changes
-    minus its own; `deltas` say it piece by piece, and `tokens` which pieces these are. `chrf`: how alike the two texts are, 0 to 100."""
+    """A verdict is on the changes. The baseline is what is translated without them, and `delta_logp` is its log-probability under the
+    changes minus its own; `deltas` say it by piece, and `tokens` which these are. `chrf`: how alike the two texts are, 0 to 100."""
 
     text: str
     logp: float
@@ -144,9 +144,9 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """`attention`: by kind, (layers, heads, queries, keys); rows sum to 1, and what is masked is exactly 0.
+    """A trace has `attention` by kind, (layers, heads, queries, keys); rows sum to 1, and what is masked is exactly 0.
 
-    `trace["enc.0.scores"]` is any stage of `names.stage_names`: kept if the trace was made with all of them, else made anew by one more
+    `trace["enc.0.scores"]` is any stage of `head_names.stage_names`: kept if the trace was made with all, else made anew by one more
     pass of the same model under the same changes.
     """
 

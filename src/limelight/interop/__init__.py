@@ -1,1 +1,1 @@
-"""Other people's engines and libraries: CTranslate2, Hugging Face, ONNX. Import reports every problem at once; export proves itself."""
+"""Models come from CTranslate2 and Hugging Face, and go to them and to ONNX. Import reports all problems at once; export proves itself."""

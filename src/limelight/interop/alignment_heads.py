@@ -1,4 +1,4 @@
-"""Which heads of the cross-attention align best, measured: those that look where word statistics say a piece comes from.
+"""The heads of the cross-attention that align best are measured: they look where word statistics say.
 
 The statistics are IBM model 1 (Brown et al. 1993): how probable each target piece is as the translation of each source piece, learnt from
 the pairs themselves. A head's score is the probability, on average over target pieces, of the source piece that it looks at most.
@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 
 from limelight.decoding.steps import Specials
-from limelight.decoding.task import padded
-from limelight.engines.torch import Watched
+from limelight.decoding.task import pad_rows
+from limelight.engines.torch import WatchedModel
 from limelight.model.transformer import Batch, Transformer
 
 Numbers = npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ AT_ONCE = 32  # pairs in a batch: all attention matrices of it are held
 
 @dataclass(frozen=True)
 class BestHeads:
-    """`scores` (layers, heads): what each would get alone. `chosen` of one layer, together at least as good as any alone."""
+    """Best heads are `chosen` of one layer, together at least as good as any alone. `scores` (layers, heads): what each would get alone."""
 
     chosen: tuple[tuple[int, int], ...]
     score: float
@@ -36,11 +36,11 @@ def best_heads(
 ) -> BestHeads:
     """The heads of one layer, since an engine averages heads of one layer: the best, and those that make it better.
 
-    `begin`: so many ids of each source and each target are a language and no word.
+    `begin`: the number of first ids of each source and of each target that are a language and no word.
     """
     first, second = begin
     wanted = posteriors([ids[first:] for ids in sources], [ids[second:] for ids in targets])
-    seen = _looked(model, sources, targets, special)
+    seen = _record_attention(model, sources, targets, special)
     weights = [[w[:, second:, first:] for w in layer] for _, layer in sorted(seen.items())]
     scores = [[agreement([w[head] for w in layer], wanted) for head in range(len(layer[0]))] for layer in weights]
     top = max(range(len(scores)), key=lambda number: max(scores[number]))
@@ -79,17 +79,17 @@ def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbe
 
 
 @torch.inference_mode()
-def _looked(
+def _record_attention(
     model: Transformer, sources: Ids, targets: Ids, special: Specials
 ) -> dict[int, list[npt.NDArray[np.float32]]]:
     """By layer, for each pair: (H, T, S), the ends of both sides left out."""
     config, device = model.config, next(model.parameters()).device
-    watched = Watched(model, [(layer, 0) for layer in range(config.decoder_layers)])
+    watched = WatchedModel(model, [(layer, 0) for layer in range(config.decoder_layers)])
     kept: dict[int, list[npt.NDArray[np.float32]]] = {layer: [] for layer in range(config.decoder_layers)}
     for at in range(0, len(sources), AT_ONCE):
         some = slice(at, at + AT_ONCE)
-        source = padded([special.ended(ids) for ids in sources[some]], special.pad).to(device)
-        target = padded([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
+        source = pad_rows([special.add_end(ids) for ids in sources[some]], special.pad).to(device)
+        target = pad_rows([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
         watched.model.decode(Batch.padded(source, target, target), watched.model.encode(source))
         for layer, weights in watched.seen.items():
             whole = weights.float().cpu().numpy()

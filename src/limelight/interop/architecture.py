@@ -1,7 +1,7 @@
-"""An encoder-decoder of Hugging Face: its config.json to our ModelConfig and back, and what it cannot hold.
+"""An `Architecture` of Hugging Face turns its config.json into our ModelConfig and back, or says why it cannot.
 
-The architectures are near relatives. All have sinusoidal positions, layer norms with eps 1e-5 and biases everywhere; each file
-beside this one says what is its own.
+The architectures are near relatives. All have sinusoidal positions, layer norms with eps 1e-5 and biases everywhere; `huggingface.marian`,
+`huggingface.m2m100` and `huggingface.pegasus` say what is their own.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ NORM_EPS = 1e-5  # theirs cannot be changed
 
 
 class Published(Settings):
-    """The keys of config.json that decide what a model computes. Each architecture has its own defaults for those that are left out."""
+    """Published has the keys of config.json that decide what a model computes. Each architecture has its own defaults for them."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -1,4 +1,4 @@
-"""The tokenizer of a bundle as files that AutoTokenizer loads, with the same ids.
+"""The tokenizer of a bundle is written as files that AutoTokenizer loads, with the same ids.
 
 Pieces of ours, and those of a Marian model, go as a MarianTokenizer: SentencePiece models beside a list of ids. It cuts a text with
 SentencePiece alone, so that byte fallback and placeholders come out the same. Models of many languages get the files they came with.
@@ -19,7 +19,7 @@ from limelight.interop.published_pieces import (
     TOKENIZER_CONFIG,
     VOCAB,
 )
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 M2M100_LANGUAGE, NLLB_LANGUAGE = re.compile(r"__([a-z]{2,3})__"), re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 
@@ -47,9 +47,9 @@ def _marian(bundle: Bundle) -> dict[str, bytes]:
                 "the two vocabularies call unknown, padding or end differently, and a MarianTokenizer has one name for each"
             ],
         )
-    files = {SOURCE_SPM: source.model, TARGET_SPM: target.model, VOCAB: _numbered(source)}
+    files = {SOURCE_SPM: source.model, TARGET_SPM: target.model, VOCAB: _dump_vocabulary(source)}
     if separate:
-        files[TARGET_VOCAB] = _numbered(target)
+        files[TARGET_VOCAB] = _dump_vocabulary(target)
     first, second = bundle.settings.languages
     settings = {
         "tokenizer_class": "MarianTokenizer",
@@ -85,7 +85,7 @@ def _m2m100(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
 def _nllb(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
     """The ids of languages are written down: theirs are counted differently with and without a tokenizer.json."""
     control = bundle.target_tokenizer.controls() | {bundle.target_tokenizer.unknown}
-    added = {str(i): _added(pieces[i]) for i in sorted(control) if not pieces[i].startswith("<unused:")}
+    added = {str(i): _make_added_token(pieces[i]) for i in sorted(control) if not pieces[i].startswith("<unused:")}
     settings = {
         "tokenizer_class": "NllbTokenizer",
         "additional_special_tokens": [piece for piece in pieces if NLLB_LANGUAGE.fullmatch(piece)],
@@ -111,11 +111,11 @@ def _many(tokenizer: Tokenizer, pieces: list[str]) -> dict[str, str]:
     return {name: pieces[number] for name, number in {**_special(tokenizer), **start}.items()}
 
 
-def _numbered(tokenizer: Tokenizer) -> bytes:
+def _dump_vocabulary(tokenizer: Tokenizer) -> bytes:
     return _json({piece: number for number, piece in enumerate(tokenizer.vocabulary)})
 
 
-def _added(piece: str) -> dict[str, Any]:
+def _make_added_token(piece: str) -> dict[str, Any]:
     mask = piece == "<mask>"
     return {
         "content": piece,

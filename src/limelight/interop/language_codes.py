@@ -1,4 +1,4 @@
-"""The languages of models that have many: how they are called there, and which of them a person means.
+"""Languages of multilingual models are found by the code that a person means.
 
 find("de", ("eng_Latn", "deu_Latn"))   ->  "deu_Latn"
 find("zh", ("zho_Hans", "zho_Hant"))   ->  an error that lists both

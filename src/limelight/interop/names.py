@@ -1,4 +1,4 @@
-"""The weights of a Transformer by our names and by those of Hugging Face: one table, read in both directions.
+"""A table maps the weights of a Transformer between our names and those of Hugging Face, in both directions.
 
 What is not just another name is a step with its inverse:
 
@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from limelight.interop.heads import apart, together
+from limelight.interop.heads import join_projections, split_projections
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 
@@ -27,8 +27,8 @@ EMBEDDINGS = {"source_embedding.weight", "target_embedding.weight", "output.weig
 
 
 @dataclass(frozen=True)
-class Row:
-    """A linear map or a norm of ours, and what it is there; several when they are fused here. `stream`: does it read or write d_model?"""
+class WeightMapping:
+    """A mapping is a linear map or a norm of ours and what it is there; several when fused. `stream`: does it read or write d_model?"""
 
     ours: str
     theirs: tuple[str, ...]
@@ -41,19 +41,19 @@ class Row:
         return 1 if part == "weight" else None
 
 
-def _attention(ours: str, theirs: str) -> list[Row]:
+def _attention(ours: str, theirs: str) -> list[WeightMapping]:
     return [
-        Row(f"{ours}.qkv", (f"{theirs}.q_proj", f"{theirs}.k_proj", f"{theirs}.v_proj"), "read"),
-        Row(f"{ours}.out", (f"{theirs}.out_proj",), "written"),
-        Row(f"{ours}_norm", (f"{theirs}_layer_norm",), "written"),
+        WeightMapping(f"{ours}.qkv", (f"{theirs}.q_proj", f"{theirs}.k_proj", f"{theirs}.v_proj"), "read"),
+        WeightMapping(f"{ours}.out", (f"{theirs}.out_proj",), "written"),
+        WeightMapping(f"{ours}_norm", (f"{theirs}_layer_norm",), "written"),
     ]
 
 
-def _feed_forward(ours: str, theirs: str) -> list[Row]:
+def _feed_forward(ours: str, theirs: str) -> list[WeightMapping]:
     return [
-        Row(f"{ours}.feed_forward.up", (f"{theirs}.fc1",), "read"),
-        Row(f"{ours}.feed_forward.down", (f"{theirs}.fc2",), "written"),
-        Row(f"{ours}.feed_forward_norm", (f"{theirs}.final_layer_norm",), "written"),
+        WeightMapping(f"{ours}.feed_forward.up", (f"{theirs}.fc1",), "read"),
+        WeightMapping(f"{ours}.feed_forward.down", (f"{theirs}.fc2",), "written"),
+        WeightMapping(f"{ours}.feed_forward_norm", (f"{theirs}.final_layer_norm",), "written"),
     ]
 
 
@@ -67,19 +67,19 @@ ENCODER_LAYER = [
 ]
 DECODER_LAYER = [
     *_attention(f"{_DECODER[0]}.attention", f"{_DECODER[1]}.self_attn"),
-    Row(f"{_DECODER[0]}.cross_attention.q", (f"{_DECODER[1]}.encoder_attn.q_proj",), "read"),
-    Row(
+    WeightMapping(f"{_DECODER[0]}.cross_attention.q", (f"{_DECODER[1]}.encoder_attn.q_proj",), "read"),
+    WeightMapping(
         f"{_DECODER[0]}.cross_attention.kv",
         (f"{_DECODER[1]}.encoder_attn.k_proj", f"{_DECODER[1]}.encoder_attn.v_proj"),
         "read",
     ),
-    Row(f"{_DECODER[0]}.cross_attention.out", (f"{_DECODER[1]}.encoder_attn.out_proj",), "written"),
-    Row(f"{_DECODER[0]}.cross_attention_norm", (f"{_DECODER[1]}.encoder_attn_layer_norm",), "written"),
+    WeightMapping(f"{_DECODER[0]}.cross_attention.out", (f"{_DECODER[1]}.encoder_attn.out_proj",), "written"),
+    WeightMapping(f"{_DECODER[0]}.cross_attention_norm", (f"{_DECODER[1]}.encoder_attn_layer_norm",), "written"),
     *_feed_forward(*_DECODER),
 ]
 LAST_NORMS = [  # only where norms stand before the sub-layers
-    Row("encoder.norm", ("model.encoder.layer_norm",), "written"),
-    Row("decoder.norm", ("model.decoder.layer_norm",), "written"),
+    WeightMapping("encoder.norm", ("model.encoder.layer_norm",), "written"),
+    WeightMapping("decoder.norm", ("model.decoder.layer_norm",), "written"),
 ]
 SHARED, SOURCE, TARGET, OUTPUT = (
     "model.shared.weight",
@@ -92,11 +92,11 @@ TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions
 M2M100_TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")  # in old files
 
 
-def rows(config: ModelConfig) -> list[Row]:
-    """The table for a model with so many layers."""
+def rows(config: ModelConfig) -> list[WeightMapping]:
+    """The table for a model with these numbers of layers."""
     stacks = ((ENCODER_LAYER, config.encoder_layers), (DECODER_LAYER, config.decoder_layers))
     found = [
-        Row(row.ours.format(i=i), tuple(name.format(i=i) for name in row.theirs), row.stream)
+        WeightMapping(row.ours.format(i=i), tuple(name.format(i=i) for name in row.theirs), row.stream)
         for layer, count in stacks
         for i in range(count)
         for row in layer
@@ -110,15 +110,15 @@ def to_ours(theirs: Mapping[str, Tensor], config: ModelConfig) -> Weights:
     for row in rows(config):
         for part in PARTS:
             parts = [theirs[f"{name}.{part}"] for name in row.theirs]
-            whole = parts[0] if len(parts) == 1 else together(parts, config)
-            ours[f"{row.ours}.{part}"] = reordered(whole, row.axis(part), config, _to_turns)
+            whole = parts[0] if len(parts) == 1 else join_projections(parts, config)
+            ours[f"{row.ours}.{part}"] = reorder_stream(whole, row.axis(part), config, _to_turns)
     ours["target_embedding.weight"] = _first(theirs, TARGET, SHARED, OUTPUT, SOURCE)
     if config.tie != "all":
         ours["source_embedding.weight"] = _first(theirs, SOURCE, SHARED)
     if config.tie == "none":
         ours["output.weight"] = _first(theirs, OUTPUT, TARGET, SHARED)
     for name in EMBEDDINGS & ours.keys():
-        ours[name] = reordered(ours[name], 1, config, _to_turns)
+        ours[name] = reorder_stream(ours[name], 1, config, _to_turns)
     if config.output_bias:
         ours["output_bias"] = theirs[BIAS].flatten()
     return ours
@@ -129,10 +129,10 @@ def to_theirs(ours: Mapping[str, Tensor], config: ModelConfig, separate: bool) -
     theirs: Weights = {}
     for row in rows(config):
         for part in PARTS:
-            whole = reordered(ours[f"{row.ours}.{part}"], row.axis(part), config, _to_halves)
-            parts = apart(whole, config, FUSED[len(row.theirs)]) if len(row.theirs) > 1 else [whole]
+            whole = reorder_stream(ours[f"{row.ours}.{part}"], row.axis(part), config, _to_halves)
+            parts = split_projections(whole, config, FUSED[len(row.theirs)]) if len(row.theirs) > 1 else [whole]
             theirs.update({f"{name}.{part}": w for name, w in zip(row.theirs, parts, strict=True)})
-    turned = {name: reordered(ours[name], 1, config, _to_halves) for name in EMBEDDINGS & ours.keys()}
+    turned = {name: reorder_stream(ours[name], 1, config, _to_halves) for name in EMBEDDINGS & ours.keys()}
     target = turned["target_embedding.weight"]
     if config.tie == "all":
         theirs[SHARED] = target
@@ -146,7 +146,7 @@ def to_theirs(ours: Mapping[str, Tensor], config: ModelConfig, separate: bool) -
     return theirs
 
 
-def reordered(weight: Tensor, axis: int | None, config: ModelConfig, order: Callable[[int], Tensor]) -> Tensor:
+def reorder_stream(weight: Tensor, axis: int | None, config: ModelConfig, order: Callable[[int], Tensor]) -> Tensor:
     """The axes of the stream in another order, where a weight reads or writes it. Every product and norm stays what it was."""
     if axis is None or config.position_layout != "interleaved":
         return weight

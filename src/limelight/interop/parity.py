@@ -1,4 +1,4 @@
-"""Does another engine translate as ours does? Both translate the same sentences, and the figures decide."""
+"""Two engines translate the same sentences, and the figures decide whether they translate alike."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from limelight.bundle import Bundle
 from limelight.config import Settings
-from limelight.corpus.shards import Prepared
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.engines.engine import Engine
 from limelight.errors import DataError, LimelightError
 from limelight.translator.translate import Translator
@@ -25,7 +25,7 @@ MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
 
 class Parity(Settings):
-    """What was compared, and how close it came."""
+    """Parity says what was compared, and how close it came."""
 
     engine: str
     numbers: str = Field(description="What the other engine computes in.")
@@ -89,17 +89,17 @@ def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str],
                 return texts, VALIDATION
         except LimelightError:  # gone, or of another version: the bundle can be compared all the same
             pass
-    return _made_up(bundle), NONSENSE
+    return _invent_texts(bundle), NONSENSE
 
 
 def _validation(prepared: Path) -> list[str]:
-    pairs = Prepared.open(prepared).split("valid")
+    pairs = PreparedCorpus.open(prepared).split("valid")
     chosen = np.unique(np.linspace(0, pairs.rows - 1, min(PROBES, pairs.rows)).astype(np.int64))
     sources, _ = pairs.texts(chosen)
     return [text for text in sources.to_pylist() if text.strip()]
 
 
-def _made_up(bundle: Bundle) -> list[str]:
+def _invent_texts(bundle: Bundle) -> list[str]:
     tokenizer, draw = bundle.source_tokenizer, Random(0)
     plain = [i for i in range(tokenizer.size) if i not in tokenizer.controls()]
     longest = min(24, bundle.settings.model.max_length // 2)

@@ -1,4 +1,4 @@
-"""The pieces of a folder of Hugging Face: its SentencePiece models as they are, and the ids that its vocabulary gives them.
+"""The pieces of a Hugging Face folder are its SentencePiece models, with the ids that its vocabulary gives them.
 
     MarianTokenizer    source.spm, target.spm, vocab.json (and target_vocab.json); a language is a piece such as >>deu<<
     M2M100Tokenizer    sentencepiece.bpe.model, vocab.json; languages such as __de__ have the ids after those of vocab.json
@@ -18,8 +18,8 @@ from limelight.errors import ConfigError, DataError
 from limelight.interop.language_codes import M2M100, NLLB, WMT21
 from limelight.interop.quarantine import pieces_problem
 from limelight.model.config import ModelConfig
-from limelight.text.tokenizer import Tokenizer
-from limelight.text.vocabulary import LARGEST, Vocabulary
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
 TOKENIZER_CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 SOURCE_SPM, TARGET_SPM, JOINT_SPM = "source.spm", "target.spm", "sentencepiece.bpe.model"
@@ -31,8 +31,8 @@ MARIAN_LANGUAGE = re.compile(r">>(.+)<<")
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """What both sides read and write. The models are equal when one serves both, and so are the vocabularies."""
+class PublishedPieces:
+    """Published pieces are what both sides read and write. The models are equal when one serves both, and so are the vocabularies."""
 
     tokenizer_class: str
     models: tuple[bytes, bytes]
@@ -41,11 +41,11 @@ class Pieces:
     said: tuple[str | None, str | None] = (None, None)  # source and target, where the files say them
 
 
-def read_pieces(folder: Path, model_type: str, model: ModelConfig) -> Pieces:
+def read_pieces(folder: Path, model_type: str, model: ModelConfig) -> PublishedPieces:
     """Or a ConfigError with every problem. `model` says how many ids there are, and which are padding and end."""
     settings = _json(folder, TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
-    named = str(settings.get("tokenizer_class") or _guessed(folder, model_type)).removesuffix("Fast")
-    readers: dict[str, Callable[[Path, Mapping[str, Any], ModelConfig], Pieces]] = {
+    named = str(settings.get("tokenizer_class") or _guess_tokenizer(folder, model_type)).removesuffix("Fast")
+    readers: dict[str, Callable[[Path, Mapping[str, Any], ModelConfig], PublishedPieces]] = {
         "MarianTokenizer": _marian,
         "M2M100Tokenizer": _m2m100,
         "NllbTokenizer": _nllb,
@@ -61,13 +61,13 @@ def absent_pieces(folder: Path, model_type: str) -> list[str]:
     return [f"{name}: is missing" for name in needed if not (folder / name).is_file()]
 
 
-def _guessed(folder: Path, model_type: str) -> str:
+def _guess_tokenizer(folder: Path, model_type: str) -> str:
     if model_type != "m2m_100":
         return "MarianTokenizer"
     return "M2M100Tokenizer" if (folder / VOCAB).is_file() else "NllbTokenizer"
 
 
-def _marian(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pieces:
+def _marian(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> PublishedPieces:
     separate = settings.get("separate_vocabs") is True
     lists = (VOCAB, TARGET_VOCAB) if separate else (VOCAB, VOCAB)
     _need(folder, SOURCE_SPM, TARGET_SPM, *lists)
@@ -87,14 +87,14 @@ def _marian(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pi
     }
     models = (_spm(folder, SOURCE_SPM), _spm(folder, TARGET_SPM))
     source, target = (_code(settings.get(name)) for name in ("source_lang", "target_lang"))
-    return Pieces("MarianTokenizer", models, (made[lists[0]], made[lists[1]]), languages, (source, target))
+    return PublishedPieces("MarianTokenizer", models, (made[lists[0]], made[lists[1]]), languages, (source, target))
 
 
 def _code(said: object) -> str | None:
     return said if isinstance(said, str) and re.fullmatch(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", said) else None
 
 
-def _m2m100(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pieces:
+def _m2m100(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> PublishedPieces:
     _need(folder, JOINT_SPM, VOCAB)
     numbers = _numbers(folder, VOCAB)
     codes = WMT21 if settings.get("language_codes") == "wmt21" else M2M100
@@ -102,10 +102,10 @@ def _m2m100(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pi
     numbers |= {f"__{code}__": number for code, number in languages.items()}
     vocabulary = _vocabulary(VOCAB, numbers, model.vocab_size, settings, model, set(languages.values()))
     joint = _spm(folder, JOINT_SPM)
-    return Pieces("M2M100Tokenizer", (joint, joint), (vocabulary, vocabulary), languages)
+    return PublishedPieces("M2M100Tokenizer", (joint, joint), (vocabulary, vocabulary), languages)
 
 
-def _nllb(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pieces:
+def _nllb(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> PublishedPieces:
     if not (folder / JOINT_SPM).is_file():
         raise _problem(
             f"{JOINT_SPM}: is missing. {TOKENIZER} alone does not say how SentencePiece cuts a text; take the file from the model that "
@@ -114,14 +114,16 @@ def _nllb(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Piec
     joint = _spm(folder, JOINT_SPM)
     learnt = Tokenizer(joint).learnt
     numbers = {piece: number for number, piece in enumerate((*FAIRSEQ, *learnt[3:]))}
-    numbers |= _added(folder, settings) or {code: len(numbers) + place for place, code in enumerate((*NLLB, "<mask>"))}
+    numbers |= _read_added(folder, settings) or {
+        code: len(numbers) + place for place, code in enumerate((*NLLB, "<mask>"))
+    }
     languages = {piece: number for piece, number in numbers.items() if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", piece)}
     control = {*languages.values(), *(numbers[piece] for piece in ("<mask>",) if piece in numbers)}
     vocabulary = _vocabulary(JOINT_SPM, numbers, model.vocab_size, settings, model, control)
-    return Pieces("NllbTokenizer", (joint, joint), (vocabulary, vocabulary), languages)
+    return PublishedPieces("NllbTokenizer", (joint, joint), (vocabulary, vocabulary), languages)
 
 
-def _added(folder: Path, settings: Mapping[str, Any]) -> dict[str, int]:
+def _read_added(folder: Path, settings: Mapping[str, Any]) -> dict[str, int]:
     """The ids that files fix for pieces which SentencePiece has not. An older habit and a newer one count them differently."""
     if (folder / TOKENIZER).is_file():
         listed = _json(folder, TOKENIZER).get("added_tokens")

@@ -1,4 +1,4 @@
-"""Files of somebody else that C++ reads are tried first by a process of their own: it may crash, hang or fill its memory in our place.
+"""Foreign files that C++ reads are tried first in a process of their own, which may crash, hang or fill its memory.
 
     pieces_problem(model)       None, or what is wrong: "makes the library that reads it crash (SIGSEGV) ..."
 
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from sentencepiece import SentencePieceProcessor
 
-from limelight.text.model_file import read_facts
+from limelight.text.pieces.model_file import read_facts
 
 MEMORY: Final = 224 << 20  # bytes beside twice the file: with Python's own 16 MB less than 256 MiB
 COMPUTING: Final = 5  # seconds
@@ -74,7 +74,7 @@ def _give_up(size: int, longer: float) -> None:
     """Bounds that hold for the rest of this process."""
     computing = math.ceil(time.process_time()) + COMPUTING + int(longer)  # loading torch counts too
     limits = {
-        "RLIMIT_AS": _mapped() + 2 * size + MEMORY,
+        "RLIMIT_AS": _measure_mapped() + 2 * size + MEMORY,
         "RLIMIT_CPU": computing,
         "RLIMIT_NOFILE": 0,  # no file can be opened any more, and no socket
         "RLIMIT_FSIZE": 0,
@@ -87,8 +87,8 @@ def _give_up(size: int, longer: float) -> None:
             resource.setrlimit(number, (most, most + 1 if name == "RLIMIT_CPU" else most))
 
 
-def _mapped() -> int:
-    """Bytes of addresses that this process has in use; where nobody tells, as much as torch may need."""
+def _measure_mapped() -> int:
+    """Bytes of addresses that this process has in use; where the system does not tell, as much as torch may need."""
     try:
         return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
     except OSError:

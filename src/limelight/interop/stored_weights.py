@@ -1,4 +1,4 @@
-"""The weights of a folder of Hugging Face: found, compared with what the model needs, then loaded. Nothing in a file runs.
+"""The weights of a Hugging Face folder are found, compared with what the model needs, then loaded. Nothing in a file runs.
 
 model.safetensors, or the parts that model.safetensors.index.json names, or else pytorch_model.bin, of which torch reads tensors only.
 """
@@ -83,11 +83,11 @@ def weight_files(folder: Path) -> list[str]:
         if (folder / whole).is_file():
             return [whole]
         if (folder / index).is_file():
-            return _indexed(folder, index, Path(whole).suffix)
+            return _read_index(folder, index, Path(whole).suffix)
     raise _unreadable(f"{WHOLE}: is missing, and so are {INDEX} and {PICKLED}")
 
 
-def _indexed(folder: Path, index: str, suffix: str) -> list[str]:
+def _read_index(folder: Path, index: str, suffix: str) -> list[str]:
     try:
         with (folder / index).open("rb") as file:
             listed = parse(file.read(LARGEST_INDEX + 1), LARGEST_INDEX).get("weight_map")
@@ -110,7 +110,7 @@ def _indexed(folder: Path, index: str, suffix: str) -> list[str]:
 def _shapes(folder: Path, part: str) -> dict[str, tuple[tuple[int, ...], str]]:
     if part.endswith(".bin"):
         return {
-            name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in _unpickled(folder, part).items()
+            name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in _unpickle(folder, part).items()
         }
     try:
         with safe_open(folder / part, "pt") as file:
@@ -122,16 +122,18 @@ def _shapes(folder: Path, part: str) -> dict[str, tuple[tuple[int, ...], str]]:
 
 def _load(folder: Path, part: str) -> Weights:
     if part.endswith(".bin"):
-        return {name: w.clone() for name, w in _unpickled(folder, part).items()}
+        return {name: w.clone() for name, w in _unpickle(folder, part).items()}
     with safe_open(folder / part, "pt") as file:
         return {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
 
 
-def _unpickled(folder: Path, part: str) -> Weights:
+def _unpickle(folder: Path, part: str) -> Weights:
     """torch's own reader with an allow-list: tensors and containers. Anything else in the file is refused before it is made."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about how the file was pickled, which is not for whoever imports it
+            warnings.simplefilter(
+                "ignore"
+            )  # about how the file was pickled, which is not for the person who imports it
             found: Any = torch.load(folder / part, map_location="cpu", weights_only=True)
     except (
         pickle.UnpicklingError,

@@ -1,6 +1,7 @@
-"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017), one idea per file.
+"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017) is built here, one idea per file.
 
-Read in this order: attention, multi_head, positions, feedforward, layers, encoder, decoder, transformer.
+Read in this order: config, attention, multi_head, positions, embedding, feedforward, dropout, layers, encoder, decoder, transformer;
+then grid, cache, initialization and loss.
 
     from limelight.model import Batch, ModelConfig, Transformer
 

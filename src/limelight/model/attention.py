@@ -1,4 +1,4 @@
-"""Scaled dot-product attention, and what it may look at (section 3.2.1 and figure 2 of the paper).
+"""Scaled dot-product attention is computed here, under masks (section 3.2.1 and figure 2 of the paper).
 
 Masks are built here and nowhere else. True means visible.
 """
@@ -18,7 +18,7 @@ Look = Callable[[str, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Visible:
-    """What a query may look at: the keys that are pieces and not padding, and with `causal` only those up to its own place.
+    """Visible is what a query may look at: the keys that are pieces and not padding, and with `causal` only those up to its own place.
 
     `keys` is boolean (B, S), or (B, T, S) where queries differ, or None where every key is a piece. Kept apart from `causal` until it
     is needed, because the fused kernel hides later positions by itself and a full (T, S) mask of a long sequence would cost more
@@ -40,7 +40,7 @@ class Visible:
         """Each of `width` rows of a sentence sees the cell it has just written, and not those of the others."""
         return cls(keys=torch.eye(width, dtype=torch.bool, device=device).expand(sentences, width, width))
 
-    def joined(self, later: "Visible") -> "Visible":
+    def join(self, later: "Visible") -> "Visible":
         """These keys and then those: (B, T, S) and (B, T, R) -> (B, T, S + R)."""
         assert self.keys is not None and later.keys is not None
         return Visible(keys=torch.cat([self.keys, later.keys], dim=-1))
@@ -68,13 +68,13 @@ class Visible:
         return up_to_itself if mask is None else mask & up_to_itself
 
 
-def unchanged(stage: str, value: Tensor) -> Tensor:
+def pass_through(stage: str, value: Tensor) -> Tensor:
     """The look that leaves everything as it is."""
     return value
 
 
 def attend_in_stages(
-    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, visible: Visible, drop: float = 0.0, look: Look = unchanged
+    q_BHTK: Tensor, k_BHSK: Tensor, v_BHSK: Tensor, visible: Visible, drop: float = 0.0, look: Look = pass_through
 ) -> Tensor:
     """Scaled dot-product attention (equation 1).
 

@@ -1,4 +1,4 @@
-"""What a decoder remembers between steps, so that each step computes one position only.
+"""A `DecoderState` remembers the past between steps, so that each step computes one position only.
 
 The decoder writes it; a search only says which row goes on from which, and which sentences stay.
 """
@@ -13,7 +13,7 @@ from limelight.model.attention import Visible
 
 
 class KeyValues(NamedTuple):
-    """k and v of one attention, (B, G, S, K) each."""
+    """KeyValues are k and v of one attention, (B, G, S, K) each."""
 
     k: Tensor
     v: Tensor
@@ -23,7 +23,7 @@ class KeyValues(NamedTuple):
 
 
 class SelfCache:
-    """k and v of the positions so far. Room is made ahead and doubled when full, so a step copies only what is new."""
+    """A cache has k and v of the positions so far. Room is made ahead and doubled when full, so a step copies only what is new."""
 
     FIRST_ROOM = 32
 
@@ -71,7 +71,7 @@ class SelfCache:
 
 @dataclass
 class DecoderState:
-    """Everything one batch of unfinished translations needs: a cache and a projected memory per block, and the source's mask.
+    """A decoder state is all that one batch of translations needs: a cache and a projected memory per block, and the source's mask.
 
     Each sentence has `width` rows, which share its memory. They also share its cache, which is only ever written at the end: a
     step adds one cell for each row, and `lineage` says which cells are a row's own past, (B, W, cells). So a search that lets one
@@ -94,7 +94,7 @@ class DecoderState:
         if self.width == 1:
             return Visible()
         newest = Visible.newborn(sentences, self.width, device)
-        self.lineage = newest if self.lineage is None else self.lineage.joined(newest)
+        self.lineage = newest if self.lineage is None else self.lineage.join(newest)
         return self.lineage
 
     def reorder(self, rows: Tensor) -> None:

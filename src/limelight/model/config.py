@@ -1,4 +1,4 @@
-"""The shape of a Transformer: every number and choice that decides its parameters and its forward pass.
+"""A `ModelConfig` is the shape of a Transformer: all that decides its parameters and its forward pass.
 
 The defaults are the paper's base model. Presets name the sizes that people use; all but the paper's own normalize before
 each sub-layer, which trains without a careful warm-up (Xiong et al. 2020).

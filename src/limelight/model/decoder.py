@@ -1,4 +1,4 @@
-"""The decoder (section 3.1, right half of figure 1): a stack of blocks that look at the target so far and at the memory."""
+"""The decoder is a stack of blocks that look at the target so far and at the memory (3.1, right half of figure 1)."""
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -35,7 +35,7 @@ class Decoder(nn.Module):
         return self.finish(x)
 
     def start(self, memory: Tensor, source_visible: Visible, source_grid: Grid, width: int = 1) -> DecoderState:
-        memories = [projected(block, Memory(memory, source_grid)) for block in self.blocks]
+        memories = [project_memory(block, Memory(memory, source_grid)) for block in self.blocks]
         return DecoderState([SelfCache() for _ in self.blocks], memories, source_visible, width)
 
     def step(self, x_BWD: Tensor, state: DecoderState) -> Tensor:
@@ -52,6 +52,6 @@ class Decoder(nn.Module):
         return normalized
 
 
-def projected(block: nn.Module, memory: Memory) -> KeyValues:
+def project_memory(block: nn.Module, memory: Memory) -> KeyValues:
     assert isinstance(block, DecoderBlock)
     return block.cross_attention.project(memory)

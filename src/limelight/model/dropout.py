@@ -1,4 +1,4 @@
-"""Dropout (section 5.4), with masks that a CPU draws fast.
+"""Dropout (section 5.4) zeroes numbers at random, with masks that a CPU draws fast.
 
 torch draws a CPU dropout mask one number at a time, a quarter of a training step at the size `small`. Here one 64-bit draw makes
 eight masks, so on the CPU the rate is rounded to 1/256, at most 255/256, and the scale follows the rounded rate.

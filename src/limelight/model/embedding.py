@@ -1,4 +1,4 @@
-"""Embeddings (section 3.4): a learned vector per piece, level with the positions that are added to it."""
+"""An embedding is a learned vector per piece, level with the positions that are added to it (section 3.4)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The encoder (section 3.1, left half of figure 1): a stack of blocks. It turns the source into memory."""
+"""The encoder is a stack of blocks that turns the source into memory (section 3.1, left half of figure 1)."""
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint

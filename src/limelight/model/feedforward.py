@@ -1,4 +1,4 @@
-"""Position-wise feed-forward network (section 3.3)."""
+"""The feed-forward network is applied to each position by itself (section 3.3)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Where the positions of a batch stand: as a padded grid (B, T), or packed one after another without the padding.
+"""A `Grid` says where the positions of a batch stand: padded (B, T), or packed without the padding.
 
 All of the Transformer but attention works on each position by itself, so the stream of positions may have any layout.
 Padded, it is (B, T, D), and a grid changes nothing. Packed, it is (N, D): no work is spent on padding, and N is rounded up to a
@@ -22,7 +22,7 @@ NARROWEST = 16
 
 @dataclass(frozen=True)
 class Grid:
-    """`cells`: the grid cell of each packed position (N,); `places`: the packed position of each cell (B*T,). Both None: padded.
+    """A grid has `cells`, the cell of each packed position (N,), and `places`, the packed position of each cell (B*T,). Both None: padded.
 
     Packed positions from `pieces` on are filler. Nobody reads them but cells of padding, and a loss must not count them: their
     gradient is taken to be zero.
@@ -78,7 +78,7 @@ class Grid:
         """The position of each piece in its own sentence, broadcastable to the stream."""
         return torch.arange(self.width, device=device) if self.cells is None else self.cells % self.width
 
-    def filled(self, device: torch.device) -> Tensor | None:
+    def is_piece(self, device: torch.device) -> Tensor | None:
         """Boolean (N,), False for filler; None when padded."""
         return None if self.cells is None else torch.arange(len(self.cells), device=device) < self.pieces
 

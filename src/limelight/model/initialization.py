@@ -1,4 +1,4 @@
-"""How the weights start.
+"""Weights start at random, scaled so that the variance of the stream hardly grows with depth.
 
 - Projections: normal, variance 1 / fan-in. A position of unit variance stays of unit variance through one projection. For the fused
   q-k-v this is per projection, where Xavier's rule on the fused matrix would make each too small.

@@ -1,4 +1,4 @@
-"""One layer of the encoder and one of the decoder (section 3.1 and figure 1): sub-layers, each with a residual connection and a norm.
+"""A layer of the encoder or decoder has sub-layers, each with a residual connection and a norm (3.1, figure 1).
 
 A stack of encoder blocks with a causal mask is a decoder-only model; without one, an encoder-only model.
 """

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (section 5.4) straight from the decoder's output, a few rows of logits at a time.
+"""The loss is label-smoothed cross-entropy (section 5.4), computed from a few rows of logits at a time.
 
 The logits of a batch are its largest tensor (4,096 pieces × 37,000 pieces of vocabulary: 600 MB). Here a chunk of rows becomes logits,
 then probabilities, then the gradient, and is forgotten. `F.linear_cross_entropy` has no label smoothing in its chunked form (torch 2.13).
@@ -17,7 +17,7 @@ LOGITS_AT_ONCE_ELSEWHERE = 2**27
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over the pieces, so that batches and ranks of different sizes add up. `total` carries the gradient."""
+    """A loss is sums over the pieces, so that batches and ranks of different sizes add up. `total` carries the gradient."""
 
     total: Tensor
     nll: Tensor

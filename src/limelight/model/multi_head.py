@@ -1,11 +1,11 @@
-"""Multi-head attention (sections 3.2.2 and 3.2.3): many spotlights at once, and where the model uses them.
+"""Multi-head attention is many spotlights at once, in three places of the model (sections 3.2.2 and 3.2.3).
 
     encoder self-attention      SelfAttention, every piece sees every piece
     decoder self-attention      SelfAttention with a causal mask: a piece sees itself and what came before
     encoder-decoder attention   CrossAttention, the target looks at the source
 
-Each attention is a spotlight with a dimmer: `gate` scales every head before W^O, and whoever is in `looks` sees its stages
-and may change them.
+Each attention is a spotlight with a dimmer: `gate` scales every head before W^O, and each function in `looks` sees its
+stages and may change them.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Spy = Callable[[str, Tensor], Tensor | None]  # sees a stage by name; returns a 
 
 
 class MultiHeadAttention(nn.Module):
-    """What the three attentions share.
+    """Multi-head attention is what the three attentions share.
 
         MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
         head_i             = Attention(Q W_i^Q, K W_i^K, V W_i^V)
@@ -91,8 +91,8 @@ class _SplitHeads(torch.autograd.Function):
 
 
 class SelfAttention(MultiHeadAttention):
-    """q, k and v from the same stream, by one product. Rows of the weight go group by group [q ... q k v], so that a device
-    which holds a share of the rows holds whole heads."""
+    """Self-attention has q, k and v from the same stream, by one product. Rows of the weight go group by group [q ... q k v], so that a
+    device which holds a share of the rows holds whole heads."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
@@ -111,14 +111,14 @@ class SelfAttention(MultiHeadAttention):
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source, for each decoder block to project by itself."""
+    """Memory is what the encoder made of the source, for each decoder block to project by itself."""
 
     x: Tensor  # the stream of `grid`
     grid: Grid
 
 
 class CrossAttention(MultiHeadAttention):
-    """q from the target, k and v from the encoder's output: projected here while training, or once for a whole translation."""
+    """Cross-attention has q from the target, k and v from the encoder: projected here while training, or once for a whole translation."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Positions (section 3.5): sinusoidal as in the paper, learned, and rotary (Su et al. 2021)."""
+"""Positions are sinusoidal as in the paper (section 3.5), learned, or rotary (Su et al. 2021)."""
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ def sinusoids(length: int, d_model: int, layout: str = "interleaved", offset: in
 
 
 class Positions(nn.Module):
-    """Adds its position to each embedding. `learned` has a row per position; `sinusoidal` a table that is not a parameter."""
+    """Positions are added to the embeddings. `learned` has a row per position; `sinusoidal` a table that is not a parameter."""
 
     table: Tensor
 
@@ -66,7 +66,7 @@ class Positions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """The rotation for q and k of self-attention; None for the other kinds of positions."""
+    """Rotary positions are the rotation for q and k of self-attention; None for the other kinds of positions."""
 
     cosines: Tensor
     sines: Tensor

@@ -1,4 +1,4 @@
-"""The Transformer (figure 1): source ids -> encoder -> memory -> decoder -> probabilities of the next target piece.
+"""The Transformer takes source ids through encoder and decoder to probabilities of the next piece (figure 1).
 
 It has three doors and no more:
 
@@ -30,7 +30,7 @@ from limelight.model.positions import Positions, check_length
 
 @dataclass(frozen=True)
 class Spotlight:
-    """One multi-head attention and where it stands: encoder self-attention, decoder self-attention, or cross-attention."""
+    """A spotlight is one multi-head attention and where it stands: encoder self-attention, decoder self-attention, or cross-attention."""
 
     kind: Literal["encoder", "decoder", "cross"]
     layer: int
@@ -39,8 +39,8 @@ class Spotlight:
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs for training, ids padded at the end: source (B, S), target_in (B, T) from the start token on, and target_out (B, T),
-    the same one piece later, up to the end token.
+    """A batch is pairs for training, ids padded at the end: source (B, S), target_in (B, T) from the start token on, and target_out
+    (B, T), the same one piece later, up to the end token.
 
     The grids say how the model lays the positions out; `Batch.packed` spares the work on padding.
     """
@@ -119,7 +119,7 @@ class Transformer(nn.Module):
         """The training loss, without ever holding all logits."""
         x = self.decode(batch, self.encode(batch.source, batch.source_grid))
         target = batch.target_grid.take(batch.target_out)
-        filled = batch.target_grid.filled(target.device)
+        filled = batch.target_grid.is_piece(target.device)
         counted = target != self.config.pad_token if filled is None else filled
         return smoothed_loss(
             x.flatten(0, -2), self.output_weight, self.output_bias, target.flatten(), counted.flatten(), smoothing

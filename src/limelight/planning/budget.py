@@ -1,7 +1,7 @@
-"""A budget as a person writes it, and the door to what it buys.
+"""A `Budget` is devices and time as a person writes them; `options` and `curve` say what it buys.
 
 parse_budget("8xH100 24h") -> Budget(count=8, device="H100", seconds=86400.0)
-options(Text(pairs=29_000, source=450_000, target=515_000), device, 1, 1_800, "masters")[0]      what to train: `planning.options`
+options(TextStats(pairs=29_000, source=450_000, target=515_000), device, 1, 1_800, "masters")[0] what to train: `planning.options`
 curve(text, device, precision)                                                                   for plots: `planning.frontier`
 """
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from limelight.errors import ConfigError
-from limelight.planning.choosing import Text as Text
-from limelight.planning.devices import counted
-from limelight.planning.frontier import Curve as Curve
+from limelight.planning.frontier import CostCurve as CostCurve
 from limelight.planning.frontier import curve as curve
 from limelight.planning.options import Option as Option
 from limelight.planning.options import options as options
+from limelight.planning.rules import TextStats as TextStats
+from limelight.planning.time.devices import split_count
 
 UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 NUMBER: Final = r"\d+(?:\.\d+)?"
@@ -46,7 +46,7 @@ def budget_seconds(text: str) -> float:
 def parse_budget(text: str) -> Budget:
     """Devices, time or both: "8xH100 24h", "2 x L4 90m", "H100 1h30m", "30m", "8xH100".
 
-    Whether there is such a device is for `planning.devices` to say.
+    Whether there is such a device is for `planning.time.devices` to say.
     """
     words = text.split()
     first = next((n for n in range(len(words)) if TIME.fullmatch("".join(words[n:]).lower())), len(words))
@@ -58,7 +58,7 @@ def parse_budget(text: str) -> Budget:
         raise ConfigError(
             f"--budget {text}: {words[-1]} has no unit; write {words[-1]}h for hours, as in {' '.join(words[:-1])} {words[-1]}h"
         )
-    count, device = counted(named) if named else (None, None)
+    count, device = split_count(named) if named else (None, None)
     if count == 0:
         raise ConfigError(f"--budget {text}: that is no device; write 1x{device} or more")
     if device is not None and not re.search(r"[a-zA-Z]", re.sub(r"^\d*\s*[x*]$", "", device)):

@@ -1,4 +1,4 @@
-"""Hours, nodes and bytes to prepare a corpus, from what was measured on two cores (docs/scale.md).
+"""Hours, nodes and bytes to prepare a corpus follow from what was measured on two cores (docs/scale.md).
 
     corpus_work(20e6, cores=2, identify=False).seconds -> 302, as measured
     nodes_for(1e10, hours=1).nodes -> 16 of 32 cores

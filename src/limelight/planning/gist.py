@@ -1,4 +1,4 @@
-"""Whether a run can end with a translator that tells at least what a text is about, and how much longer it would take if not.
+"""A `Shortfall` says that a run will not get the gist of a text across, and how much longer it would take.
 
     find_shortfall(config, text, seen=60_000, steps=20, pieces_per_second=2_400) -> Shortfall(expected=..., pieces=3.1e6, seconds=1_500.0)
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from limelight.model.config import ModelConfig
-from limelight.planning import choosing
-from limelight.planning.choosing import Text
-from limelight.planning.scaling import BLEU_UP_TO, Expected, expected
+from limelight.planning import rules
+from limelight.planning.rules import TextStats
+from limelight.planning.scaling import BLEU_UP_TO, LossPrediction, predict_loss
 
 # Nats: of our runs on captions those that ended at 3.1 have chrF 34 to 36 and 12 to 15 BLEU, the one at 2.95 has 19 BLEU
 # (`scaling_runs.json`); a verdict of "for gist" takes 38 and 10 (`evaluation.verdict`).
@@ -24,9 +24,9 @@ NOT_ENOUGH: Final = "NOT ENOUGH for a usable translator"  # as it is said, in ca
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A run that is not expected to reach GIST."""
+    """A shortfall is of a run that is not expected to reach GIST."""
 
-    expected: Expected
+    expected: LossPrediction
     unique: float  # target pieces of the text
     passes: float
     pieces: float | None  # to see until it does; None: no time does it with this text
@@ -44,36 +44,38 @@ class Shortfall:
         seen = f"the text is seen {self.passes:.2g} times"
         if self.pieces is None:
             return f"{seen}, and no time is enough with so little of it: {PARENT}"
-        wanted = f"about --steps {self.steps}" if self.seconds is None else f"about --budget {written(self.seconds)}"
+        wanted = (
+            f"about --steps {self.steps}" if self.seconds is None else f"about --budget {format_budget(self.seconds)}"
+        )
         return f"{seen}; {wanted} would do{f', but with so few pairs rather {PARENT}' if self.few else ''}"
 
 
 def find_shortfall(
     config: ModelConfig,
-    text: Text,
+    text: TextStats,
     seen: float,
     steps: float,
     pieces_per_second: float | None = None,
     spent: float = 0.0,
 ) -> Shortfall | None:
     """None: GIST is within reach. `spent`: seconds of a budget before the first step."""
-    found = expected(config, seen, text.target, steps=steps, frequencies=text.frequencies)
+    found = predict_loss(config, seen, text.target, steps=steps, frequencies=text.frequencies)
     if found.loss <= GIST:
         return None
-    step, count = seen / max(1.0, steps), choosing.enough(text.target, math.inf)
+    step, count = seen / max(1.0, steps), rules.enough(text.target, math.inf)
     pieces = _pieces_for_gist(config, text, step, max(count, seen))
     seconds = None
     if pieces is not None and pieces_per_second is not None:
-        seconds = choosing.budget_for(pieces / pieces_per_second, spent)
+        seconds = rules.budget_for(pieces / pieces_per_second, spent)
     wanted = None if pieces is None else math.ceil(pieces / step)
     return Shortfall(found, text.target, seen / text.target, pieces, seconds, wanted, text.pairs < FEW_PAIRS)
 
 
-def _pieces_for_gist(config: ModelConfig, text: Text, step: float, most: float) -> float | None:
+def _pieces_for_gist(config: ModelConfig, text: TextStats, step: float, most: float) -> float | None:
     """The least that is expected to reach GIST; by halving, since more never raises the loss."""
 
     def is_reached(seen: float) -> bool:
-        return expected(config, seen, text.target, steps=seen / step, frequencies=text.frequencies).loss <= GIST
+        return predict_loss(config, seen, text.target, steps=seen / step, frequencies=text.frequencies).loss <= GIST
 
     low, high = step, most
     if not is_reached(high):
@@ -84,8 +86,8 @@ def _pieces_for_gist(config: ModelConfig, text: Text, step: float, most: float) 
     return high
 
 
-def written(seconds: float) -> str:
-    """Rounded up, as --budget reads it: written(1_480) -> "25m", written(8_000) -> "2.5h", written(200_000) -> "3d"."""
+def format_budget(seconds: float) -> str:
+    """Round up, as --budget reads it: format_budget(1_480) -> "25m", format_budget(8_000) -> "2.5h"; 200_000 seconds are "3d"."""
     if seconds <= 3_600:
         return f"{5 * math.ceil(seconds / 300)}m"
     if seconds <= 48 * 3_600:

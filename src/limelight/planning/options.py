@@ -1,10 +1,10 @@
-"""What can be trained on a text with so many devices in so long, and which of it to take.
+"""Options say what can be trained on a text with given devices and time, and which of it to take.
 
-    options(Text(29_000, 450_000, 515_000), this_machine(...), 1, 1_800, "masters")[0].name -> "small"
+    options(TextStats(29_000, 450_000, 515_000), this_machine(...), 1, 1_800, "masters")[0].name -> "small"
 
-The first option is what the rules of `planning.choosing` take, by which `limelight train --budget` goes too; the others follow by expected
+The first option is what the rules of `planning.rules` take, by which `limelight train --budget` goes too; the others follow by expected
 loss, those that do not fit or that the text is too short for at the end. Times on devices that are only described rest on assumptions
-(`planning.devices`, `planning.step`), which `timing` replaces by what was measured.
+(`planning.time.devices`, `planning.time.planned_step`), which `timing` replaces by what was measured.
 """
 
 import math
@@ -14,15 +14,15 @@ from functools import cache
 from typing import Final
 
 from limelight.model.config import ModelConfig
-from limelight.planning import choosing
-from limelight.planning.choosing import Text
-from limelight.planning.cluster import StepTime
-from limelight.planning.devices import Device
-from limelight.planning.parallel import Parallel, Precision
-from limelight.planning.scaling import FITTED, Expected, expected
-from limelight.planning.sharing import shared
-from limelight.planning.size import parameters
-from limelight.planning.step import Step, Timing, described, stepped
+from limelight.planning import rules
+from limelight.planning.cost.parallel import Parallel, Precision
+from limelight.planning.cost.size import parameters
+from limelight.planning.parallel_rule import choose_layout
+from limelight.planning.rules import TextStats
+from limelight.planning.scaling import FITTED, LossPrediction, predict_loss
+from limelight.planning.time.described_time import StepTime
+from limelight.planning.time.devices import Device
+from limelight.planning.time.planned_step import Step, Timing, make_timing, plan_step
 
 PRESETS: Final = ("tiny", "small", "base", "deep", "big", "3b", "10b")
 # Sizes beside the presets: layers of encoder and decoder, d_model, num_heads. Feed-forward layers are 4 times as wide.
@@ -32,7 +32,7 @@ BETWEEN: Final = {"4+4 x 384": ((4, 4), 384, 6), "6+6 x 768": ((6, 6), 768, 12),
 @dataclass(frozen=True)
 class Option:
     name: str
-    config: ModelConfig  # with the dropout that so many passes want
+    config: ModelConfig  # with the dropout that its passes want
     parallel: Parallel
     precision: Precision
     recompute: bool
@@ -45,14 +45,14 @@ class Option:
     fits: bool
     seconds: float  # of training, with its validations
     cost: float | None  # USD; None where a device has no price
-    expected: Expected
+    expected: LossPrediction
     learning_rate: float
     why: tuple[str, ...]  # "what: reason", the first that of the size
 
 
 @dataclass(frozen=True)
 class _Plan:
-    text: Text
+    text: TextStats
     device: Device
     count: int
     budget: float | None
@@ -62,15 +62,15 @@ class _Plan:
     corpus: str | None
 
     def option(self, name: str, config: ModelConfig) -> Option:
-        parallel, shares = shared(config, self.count, self.device.per_host, self.device.memory)
-        step, seen, batch = self._settled(config, parallel)
-        steps = max(choosing.LEAST_STEPS, int(seen / step.pieces))
+        parallel, shares = choose_layout(config, self.count, self.device.per_host, self.device.memory)
+        step, seen, batch = self._settle_batch(config, parallel)
+        steps = max(rules.LEAST_STEPS, int(seen / step.pieces))
         epochs = steps * step.pieces / self.text.target
-        seconds = steps * step.time.worst / (1 - choosing.VALIDATION_SHARE)
+        seconds = steps * step.time.worst / (1 - rules.VALIDATION_SHARE)
         price = self.device.price
         why = [f"batch: {batch}", *([f"devices: {shares}"] if self.count > 1 else [])]
         if self.budget is not None and self._fitting(step) > 1.05 * seen:
-            left = 1 - (seconds + choosing.reserve(self.budget) + self.spent) / self.budget
+            left = 1 - (seconds + rules.reserve(self.budget) + self.spent) / self.budget
             why.append(
                 f"passes: more than {epochs:.3g} would teach nothing more, so {left:.0%} of the time is left over"
             )
@@ -82,7 +82,7 @@ class _Plan:
             )
         return Option(
             name=name,
-            config=config.changed(dropout=choosing.dropout_for(epochs)),
+            config=config.changed(dropout=rules.dropout_for(epochs)),
             parallel=parallel,
             precision=self.precision,
             recompute=step.recompute,
@@ -95,7 +95,7 @@ class _Plan:
             fits=step.fits,
             seconds=seconds,
             cost=None if price is None else price * self.count * seconds / 3_600,
-            expected=expected(
+            expected=predict_loss(
                 config,
                 steps * step.pieces,
                 self.text.target,
@@ -103,7 +103,7 @@ class _Plan:
                 steps=steps,
                 frequencies=self.text.frequencies,
             ),
-            learning_rate=choosing.peak_rate(config),
+            learning_rate=rules.peak_rate(config),
             why=tuple(why),
         )
 
@@ -112,18 +112,18 @@ class _Plan:
         return self._speed(option.pieces, option.step)
 
     def is_too_large(self, config: ModelConfig) -> bool:
-        return choosing.is_too_large(count_of(config), self.text.target, _presets(config.vocab_size))
+        return rules.is_too_large(count_of(config), self.text.target, _presets(config.vocab_size))
 
-    def _settled(self, config: ModelConfig, parallel: Parallel) -> tuple[Step, float, str]:
+    def _settle_batch(self, config: ModelConfig, parallel: Parallel) -> tuple[Step, float, str]:
         """The batch depends on how many pieces are seen, and what is seen on the speed with this batch: three rounds settle it."""
-        enough = choosing.enough(self.text.target, count_of(config))
+        enough = rules.enough(self.text.target, count_of(config))
         seen, before = enough, None
         for _ in range(3):
-            batch = choosing.batch_for(seen, self.text.target)
+            batch = rules.batch_for(seen, self.text.target)
             if batch == before:
                 break
             before = batch
-            step = stepped(config, parallel, self.precision, self.text, self.device, batch.pieces, self.timing)
+            step = plan_step(config, parallel, self.precision, self.text, self.device, batch.pieces, self.timing)
             seen = min(enough, self._fitting(step))
         return step, seen, batch.why
 
@@ -133,14 +133,12 @@ class _Plan:
     def _speed(self, pieces: float, step: StepTime) -> float:
         """Nothing of what is sent is hidden: a real run is a little faster."""
         return (
-            math.inf
-            if self.budget is None
-            else pieces / step.worst * choosing.training_seconds(self.budget, self.spent)
+            math.inf if self.budget is None else pieces / step.worst * rules.training_seconds(self.budget, self.spent)
         )
 
 
 def options(
-    text: Text,
+    text: TextStats,
     device: Device,
     count: int,
     seconds: float | None,
@@ -156,9 +154,9 @@ def options(
 
     `spent`: seconds that go by before training. `more`: configurations of one's own. `corpus`: one that was measured, whose level is known.
     """
-    plan = _Plan(text, device, count, seconds, precision, timing or described(device, precision), spent, corpus)
+    plan = _Plan(text, device, count, seconds, precision, timing or make_timing(device, precision), spent, corpus)
     named = [*sizes(vocab_size or usual_pieces(text)), *more]
-    best = _chosen(plan, {name: plan.option(name, config) for name, config in named if name in choosing.TEXT_FOR})
+    best = _choose(plan, {name: plan.option(name, config) for name, config in named if name in rules.TEXT_FOR})
 
     def rank(option: Option) -> tuple[bool, bool, float]:
         return not option.fits, plan.is_too_large(option.config), option.expected.loss
@@ -167,8 +165,8 @@ def options(
     return [replace(best, why=(*best.why, *_better(best, rest[0], plan))), *rest]
 
 
-def recommended(
-    text: Text,
+def recommend(
+    text: TextStats,
     device: Device,
     count: int,
     seconds: float | None,
@@ -177,14 +175,14 @@ def recommended(
     timing: Timing | None = None,
 ) -> Option:
     """The first of `options` alone, without the others."""
-    plan = _Plan(text, device, count, seconds, precision, timing or described(device, precision), 0.0, None)
+    plan = _Plan(text, device, count, seconds, precision, timing or make_timing(device, precision), 0.0, None)
     named = sizes(vocab_size or usual_pieces(text))
-    return _chosen(plan, {name: plan.option(name, config) for name, config in named if name in choosing.TEXT_FOR})
+    return _choose(plan, {name: plan.option(name, config) for name, config in named if name in rules.TEXT_FOR})
 
 
-def _chosen(plan: _Plan, found: Mapping[str, Option]) -> Option:
+def _choose(plan: _Plan, found: Mapping[str, Option]) -> Option:
     """By the rule that a run goes by."""
-    size = choosing.preset_for(
+    size = rules.preset_for(
         plan.text.target,
         {name: count_of(option.config) for name, option in found.items()},
         None if plan.budget is None else lambda name: plan.fitting(found[name]),
@@ -212,7 +210,7 @@ def sizes(vocab_size: int) -> list[tuple[str, ModelConfig]]:
     return sorted(named, key=lambda each: count_of(each[1]))
 
 
-def usual_pieces(text: Text) -> int:
+def usual_pieces(text: TextStats) -> int:
     """A vocabulary for a text that nobody has looked at: `prepare` suggests one from its words."""
     bounds = {50_000: 4_000, 300_000: 8_000, 3_000_000: 16_000}
     return next((size for most, size in bounds.items() if text.pairs < most), 32_000)
@@ -221,7 +219,7 @@ def usual_pieces(text: Text) -> int:
 @cache
 def _presets(vocab_size: int) -> dict[str, int]:
     """Parameters of every size that the rules know."""
-    names = [*choosing.TEXT_FOR, *choosing.TEXT_FOR_MORE]
+    names = [*rules.TEXT_FOR, *rules.TEXT_FOR_MORE]
     return {name: count_of(ModelConfig.preset(name, vocab_size)) for name in names}
 
 

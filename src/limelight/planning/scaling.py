@@ -1,11 +1,11 @@
-"""What loss to expect of a model that has seen so much of a text, in nats per target piece of a validation set.
+"""A law predicts the loss of a model from the text it has seen, in nats per target piece of a validation set.
 
-    expected(config, seen=11e6, unique=515_000) -> Expected(loss=1.46, low=..., high=..., in_range=True, notes=(...))
+    predict_loss(config, seen=11e6, unique=515_000) -> LossPrediction(loss=1.46, low=..., high=..., in_range=True, notes=(...))
 
     loss = E + (ln V - E) h / (1 + h)                 between E, which no model gets below, and guessing among V pieces
     h    = a (1 / D + b / N^(ALPHA/DELTA))^DELTA + c / T^beta
 
-N is parameters without embeddings (Gordon et al. 2021 count them so), T target pieces seen, D the text that so many passes over `unique`
+N is parameters without embeddings (Gordon et al. 2021 count them so), T target pieces seen, D the text that these passes over `unique`
 pieces are worth (`worth`). The first term is the joint law of Bansal et al. 2022 and, in another notation, of Gordon et al. 2021: with
 little text a larger model helps little, with much text it does. The second is how far a run has come at all. The sum is bent so that the
 loss of a run that has hardly begun stays below that of guessing, as in arXiv 2605.09189.
@@ -13,10 +13,10 @@ loss of a run that has hardly begun stays below that of guessing, as in arXiv 26
 A run first learns how frequent each piece is, in tens of steps, whatever its size, and a little of what follows what. Until the law above
 is lower, the loss is
 
-    U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U (`begun`)
+    U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U (`predict_early_loss`)
 
-where U is the entropy of the pieces of this very text, which is counted (`training.frequencies`), less what is soon gained. A text whose
-pieces are harder to guess by themselves than those of captions stays harder: its level is taken to be higher (`unknown_level`).
+where U is the entropy of the pieces of this very text, which is counted (`training.recipe.frequencies`), less what is soon gained. A text
+whose pieces are harder to guess by themselves than those of captions stays harder: its level is taken to be higher (`unknown_level`).
 
 ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
 own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out);
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from limelight.model.config import ModelConfig
-from limelight.planning.size import parameters
+from limelight.planning.cost.size import parameters
 
 # Hoffmann et al. 2022, equation 10 (E 1.69, A 406.4, alpha 0.34, B 410.7, beta 0.28): language models of 70 M to 16 G parameters on 5 to
 # 500 G tokens (the range from memory of the paper). For translation Ghorbani et al. 2021 found exponents of the same order, one for each
@@ -46,7 +46,7 @@ WORTH: Final = 15.39
 
 @dataclass(frozen=True)
 class Fit:
-    """Of `scaling_runs.json`. `spread`: root of the mean squared difference of the loss.
+    """A fit has the constants of the law, from `scaling_runs.json`. `spread`: root of the mean squared difference of the loss.
 
     `bleu`: of corpora whose runs span a nat, BLEU of greedy translation at a loss of 0, what it loses for each nat, and its spread; it
     holds for losses up to BLEU_UP_TO.
@@ -66,7 +66,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Of the `beginnings` in `scaling_runs.json`, runs that end long before they have learnt."""
+    """A beginning has the constants of early loss, from the `beginnings` in `scaling_runs.json`, runs that end before they have learnt."""
 
     gained: float  # nats below the entropy of the pieces, of runs of tens of steps
     steps: float  # after which half of the way there is gone
@@ -92,7 +92,7 @@ CAPTIONS: Final = 0.74  # the entropy of their pieces over that of guessing
 BEGINNING: Final = Beginning(
     gained=0.44228, steps=5.7466, harder=2.7594, spread=0.23097, seen=(19_619, 368_079), unique=(18_160, 1_031_881)
 )
-STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.choosing` takes for short runs
+STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.rules` takes for short runs
 WITHOUT_A_RUN: Final = (
     0.3  # nats by which the level of another text may well differ, beside what ours differ among themselves
 )
@@ -100,7 +100,7 @@ BEYOND: Final = 0.05  # nats of doubt for each factor of e outside of what was m
 
 
 @dataclass(frozen=True)
-class Expected:
+class LossPrediction:
     loss: float
     low: float
     high: float
@@ -109,7 +109,7 @@ class Expected:
     bleu: tuple[float, float] | None = None  # the least and the most, where our own runs on this corpus tell
 
 
-def expected(
+def predict_loss(
     config: ModelConfig,
     seen: float,
     unique: float,
@@ -117,8 +117,8 @@ def expected(
     fit: Fit | None = None,
     steps: float | None = None,
     frequencies: float | None = None,
-) -> Expected:
-    """Of a run that sees `seen` target pieces of a text that has `unique`. `corpus`: one of those measured, whose level is known.
+) -> LossPrediction:
+    """Predict the loss after `seen` target pieces of a text that has `unique`. `corpus`: one of those measured, whose level is known.
     `frequencies`: entropy of its target pieces, where it was counted.
 
     Of any other text the level is taken to be that of news or higher; a simpler text, such as captions of pictures, lies below it.
@@ -126,7 +126,7 @@ def expected(
     fit = fit or FITTED
     known = fit.levels.get(corpus or "")
     level = known if known is not None else unknown_level(fit, config, frequencies)
-    first = begun(config, seen / STEP if steps is None else steps, frequencies)
+    first = predict_early_loss(config, seen / STEP if steps is None else steps, frequencies)
     loss = min(first, loss_of(fit, level, config, seen, unique))
     outside = _outside(fit, without_embeddings(config), seen, unique)
     doubt = (BEGINNING.spread if loss == first else fit.spread) ** 2 + sum(
@@ -142,7 +142,7 @@ def expected(
         )
     reach = 2 * math.sqrt(doubt)
     low, high = loss - math.hypot(below, reach), min(math.log(config.vocab_size), loss + reach)
-    return Expected(loss, low, high, not outside, tuple(notes), None if outside else _bleu(fit, corpus, loss))
+    return LossPrediction(loss, low, high, not outside, tuple(notes), None if outside else _bleu(fit, corpus, loss))
 
 
 def _bleu(fit: Fit, corpus: str | None, loss: float) -> tuple[float, float] | None:
@@ -158,12 +158,12 @@ def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: fl
     return level + (math.log(config.vocab_size) - level) * h / (1 + h)
 
 
-def begun(
+def predict_early_loss(
     config: ModelConfig, steps: float, frequencies: float | None = None, beginning: Beginning | None = None
 ) -> float:
-    """The loss after so many steps of a run that has learnt little yet but how frequent each piece is; ln V before the first.
+    """The loss after `steps` steps of a run that has learnt little yet but how frequent each piece is; ln V before the first.
 
-    begun(config of 4,000 pieces, steps=0) -> 8.29
+    predict_early_loss(config of 4,000 pieces, steps=0) -> 8.29
     """
     b, guessing = beginning or BEGINNING, math.log(config.vocab_size)
     level = min((USUAL if frequencies is None else frequencies) - b.gained, guessing)

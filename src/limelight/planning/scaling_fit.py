@@ -1,4 +1,4 @@
-"""The fit behind `planning.scaling`: three amplitudes, one exponent and the level of each corpus, from the runs of `scaling_runs.json`.
+"""The law of `planning.scaling` is fitted to the runs of `scaling_runs.json`. It has three amplitudes, one exponent and a level a corpus.
 
     fit(runs()) -> Fit(...)        equal to `scaling.FITTED`; benchmarks/scaling_runs.py --write prints it after new runs
     fit_beginning(beginnings()) -> Beginning(...)        equal to `scaling.BEGINNING`, with the fit of the long runs held
@@ -23,8 +23,8 @@ from limelight.planning.scaling import (
     FITTED,
     Beginning,
     Fit,
-    begun,
     loss_of,
+    predict_early_loss,
     unknown_level,
     without_embeddings,
 )
@@ -38,7 +38,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Run:
+class ScalingRun:
     name: str
     corpus: str
     config: ModelConfig
@@ -50,20 +50,20 @@ class Run:
     frequencies: float | None = None
 
 
-def runs(place: Path = PLACE) -> list[Run]:
+def runs(place: Path = PLACE) -> list[ScalingRun]:
     points: list[dict[str, Any]] = json.loads(place.read_bytes())["points"]
     return [_run(each) for each in points]
 
 
-def beginnings(place: Path = PLACE) -> list[Run]:
+def beginnings(place: Path = PLACE) -> list[ScalingRun]:
     """Runs of seconds to minutes."""
     points: list[dict[str, Any]] = json.loads(place.read_bytes())["beginnings"]
     return [_run(each) for each in points]
 
 
-def _run(each: dict[str, Any]) -> Run:
+def _run(each: dict[str, Any]) -> ScalingRun:
     config = ModelConfig.preset(each["preset"], each["vocab_size"], **each.get("changes", {}))
-    return Run(
+    return ScalingRun(
         each["name"],
         each["corpus"],
         config,
@@ -76,7 +76,7 @@ def _run(each: dict[str, Any]) -> Run:
     )
 
 
-def fit(given: Sequence[Run]) -> Fit:
+def fit(given: Sequence[ScalingRun]) -> Fit:
     corpora = sorted({run.corpus for run in given})
     lowest = {corpus: min(run.loss for run in given if run.corpus == corpus) for corpus in corpora}
 
@@ -100,7 +100,7 @@ def fit(given: Sequence[Run]) -> Fit:
     return Fit(**{**vars(found), "spread": spread(found, given), "bleu": told})
 
 
-def fit_beginning(given: Sequence[Run], fit: Fit = FITTED) -> Beginning:
+def fit_beginning(given: Sequence[ScalingRun], fit: Fit = FITTED) -> Beginning:
     """What is gained, steps and how much harder, by the same method; runs that the long ones' law lies below for leave them as they are."""
     _, seen, unique = _ranges(given)
 
@@ -116,26 +116,26 @@ def fit_beginning(given: Sequence[Run], fit: Fit = FITTED) -> Beginning:
     return replace(found, spread=math.sqrt(float(np.mean(left(values) ** 2))))
 
 
-def early_difference(beginning: Beginning, run: Run, fit: Fit = FITTED) -> float:
+def early_difference(beginning: Beginning, run: ScalingRun, fit: Fit = FITTED) -> float:
     """What was measured, less what a plan expects of a text whose level is not known."""
     level = unknown_level(fit, run.config, run.frequencies, beginning)
     return run.loss - min(
-        begun(run.config, run.steps, run.frequencies, beginning),
+        predict_early_loss(run.config, run.steps, run.frequencies, beginning),
         loss_of(fit, level, run.config, run.seen, run.unique),
     )
 
 
-def spread(fit: Fit, given: Sequence[Run]) -> float:
+def spread(fit: Fit, given: Sequence[ScalingRun]) -> float:
     """Root of the mean squared difference of the loss."""
     return math.sqrt(sum(difference(fit, run) ** 2 for run in given) / len(given))
 
 
-def difference(fit: Fit, run: Run) -> float:
+def difference(fit: Fit, run: ScalingRun) -> float:
     """What was measured, less what the fit says."""
     return run.loss - loss_of(fit, fit.levels[run.corpus], run.config, run.seen, run.unique)
 
 
-def _bleu(given: Sequence[Run]) -> tuple[float, float, float] | None:
+def _bleu(given: Sequence[ScalingRun]) -> tuple[float, float, float] | None:
     """A straight line through BLEU over loss: at 0, what a nat costs, and its spread. None: the runs do not tell."""
     points = [(run.loss, run.bleu) for run in given if run.bleu is not None and run.loss <= BLEU_UP_TO]
     if len(points) < 4 or max(points)[0] - min(points)[0] < 1:
@@ -146,7 +146,7 @@ def _bleu(given: Sequence[Run]) -> tuple[float, float, float] | None:
     return float(at_zero), float(-slope), off
 
 
-def _ranges(given: Sequence[Run]) -> list[tuple[float, float]]:
+def _ranges(given: Sequence[ScalingRun]) -> list[tuple[float, float]]:
     """The least and the most of parameters, pieces seen, and pieces of text."""
     sides = zip(*((without_embeddings(run.config), run.seen, run.unique) for run in given), strict=True)
     return [(float(min(side)), float(max(side))) for side in sides]

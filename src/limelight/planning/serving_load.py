@@ -1,4 +1,4 @@
-"""How many servers answer so many texts a second in time, from what was measured on one core (docs/operate.md).
+"""The number of servers that answer a load in time follows from what was measured on one core (docs/operate.md).
 
     replicas(small, requests=100, pieces=60).replicas -> 14
     replicas(small, requests=10, pieces=44, latency=0.6)             more of them, so that the 95th percentile of waiting stays below
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from limelight.model.config import ModelConfig
-from limelight.planning.compute import flops_of_pair
-from limelight.planning.size import parameters
+from limelight.planning.cost.compute import flops_of_pair
+from limelight.planning.cost.size import parameters
 
 Numbers = Literal["float32", "int8"]
 
@@ -59,7 +59,7 @@ def replicas(
     numbers: Numbers = "float32",
     beam: int = BEAM,
 ) -> ServingLoad:
-    """For a peak of `requests` texts a second of so many source pieces; `latency`: seconds that all but LATE of them may take."""
+    """For a peak of `requests` texts a second of `pieces` source pieces; `latency`: seconds that all but LATE of them may take."""
     slower = _slower(config, beam, numbers)
     capacity = cores * PIECES_PER_SECOND / slower / pieces
     alone = ALONE_SECONDS * slower * pieces / PIECES_OF_A_TEXT

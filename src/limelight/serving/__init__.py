@@ -1,1 +1,1 @@
-"""The translator as a service: two public dialects, one of our own, and a page."""
+"""The server offers translators over HTTP: two public dialects, an API of our own, the lighting desk, and a page."""

@@ -1,4 +1,6 @@
-"""The parts put together: routes inside, and around them, from the outside in: seen, headed, guarded, bounded."""
+"""The application joins all routes, inside of six layers that each request passes. From the outside in they are `PathPrefix`, `RequestLog`,
+`SecurityHeaders`, `DrainGate`, `AccessGuard` and `BodyLimit`.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,31 +14,34 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from limelight.serving import desk_routes, native, openapi, page
-from limelight.serving import metrics as prometheus
-from limelight.serving.bounded import Bounded
-from limelight.serving.compat import deepl, libretranslate
-from limelight.serving.compat.codes import Languages
-from limelight.serving.counted import Counted
-from limelight.serving.desk import Desk
-from limelight.serving.detect import Detector
-from limelight.serving.dialects import answer
-from limelight.serving.guard import Guarded
-from limelight.serving.headers import Headers
-from limelight.serving.keys import Keys
-from limelight.serving.ledger import Ledger
-from limelight.serving.logs import Log
-from limelight.serving.metrics import Metrics
-from limelight.serving.observed import Observed, note_refusal
-from limelight.serving.paths import path_of
-from limelight.serving.reading import one_thread
+from limelight.serving import openapi, page
+from limelight.serving.access.guard import AccessGuard
+from limelight.serving.access.keys import Keys
+from limelight.serving.access.usage import Ledger
+from limelight.serving.compat.deepl import routes as deepl
+from limelight.serving.compat.detect import Detector
+from limelight.serving.compat.language_codes import ServedLanguages
+from limelight.serving.compat.libretranslate import routes as libretranslate
+from limelight.serving.compat.uploads import Uploads
+from limelight.serving.desk import routes as desk_routes
+from limelight.serving.desk.desk import Desk
+from limelight.serving.http.error_dialects import answer
+from limelight.serving.http.paths import path_of
+from limelight.serving.middleware import metrics as prometheus
+from limelight.serving.middleware.body_limit import BodyLimit
+from limelight.serving.middleware.drain_gate import DrainGate
+from limelight.serving.middleware.logs import Log
+from limelight.serving.middleware.metrics import Metrics
+from limelight.serving.middleware.otel import OtelTracing
+from limelight.serving.middleware.request_log import RequestLog, note_refusal
+from limelight.serving.middleware.security_headers import SecurityHeaders
+from limelight.serving.native import routes as native
+from limelight.serving.queue.service import Service
+from limelight.serving.queue.text_thread import one_thread
 from limelight.serving.refusals import BadRequest, NotFound, Refusal
-from limelight.serving.service import Service
-from limelight.serving.tracing import Tracing
-from limelight.serving.uploads import Uploads
 
 
-class Prefixed:
+class PathPrefix:
     """The path that a proxy puts before ours is not part of the routes."""
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:
@@ -57,7 +62,7 @@ def make_app(
     keys: Keys | None,
     metrics: Metrics,
     log: Log,
-    tracing: Tracing | None = None,
+    tracing: OtelTracing | None = None,
     detector: Detector | None = None,
 ) -> FastAPI:
     """FastAPI's own documentation pages are off: they come from another host. The document itself is at /openapi.json."""
@@ -86,15 +91,15 @@ def make_app(
             "auto_configure": False,
         },
         middleware=[
-            Middleware(Prefixed, prefix=settings.prefix),
-            Middleware(Observed, metrics=metrics, log=log, tracing=tracing),
-            Middleware(Headers, settings=settings),
-            Middleware(Counted, under_way=service.under_way),
-            Middleware(Guarded, keys=keys, settings=settings, ledger=Ledger(settings.state)),
-            Middleware(Bounded, settings=settings),
+            Middleware(PathPrefix, prefix=settings.prefix),
+            Middleware(RequestLog, metrics=metrics, log=log, tracing=tracing),
+            Middleware(SecurityHeaders, settings=settings),
+            Middleware(DrainGate, under_way=service.under_way),
+            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state)),
+            Middleware(BodyLimit, settings=settings),
         ],
         exception_handlers={
-            Refusal: _refused,
+            Refusal: _answer_refusal,
             HTTPException: _not_there,
             RequestValidationError: _not_understood,
         },
@@ -103,7 +108,7 @@ def make_app(
     app.include_router(native.router(service))
     if settings.desk.on:
         app.include_router(desk_routes.router(desk))
-    uploads, detector = Uploads(), detector or Detector(Languages(service.models).all)
+    uploads, detector = Uploads(), detector or Detector(ServedLanguages(service.models).all)
     app.include_router(libretranslate.router(service, uploads, detector))
     app.include_router(deepl.router(service, uploads, detector))
     if settings.metrics:
@@ -115,7 +120,7 @@ def make_app(
 
 
 def alive(service: Service) -> APIRouter:
-    """For whoever watches processes: no key, no figures."""
+    """Return the routes for probes of processes: no key, no figures."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/healthz", methods=["GET", "HEAD"])
@@ -131,7 +136,7 @@ def alive(service: Service) -> APIRouter:
     return router
 
 
-async def _refused(request: Request, refusal: Exception) -> Response:
+async def _answer_refusal(request: Request, refusal: Exception) -> Response:
     assert isinstance(refusal, Refusal)
     note_refusal(request, refusal)
     return answer(path_of(request.scope), refusal)
@@ -144,13 +149,13 @@ async def _not_there(request: Request, error: Exception) -> Response:
         refusal = WrongMethod("this cannot be done here", "/openapi.json says what can")
     elif error.status_code != 404:
         refusal = BadRequest(str(error.detail))
-    response = await _refused(request, refusal)
+    response = await _answer_refusal(request, refusal)
     response.headers.update(error.headers or {})
     return response
 
 
 async def _not_understood(request: Request, error: Exception) -> Response:
-    """Places and kinds of the problems; what was sent is not repeated."""
+    """Tell places and kinds of the problems; what was sent is not repeated."""
     assert isinstance(error, RequestValidationError)
     problems = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()[:20]]
-    return await _refused(request, BadRequest("the request is not understood", "; ".join(problems)[:1000]))
+    return await _answer_refusal(request, BadRequest("the request is not understood", "; ".join(problems)[:1000]))

@@ -1,6 +1,6 @@
-"""The OpenAPI document, made true: what routes read by hand is described, every refusal has its shape, and everything has a bound.
+"""The OpenAPI document is completed here: bodies read by hand are described, and refusals have their shapes. Everything has a bound.
 
-FastAPI knows paths and answers of the native API. The public dialects are described in `openapi_compat`. Each operation gets the refusals
+FastAPI knows paths and answers of the native API. The public dialects are described in `openapi_dialects`. Each operation gets the refusals
 that its dialect can give.
 """
 
@@ -17,10 +17,10 @@ from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
 from starlette.responses import Response
 
-from limelight.serving.dialects import Dialect, dialect_of
-from limelight.serving.guard import caller_of
-from limelight.serving.openapi_compat import described
-from limelight.serving.service import Service
+from limelight.serving.access.guard import caller_of
+from limelight.serving.http.error_dialects import Dialect, dialect_of
+from limelight.serving.openapi_dialects import describe_operation
+from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 
 DESCRIPTION = "Translates text. Beside its own API under /api/v1 it speaks two dialects that ready-made clients know."
@@ -94,7 +94,7 @@ def router(app: FastAPI, service: Service) -> APIRouter:
 
 
 def document(app: FastAPI, settings: ServeSettings) -> dict[str, Any]:
-    """Of all routes that the app has now."""
+    """Describe all routes that the app has now."""
     found = get_openapi(
         title="Limelight", version=installed_version("limelight"), description=DESCRIPTION, routes=app.routes
     )
@@ -110,7 +110,7 @@ def document(app: FastAPI, settings: ServeSettings) -> dict[str, Any]:
     if settings.prefix:
         found["servers"] = [{"url": settings.prefix}]
     for path, method, operation in operations(found):
-        operation.update(described(path, method, settings))
+        operation.update(describe_operation(path, method, settings))
         schemas.update(_parts_of_body(operation))
         responses = operation["responses"]
         responses.pop("422", None)
@@ -120,7 +120,7 @@ def document(app: FastAPI, settings: ServeSettings) -> dict[str, Any]:
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Path, method and what is said of it."""
+    """Yield path, method and what is said of it."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield path, method, operation

@@ -1,4 +1,4 @@
-"""The page: a few files that were built from web/, read once and kept, as they are and compressed.
+"""The page is a few files built from web/, read once and kept, both plain and compressed.
 
 Names under /assets/ contain a hash of what is in them, so browsers may keep those for ever. The page itself is asked for each time, and
 costs 304 and no body when nothing has changed. Only what was read at the start is ever served: a path is looked up, never opened.
@@ -16,9 +16,9 @@ from fastapi import Path as InPath
 from starlette.requests import Request
 from starlette.responses import Response
 
-from limelight.serving.packed import takes_gzip
+from limelight.serving.http.compression import takes_gzip
+from limelight.serving.queue.service import Service
 from limelight.serving.refusals import NotFound
-from limelight.serving.service import Service
 
 FOLDER = Path(__file__).parent / "page"
 FOR_EVER = "public, max-age=31536000, immutable"
@@ -60,7 +60,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Page:
-    """`assets` by name, without any folder."""
+    """A page has its `assets` by name, without any folder."""
 
     index: Asset
     assets: dict[str, Asset]
@@ -82,13 +82,13 @@ def router(service: Service) -> APIRouter:
     add = partial(pages.add_api_route, methods=["GET", "HEAD"], response_model=None)
 
     async def index(request: Request) -> Response:
-        return _sent(request, shown.index)
+        return _send_asset(request, shown.index)
 
     async def asset(request: Request, name: Annotated[str, InPath(max_length=255)]) -> Response:
         found = shown.assets.get(name)
         if found is None:
             raise NotFound("the page has no such file", "reload the page")
-        return _sent(request, found)
+        return _send_asset(request, found)
 
     async def desk(request: Request) -> Response:
         return Response(status_code=307, headers={"Location": "./#/x"})  # relative: right behind a proxy's prefix too
@@ -99,7 +99,7 @@ def router(service: Service) -> APIRouter:
     return pages
 
 
-def _sent(request: Request, asset: Asset) -> Response:
+def _send_asset(request: Request, asset: Asset) -> Response:
     headers = {"ETag": asset.tag, "Cache-Control": asset.cached, "Vary": "Accept-Encoding"}
     if asset.tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

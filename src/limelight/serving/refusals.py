@@ -1,6 +1,6 @@
-"""What a server says instead of an answer: a status, a code for programs, a sentence for people, and when to try again.
+"""Refusals have a status, a code for programs, a sentence for people, and when to try again.
 
-A refusal knows nothing of dialects: `dialects.answer` puts it into the words of the route that was called.
+A refusal knows nothing of dialects: `error_dialects.answer` puts it into the words of the route that was called.
 """
 
 
@@ -51,7 +51,7 @@ class TooMany(Refusal):
     status, code = 429, "too_many"
 
 
-class Spent(Refusal):
+class QuotaExceeded(Refusal):
     """This caller has used up what was granted. The status is DeepL's."""
 
     status, code = 456, "quota_spent"

@@ -1,4 +1,4 @@
-"""Every number and choice of a server."""
+"""The settings of a server hold its limits, queue, desk and addresses, each with a default."""
 
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -11,7 +11,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Limits(Settings):
-    """What one request may be, and how long it may take to arrive."""
+    """Limits bound what one request may be, and how long it may take to arrive."""
 
     header_bytes: int = Field(default=16 << 10, ge=1 << 10, le=1 << 20, description="Request line and headers.")
     body_bytes: int = Field(default=1 << 20, ge=1 << 10, le=1 << 30, description="Body of a request without a file.")
@@ -51,7 +51,7 @@ class Limits(Settings):
 
 
 class QueueSettings(Settings):
-    """What waits for the engine, and for how long."""
+    """These settings say what waits for the engine, and for how long."""
 
     wait_seconds: float = Field(
         default=5.0,
@@ -78,7 +78,7 @@ class QueueSettings(Settings):
 
 
 class DeskSettings(Settings):
-    """Traces and jobs, which run beside the queue of translations, in threads of their own."""
+    """Traces and jobs run beside the queue of translations, in threads of their own."""
 
     on: bool = Field(default=True, description="Are there traces at all?")
     pieces: int = Field(default=256, ge=1, le=4096, description="Of a text that is traced, and of its translation.")

@@ -1,4 +1,4 @@
-"""Which language each text of a column is in, by the model of py3langid, for many texts at once.
+"""An `Identifier` tells which language each text of a column is in, by the model of py3langid. It takes many texts at once.
 
 py3langid walks an automaton over the bytes of one text, collects the n-grams that it meets and adds up their naive
 Bayes weights. Here all texts of a slice take a step together:
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from limelight.errors import ConfigError
-from limelight.text.words import Integers, as_column
+from limelight.text.pieces.words import Integers, as_column
 
 SLICE = 4096  # texts walked together: the pairs of (text, n-gram) then fit in 32 bits and the work in a few MB
 ROWS = 1024  # of the weights, gathered at once for a group of texts: they stay in the cache
@@ -31,8 +31,8 @@ Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Identified:
-    """For each text: the best language, its probability, and those of all languages (texts, languages)."""
+class Identification:
+    """The result has for each text the best language, its probability, and those of all languages (texts, languages)."""
 
     languages: npt.NDArray[np.str_]
     confidence: Floats
@@ -41,12 +41,12 @@ class Identified:
 
     def probability(self, code: str) -> Floats:
         """How likely each text is in this language."""
-        return self.probabilities[:, self.known.index(_checked([code], self.known)[0])]
+        return self.probabilities[:, self.known.index(_check_codes([code], self.known)[0])]
 
 
 @dataclass(frozen=True)
 class Model:
-    """The tables of py3langid as arrays."""
+    """The model is the tables of py3langid as arrays."""
 
     next_state: Integers  # at row_of_state[state] + byte
     row_of_state: Integers
@@ -57,7 +57,7 @@ class Model:
 
 
 class Identifier:
-    """Loads its model at first use. `languages` restricts the answer, which then is the best of these."""
+    """An identifier loads its model at first use. `languages` restricts the answer, which then is the best of these."""
 
     def __init__(self, languages: Sequence[str] | None = None, *, longest: int = 400) -> None:
         if longest < 1:
@@ -69,7 +69,7 @@ class Identifier:
     def model(self) -> Model:
         tables = LanguageIdentifier.from_model_file(MODEL_FILE)
         if self.languages is not None:
-            tables.set_languages(_checked(self.languages, tables.labels))
+            tables.set_languages(_check_codes(self.languages, tables.labels))
         ngrams = len(tables.nb_ptc)
         assert ngrams < 1 << NGRAM_BITS
         return Model(
@@ -89,8 +89,8 @@ class Identifier:
     def knows(self, code: str) -> bool:
         return code in self.known
 
-    def identify(self, texts: pa.StringArray | Sequence[str]) -> Identified:
-        column = _prepared(as_column(texts), self.longest)
+    def identify(self, texts: pa.StringArray | Sequence[str]) -> Identification:
+        column = _prepare(as_column(texts), self.longest)
         lengths = np.diff(_offsets(column))
         probabilities = np.empty((len(column), len(self.known)), np.float32)
         # Long texts first: the texts that still walk are then always the first ones of a slice.
@@ -100,7 +100,7 @@ class Identifier:
             probabilities[chosen] = self._probabilities(column, chosen)
         best = probabilities.argmax(axis=1)
         confidence = probabilities[np.arange(len(column)), best]
-        return Identified(np.array(self.known)[best], confidence, self.known, probabilities)
+        return Identification(np.array(self.known)[best], confidence, self.known, probabilities)
 
     def _probabilities(self, column: pa.StringArray, chosen: Integers) -> Floats:
         """Softmax of the scores, at the temperature sqrt(bytes) that keeps long texts from being too sure."""
@@ -111,7 +111,7 @@ class Identifier:
         scores /= np.sqrt(np.maximum(lengths, 1)).astype(np.float32)[:, None]
         np.exp(scores - scores.max(axis=1, keepdims=True), out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
-        return self._folded(scores)
+        return self._sum_scripts(scores)
 
     def _scores(self, met: Integers, lengths: Integers) -> Floats:
         """log(1 + count) @ weights + prior for each text; met has `text << NGRAM_BITS | n-gram`, sorted."""
@@ -140,7 +140,7 @@ class Identifier:
         scores[starts[:-1] == starts[1:]] = 0  # without any n-gram no language is likelier than another
         return scores
 
-    def _folded(self, probabilities: Floats) -> Floats:
+    def _sum_scripts(self, probabilities: Floats) -> Floats:
         """One column for each language: the scripts of a language add up."""
         classes = self.model.classes
         if len(classes) == len(self.known):
@@ -172,7 +172,7 @@ def walk(model: Model, letters: npt.NDArray[np.uint8], begins: Integers, lengths
     return np.sort((texts[found] << NGRAM_BITS) | ngrams[found])
 
 
-def _prepared(column: pa.StringArray, longest: int) -> pa.StringArray:
+def _prepare(column: pa.StringArray, longest: int) -> pa.StringArray:
     """Cut, and as py3langid reads them: a text in capitals in lower case, letters and accents composed (NFC)."""
     offsets = _offsets(column)
     letters = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offsets[-1]]
@@ -184,11 +184,11 @@ def _prepared(column: pa.StringArray, longest: int) -> pa.StringArray:
         # Short texts of ASCII with a small letter are ready; only the others are worth a Python loop.
         odd[filled] = ~small | (np.maximum.reduceat(letters, begins) > 127) | (np.diff(offsets)[filled] > longest)
     mask = pa.array(odd)
-    changed = [_normalized(text[:longest]) for text in column.filter(mask).to_pylist()]
+    changed = [_normalize(text[:longest]) for text in column.filter(mask).to_pylist()]
     return pc.replace_with_mask(column, mask, pa.array(changed, pa.string())) if changed else column
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower() if text.isupper() else text)
 
 
@@ -196,7 +196,7 @@ def _offsets(column: pa.StringArray) -> Integers:
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
 
 
-def _checked(codes: Sequence[str], known: Sequence[str]) -> list[str]:
+def _check_codes(codes: Sequence[str], known: Sequence[str]) -> list[str]:
     problems = []
     for code in codes:
         if code not in known:

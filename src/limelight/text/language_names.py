@@ -1,4 +1,4 @@
-"""Codes and names of languages: every one of ISO 639, by the registry of BCP 47 that langcodes carries.
+"""Language codes are standardized and named by the registry of BCP 47, which has every one of ISO 639. langcodes carries it.
 
 standard("ger") -> "de"; standard("pt_BR") -> "pt-BR"; standard("xx") -> an error that names the nearest
 name("hsb") -> "Upper Sorbian"
@@ -57,8 +57,8 @@ def usual_tag(tag: str) -> str:
     return _standard(tag) or tag
 
 
-def written(code: str) -> tuple[str, ...]:
-    """All that names of files may call a language: written("de") -> ("de", "deu", "ger")."""
+def list_codes(code: str) -> tuple[str, ...]:
+    """All that names of files may call a language: list_codes("de") -> ("de", "deu", "ger")."""
     longer: tuple[str, ...] = ()
     try:
         language = langcodes.Language.get(base(code), normalize=False)

@@ -1,4 +1,4 @@
-"""Normalization as explicit, named steps on a column of text. A translator applies the steps that its training text went through.
+"""`normalize` tidies a column of text in explicit, named steps. A translator applies the steps that its training text went through.
 
 invisible  soft hyphens, zero-width spaces, byte order marks, bidirectional embeddings and overrides go; joiners (U+200C, U+200D) stay,
            since Persian, Hindi and emoji need them
@@ -31,13 +31,13 @@ QUOTES = {**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_SINGLE, "'")}
 
 def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     """normalize(["a  b"], ["spaces"]) -> ["a b"]. The steps run in the order given here above, whatever the order asked for."""
-    texts = where(texts, texts.str.contains(UNUSUAL), lambda some: _tidied(some, steps))
+    texts = where(texts, texts.str.contains(UNUSUAL), lambda some: _tidy(some, steps))
     if "quotes" in steps:
         texts = texts.str.replace_many(list(QUOTES), list(QUOTES.values()))
     return texts
 
 
-def _tidied(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
+def _tidy(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     if "invisible" in steps:
         texts = texts.str.replace_all(INVISIBLE, "")
     if "nfc" in steps:  # after what may stand between a letter and its accent

@@ -1,4 +1,6 @@
-"""What must survive a translation unchanged: numbers, placeholders, tags. Regular expressions of Rust's `regex`, which Polars runs."""
+"""Regular expressions for Polars match numbers, placeholders, tags, control characters and broken encodings. The first three must survive a
+translation unchanged. The syntax is that of Rust's `regex`, which Polars runs.
+"""
 
 # Integers and decimals with the separators of both styles: 1,000.5 and 1.000,5 and 1 000,5 (no-break spaces).
 NUMBER = r"\d{1,3}(?: \d{3})+\b(?:[.,]\d+)?|\d[\d.,'\x{2019}\x{A0}\x{202F}]*"

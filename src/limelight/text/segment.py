@@ -1,4 +1,4 @@
-"""A text as sentences and what stands between them, so that the whole can be put together again to the last blank.
+"""`segments` cuts a text into sentences and what stands between them, so that joining them loses nothing:
 
     segments("Dr. Müller kam.  Er ging.\\n", "de")  ->  "Dr. Müller kam." "  ", "Er ging." "\\n"
 
@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from limelight.text.careful.spans import Range, find
 from limelight.text.languages import base
-from limelight.text.sentence_ends import sentence_starts, unquoted
-from limelight.text.spans import Range, find
+from limelight.text.sentence_ends import sentence_starts, unquote
 
 # What may stand around a sentence without being a part of it: white space, and what `normalize` drops as invisible.
 INVISIBLE = "\u00ad\u200b\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -48,7 +48,7 @@ _CUTS = (
 
 @dataclass(frozen=True)
 class Segment:
-    """What is translated, and what follows it untouched."""
+    """A segment is what is translated, and what follows it untouched."""
 
     text: str
     after: str
@@ -56,7 +56,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Segments:
-    """A text in parts: `lead`, then `text` and `after` of each part, is the text again, whatever it was."""
+    """Segments are a text in parts: `lead`, then `text` and `after` of each part, is the text again, whatever it was."""
 
     lead: str
     parts: tuple[Segment, ...]
@@ -71,7 +71,7 @@ def segments(text: str, language: str) -> Segments:
     code = base(language)
     code = _TWO_LETTERS.get(code, code)
     spans = find(text)
-    seen = unquoted(_as_words(text, spans))
+    seen = unquote(_as_words(text, spans))
     starts = list[int]()
     for line in _LINE.finditer(seen):
         reached = line.start()
@@ -79,7 +79,7 @@ def segments(text: str, language: str) -> Segments:
             starts.append(_before_its_signs(text, seen, reached, line.start() + at))
             reached = line.start() + at
         starts.append(line.end())  # the break is blank, and goes to what stands before it
-    return _parted(text, _Spans(spans).outside(starts))
+    return _split_at(text, _Spans(spans).outside(starts))
 
 
 def split_long(text: str, length: Callable[[str], int], longest: int) -> list[Segment]:
@@ -97,7 +97,7 @@ def split_long(text: str, length: Callable[[str], int], longest: int) -> list[Se
         if size > longest and (place := _best_place(text, start, end, math.ceil(size / longest), candidates, spans)):
             places.append(place)
             todo += [(start, place), (place, end)]
-    parted = _parted(text, places)
+    parted = _split_at(text, places)
     if not parted.parts:
         return [Segment(text, "")]
     first, *others = parted.parts
@@ -120,7 +120,7 @@ class _Spans:
         return [place for place in places if not self.cuts(place)]
 
 
-def _parted(text: str, starts: Sequence[int]) -> Segments:
+def _split_at(text: str, starts: Sequence[int]) -> Segments:
     """The text cut at the given places; the blank ends of a part go to its `after`, what is all blank to the `after` before it."""
     lead, parts = list[str](), list[tuple[str, list[str]]]()
     bounds = sorted({0, *starts, len(text)})
@@ -164,7 +164,7 @@ def _before_its_signs(text: str, seen: str, reached: int, start: int) -> int:
 def _best_place(
     text: str, start: int, end: int, parts: int, candidates: Sequence[list[int]], spans: _Spans
 ) -> int | None:
-    """Where to cut text[start:end], which is to become so many parts: the best kind of place near the even cut, of these the nearest."""
+    """Where to cut text[start:end], which is to become `parts` parts: the best kind of place near the even cut, of these the nearest."""
     ideal = start + (end - start) * (parts // 2) // parts
     radius = max(1, (end - start) // (2 * parts))
     part = text[start:end]

@@ -1,8 +1,8 @@
-"""Where the sentences of one line begin, by sentencex and by what it was seen to get wrong.
+"""`sentence_starts` finds where sentences of a line begin, by sentencex and by what it was seen to get wrong:
 
     sentence_starts("Dr. Müller kam. Er ging.", "de")  ->  [16]
 
-It is given a line as `unquoted` shows it, since it keeps a quotation whole, however many sentences it has, and pairs quotation marks in the
+It is given a line as `unquote` shows it, since it keeps a quotation whole, however many sentences it has, and pairs quotation marks in the
 wrong order where one is missing.
 """
 
@@ -47,10 +47,10 @@ _NUMBERED = re.compile(r"(?<!\w)(?:No|Nos|Nr|Nrn|Fig|Abb|Art|Abs|p|pp|S|vol|Vol|
 _DOTTED = re.compile(r"\w[.-]+\w+\.\s*$")  # "p.-d.g. de", "av. J.-C. était"
 
 
-def unquoted(line: str) -> str:
+def unquote(line: str) -> str:
     """The line without quotation marks and odd spaces, as long as before; a sentence that ended inside a quotation ends behind it.
 
-    unquoted('"Oh." She: "No?" he')  ->  ' Ohx. She:  Noxx he'
+    unquote('"Oh." She: "No?" he')  ->  ' Ohx. She:  Noxx he'
     A mark counts as closing when it follows a letter or the end of a sentence; what goes on with a small letter or a comma has not ended.
     """
 
@@ -109,5 +109,5 @@ def _goes_on(sentence: str, following: str, code: str) -> bool:
 
 
 def _last_blank(window: str) -> int:
-    """Behind the last blank of a window, or its end when it has none."""
+    """Return the place behind the last blank of a window, or its end when it has none."""
     return next((at for at in range(len(window) - 1, 0, -1) if window[at - 1].isspace()), len(window))

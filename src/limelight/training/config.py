@@ -1,10 +1,10 @@
-"""A recipe: everything that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
+"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
 
     recipe = Recipe.load(Path("en-de/recipe.toml"))
     recipe.optimizer.learning_rate -> 0.002
 
 What was measured of the defaults stands in docs/experiments.md, all of it on one small machine; what depends on the corpus and on the
-time at hand is chosen by `limelight.training.choose`.
+time at hand is chosen by `limelight.training.recipe.choose`.
 """
 
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
-from limelight.corpus.batches import BatchSettings
 from limelight.corpus.config import PrepareSettings
+from limelight.corpus.feeding.batches import BatchSettings
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
@@ -33,12 +33,12 @@ DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimiz
 
 
 def _less(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    """Without settings that are as usual: so runs that were begun before they were there go on."""
+    """Leave out settings that are as usual: so runs that were begun before they were there go on."""
     return {key: kept for key, kept in value.items() if key not in usual or kept != usual[key]}
 
 
 class OptimizerSettings(Settings):
-    """AdamW (Loshchilov and Hutter 2019); with `muon`, the matrices inside the blocks take Muon's step (Jordan et al. 2024) instead."""
+    """AdamW takes the steps (Loshchilov and Hutter 2019); with `muon`, Muon does for matrices inside the blocks (Jordan et al. 2024)."""
 
     name: Literal["adamw", "muon"] = "adamw"
     learning_rate: float = Field(default=2e-3, gt=0, le=1, description="At the peak of the schedule.")
@@ -53,7 +53,7 @@ class OptimizerSettings(Settings):
 
 
 class ScheduleSettings(Settings):
-    """The learning rate over the steps, as a part of its peak. See `limelight.training.schedule`."""
+    """The schedule gives the learning rate over the steps, as a part of its peak. See `limelight.training.step.learning_rate`."""
 
     name: Literal["inverse_sqrt", "cosine", "stable_decay"] = Field(
         default="stable_decay", description="inverse_sqrt is the paper's (5.3)."
@@ -88,7 +88,7 @@ class ValidationSettings(Settings):
 
 
 class ProbeSettings(Settings):
-    """The same few sentences, traced at every validation: how attention came about. It changes nothing of what is learned."""
+    """The same few sentences are traced at every validation, to show how attention came about. It changes nothing of what is learned."""
 
     sentences: int = Field(default=6, ge=0, le=8, description="Of the validation set. 0: none are traced.")
     file: str | None = Field(default=None, description="Text with a sentence in each line, in place of these.")
@@ -109,8 +109,8 @@ class CheckpointSettings(Settings):
         return _less(written(self), {"background": False})
 
 
-class TroubleSettings(Settings):
-    """Steps that would do harm are left out (AT-09 of our reliability tests): no numbers, or a loss out of all proportion."""
+class DivergenceSettings(Settings):
+    """Steps that would do harm are left out: no numbers, or a loss out of all proportion."""
 
     window: int = Field(default=128, ge=8, description="Steps whose loss and gradient say what is usual.")
     sigmas: float = Field(default=6.0, gt=0, description="Above the usual, in standard deviations.")
@@ -118,7 +118,7 @@ class TroubleSettings(Settings):
 
 
 class MachineSettings(Settings):
-    """What the run stands on. None: chosen when it starts."""
+    """These settings say where and how a run computes. None: chosen when it starts."""
 
     device: str | None = None
     precision: Precision | None = Field(
@@ -151,7 +151,7 @@ class MachineSettings(Settings):
 
 
 class Inherited(Settings):
-    """What the new translator has of the old one beside its weights, pieces and marks."""
+    """A new translator inherits this from the old one, beside its weights, pieces and special ids."""
 
     search: SearchSettings = SearchSettings()
     alignment: tuple[tuple[int, int], ...] | None = None
@@ -161,7 +161,7 @@ class Inherited(Settings):
 
 
 class FineTuning(Settings):
-    """Going on from a finished translator, with its pieces and its shape."""
+    """Fine-tuning goes on from a finished translator, with its pieces and its shape."""
 
     bundle: str
     replay: float = Field(default=0.5, ge=0, lt=1, description="Share of the old text among what is seen.")
@@ -173,7 +173,7 @@ class FineTuning(Settings):
 
 
 class Recipe(Settings):
-    """The whole of a run."""
+    """A recipe decides the whole of a run."""
 
     data: PrepareSettings
     model: ModelConfig
@@ -189,7 +189,7 @@ class Recipe(Settings):
     validation: ValidationSettings = ValidationSettings()
     probes: ProbeSettings = ProbeSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
-    trouble: TroubleSettings = TroubleSettings()
+    trouble: DivergenceSettings = DivergenceSettings()
     machine: MachineSettings = MachineSettings()
     fine_tuning: FineTuning | None = None
     budget_seconds: float | None = Field(

@@ -1,12 +1,13 @@
-"""Text in, text out: what is between a person's sentence and an engine's ids.
+"""A translator turns a person's text into an engine's ids, and the ids that it finds into text again.
 
     from limelight.translator import Translator
 
     translator = Translator.load("en-de")
     translator.translate(["A cat sits on the mat."])[0].text
 
-Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment; care (what must survive a
-sentence), careful (two searches), confidence, presenting, parts (a text in sentences), translate (all together).
+Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment; the sub-package
+`careful` (what must survive a sentence); confidence, presenting, parts (a text in sentences), planned (texts as sentences), running,
+loading (which engine), traced (what a trace needs), translate (all together).
 The names are fetched when first used, so that the room alone loads nothing.
 """
 

@@ -1,4 +1,4 @@
-"""From attention to links between pieces, and from those to links between words.
+"""Attention becomes links between pieces, and those become links between words.
 
 The rule: each target piece is linked to the source piece that it looked at most; the end of the source does not count, for it is where a
 head looks when it has nothing to look at. Two words are linked if any of their pieces are. A piece that looked at the end with more than
@@ -8,14 +8,14 @@ head looks when it has nothing to look at. Two words are linked if any of their 
 from collections.abc import Sequence
 
 from limelight.engines.engine import Matrix
-from limelight.text.piece_words import words_of
-from limelight.text.tokenizer import SPACE
+from limelight.text.pieces.piece_words import words_of
+from limelight.text.pieces.tokenizer import SPACE
 from limelight.translator.translation import Alignment
 
 IDLE = 0.9
 
 
-def aligned(
+def build_alignment(
     weights: Matrix, source: Sequence[str], target: Sequence[str], source_words: Sequence[int] | None = None
 ) -> Alignment:
     """Attention (T + 1, S + 1) of T target pieces and the end to S source pieces and their end.
@@ -37,21 +37,21 @@ def owners(normalized: Sequence[str]) -> list[int]:
     """Of given words, normalized one by one: which of them each word of the whole comes from. A word may vanish (zero-width spaces) or
     become two (a no-break space): ["a", "", "b c"] -> [0, 2, 2]. The block that pieces have for a space parts their words as well.
     """
-    return [number for number, word in enumerate(normalized) for _ in given_words(word.replace(SPACE, " "))]
+    return [number for number, word in enumerate(normalized) for _ in split_at_spaces(word.replace(SPACE, " "))]
 
 
-def given_words(text: str) -> list[str]:
-    """Between spaces, as `awk` and aligners count them."""
+def split_at_spaces(text: str) -> list[str]:
+    """Return the words between spaces, as `awk` and aligners count them."""
     return [word for word in text.split(" ") if word]
 
 
 class WordCount:
-    """How many words a text has, given piece by piece: a piece that follows without a space goes on with the last word."""
+    """A word count is kept of a text, piece by piece: a piece that follows without a space goes on with the last word."""
 
     def __init__(self) -> None:
         self.words, self.inside = 0, False  # inside: the next letter belongs to the last word
 
     def add(self, text: str) -> None:
         if text:
-            self.words += len(given_words(text)) - (self.inside and text[0] != " ")
+            self.words += len(split_at_spaces(text)) - (self.inside and text[0] != " ")
             self.inside = text[-1] != " "

@@ -1,4 +1,4 @@
-"""Sentences of mixed length to batches that waste little, longest first.
+"""Sentences of mixed length are grouped into batches that waste little, longest first.
 
 Sorted by length, a batch has almost no padding. The longest come first, so that memory is at its peak at once instead of after an hour, and
 what is left gets faster, never slower, than an estimate said.

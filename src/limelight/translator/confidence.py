@@ -1,4 +1,4 @@
-"""How sure a translator is of each word, and of the whole.
+"""The confidence of each word, and of the whole translation, comes from the probabilities of its pieces.
 
     claimed(word) = product of the probabilities of its pieces ^ (1 - CONTEXT) * mean probability of the sentence ^ CONTEXT
 
@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from limelight.bundle.confidence import Calibration
-from limelight.text.tokenizer import SPACE
+from limelight.text.pieces.tokenizer import SPACE
 
 # In a sentence that the model finds improbable a word is seldom right, however sure of it the model is. Of 0, 1/3 and 1/2 this one
 # orders words best, and on text of another kind it is less wrong than 0 (docs/confidence.md).
@@ -32,9 +32,9 @@ WORD: Final = re.compile(
 
 
 class Word(NamedTuple):
-    """A word of the translation, its punctuation with it, and how probably it is right.
+    """A word of the translation has its punctuation with it, and says how probably it is right.
 
-    None where the engine told no probabilities and nobody asked, or where a rule put the word there and not the model.
+    None where the engine told no probabilities and was not asked for them, or where a rule put the word there and not the model.
     """
 
     text: str
@@ -57,7 +57,7 @@ def words_of(
     words = []
     for match in WORD.finditer(spelling):
         own = range(owners[match.start()].start, owners[match.end() - 1].stop)
-        claimed = _claimed([pieces[number] for number in own], whole)
+        claimed = _combine_probabilities([pieces[number] for number in own], whole)
         sure = claimed if claimed is None or calibration is None else calibration.words.at(claimed)
         words.append(Word(match[0], sure))
     return words
@@ -74,10 +74,10 @@ def sentence_confidence(words: Sequence[Word], whole: float, calibration: Calibr
     return math.fsum(told) / len(told) if told else calibration.sentences.at(whole)
 
 
-def reworded(words: Sequence[Word], text: str) -> list[Word]:
+def transfer_confidence(words: Sequence[Word], text: str) -> list[Word]:
     """The confidences for the words of `text`, which was made of these words by rules: marks became what they stand for.
 
-    reworded([Word("Zu", 0.9), Word("⟦0⟧", 0.7)], "Zu New York") -> [Word("Zu", 0.9), Word("New", 0.7), Word("York", 0.7)]
+    transfer_confidence([Word("Zu", 0.9), Word("⟦0⟧", 0.7)], "Zu New York") -> [Word("Zu", 0.9), Word("New", 0.7), Word("York", 0.7)]
     Several words in the place of several others each have the least confidence of those.
     """
     old, new = [word.text for word in words], split_words(text)
@@ -97,7 +97,7 @@ def is_punctuation(text: str) -> bool:
     return bool(text) and all(unicodedata.category(letter).startswith("P") for letter in text)
 
 
-def _claimed(pieces: Sequence[tuple[str, float | None]], whole: float) -> float | None:
+def _combine_probabilities(pieces: Sequence[tuple[str, float | None]], whole: float) -> float | None:
     """Of the pieces with more than punctuation, if there are any: a full stop says little about the word before it."""
     told = [probability for text, probability in pieces if not is_punctuation(text.strip(SPACE))]
     known = [probability for probability in told or [each for _, each in pieces] if probability is not None]

@@ -1,4 +1,4 @@
-"""Which engine runs a bundle, on what, and why; and another one for what the first cannot do."""
+"""An engine is chosen for a bundle, with the reason, and another one for what the first cannot do."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,14 +13,16 @@ from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
-from limelight.runtime import Choice, choose_device, choose_dtype, count_threads
+from limelight.runtime import RuntimeChoice, choose_device, choose_dtype, count_threads
+from limelight.text.careful.glossary import Glossary
 
 EngineName = Literal["torch", "ctranslate2"]
+GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
 
 
 @dataclass(frozen=True)
 class Engines:
-    """`spare` loads the torch engine, for what the first engine lacks; None when the engine was asked for by name."""
+    """Engines run a bundle. `spare` loads the torch engine, for what the first lacks; None when the engine was asked for by name."""
 
     first: Engine
     spare: Callable[[], Engine] | None
@@ -70,10 +72,12 @@ def open_engines(
     return Engines(fast, spare, (fast.name, str(on), fast.numbers, f"threads {cores}"))
 
 
-def _torch(bundle: Bundle, on: Choice[torch.device], dtype: str | None, cores: Choice[int], workers: int) -> Engines:
+def _torch(
+    bundle: Bundle, on: RuntimeChoice[torch.device], dtype: str | None, cores: RuntimeChoice[int], workers: int
+) -> Engines:
     numbers = choose_dtype(on.value, dtype)
     if on.value.type == "cpu" and dtype is None:
-        numbers = Choice(torch.float32, "exact enough that no translation depends on its batch")
+        numbers = RuntimeChoice(torch.float32, "exact enough that no translation depends on its batch")
     model = bundle.load_model(numbers.value, on.value)
     engine = TorchEngine(model, specials(bundle), bundle.settings.alignment, workers)
     return Engines(engine, None, (engine.name, str(on), str(numbers), f"threads {cores}"))
@@ -83,3 +87,10 @@ def specials(bundle: Bundle) -> Specials:
     config = bundle.settings.model
     unknown, ends = bundle.target_tokenizer.unknown, bundle.settings.source_ends
     return Specials(config.pad_token, unknown, config.start_token, config.end_token, ends)
+
+
+def load_glossary(bundle: Bundle) -> Glossary | None:
+    terms = bundle.folder / GLOSSARY
+    if terms.is_symlink():  # of a bundle that a stranger made, it might lead anywhere
+        raise ModelFileError(f"{terms} is a link, and links are not followed; put the glossary itself there")
+    return Glossary.load(terms, bundle.settings.languages) if terms.is_file() else None

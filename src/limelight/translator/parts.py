@@ -1,4 +1,4 @@
-"""A text as the sentences that are translated one by one, and their translations as one again, all spaces in place.
+"""A text is cut into sentences here, and their translations are joined again, with all spaces in place.
 
     "One.\n\n  Two. Three."  ->  lead "", "One." + "\n\n  ", "Two." + " ", "Three." + ""
 
@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from limelight.decoding.guards import Notice
-from limelight.text import messages
-from limelight.text.protect import find
+from limelight.text.careful import messages
+from limelight.text.careful.protect import find
 from limelight.text.segment import Segment, segments, split_long
 from limelight.translator.alignment import WordCount
 from limelight.translator.translation import Alignment, Translation, nothing
@@ -21,22 +21,22 @@ _BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True)
-class Part:
-    """A sentence, what stands after it, and what is to be said about it."""
+class TextPart:
+    """A text part is a sentence, what stands after it, and what is to be said about it."""
 
     text: str
     after: str = ""
     notices: tuple[Notice, ...] = ()
-    in_message: bool = False  # then its text is as `messages.shown` gives it
+    in_message: bool = False  # then its text is as `messages.unescape` gives it
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A text in parts. Whole: one part that is the text itself."""
+    """A cut is a text in parts. Whole: one part that is the text itself."""
 
     given: str
     lead: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
 
     @property
     def whole(self) -> bool:
@@ -44,7 +44,7 @@ class Cut:
 
 
 class Cutter:
-    """`length` counts the pieces of a text, of which the model takes `longest`; and of spans to be kept, `most`."""
+    """A cutter parts texts. `length` counts the pieces of a text, of which the model takes `longest`; and of spans to be kept, `most`."""
 
     def __init__(self, language: str, length: Callable[[str], int], longest: int, most: int | None) -> None:
         self.language, self.length, self.longest, self.most = language, length, longest, most
@@ -62,11 +62,11 @@ class Cutter:
         return Cut(text, found.lead, parts) if parts else _whole(text, core)
 
     def _message(self, text: str, places: Sequence[tuple[int, int]], always: bool | None, longest: int) -> Cut:
-        parts: list[Part] = []
+        parts: list[TextPart] = []
         between, ends = text[: places[0][0]], [*(start for start, _ in places[1:]), len(text)]
         for (start, end), following in zip(places, ends, strict=True):
-            inner = self.cut(messages.shown(text[start:end]), always, longest, parse=False)
-            parts += [replace(part, after=messages.written(part.after), in_message=True) for part in inner.parts]
+            inner = self.cut(messages.unescape(text[start:end]), always, longest, parse=False)
+            parts += [replace(part, after=messages.escape(part.after), in_message=True) for part in inner.parts]
             parts[-1] = replace(parts[-1], after=parts[-1].after + text[end:following])
         return Cut(text, between, tuple(parts))
 
@@ -75,13 +75,13 @@ class Cutter:
         short = len(text.encode("utf-8", "surrogatepass")) <= longest or self.length(text) <= longest
         return short and (self.most is None or len(text) <= self.most or len(find(text)) <= self.most)
 
-    def _fitting(self, segment: Segment, longest: int) -> list[Part]:
+    def _fitting(self, segment: Segment, longest: int) -> list[TextPart]:
         if self._fits(segment.text, longest):
-            return [Part(segment.text, segment.after)]
+            return [TextPart(segment.text, segment.after)]
         smaller = split_long(segment.text, self.length, longest)
         smaller = [part for each in smaller for part in self._few_spans(each)]
         message = f"the sentence has more than the model can take at once and was translated in {len(smaller)} parts"
-        parts = [Part(each.text, each.after) for each in smaller]
+        parts = [TextPart(each.text, each.after) for each in smaller]
         parts[0] = replace(parts[0], notices=(Notice("split", message),))
         parts[-1] = replace(parts[-1], after=parts[-1].after + segment.after)
         return parts
@@ -97,10 +97,14 @@ class Cutter:
 def _whole(text: str, core: str) -> Cut:
     """The blanks around a text are kept too; a text of nothing else is nothing to translate."""
     begin = text.index(core)
-    return Cut(text, text[:begin], (Part(core, text[begin + len(core) :]),)) if core else Cut(text, "", (Part(text),))
+    return (
+        Cut(text, text[:begin], (TextPart(core, text[begin + len(core) :]),))
+        if core
+        else Cut(text, "", (TextPart(text),))
+    )
 
 
-def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
+def join_parts(cut: Cut, made: Sequence[Translation]) -> Translation:
     """One translation of the whole. Its score is the sum; with several parts there are no alternatives."""
     noticed = [
         replace(each, warnings=[*part.notices, *each.warnings]) for part, each in zip(cut.parts, made, strict=True)
@@ -119,7 +123,7 @@ def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
         confidence=_mean([each.confidence for each in spoken], [max(1, len(each.words)) for each in spoken]),
         pieces=[piece for each in spoken for piece in each.pieces],
         finish="length" if any(each.finish == "length" for each in spoken) else "eos",
-        alignment=_aligned(cut, noticed),
+        alignment=_join_alignments(cut, noticed),
         words=[word for each in spoken for word in each.words],
         source=cut.given,
         source_pieces=sum(each.source_pieces for each in spoken),
@@ -132,13 +136,13 @@ def joined(cut: Cut, made: Sequence[Translation]) -> Translation:
     )
 
 
-def _in_message(part: Part, made: Translation) -> Translation:
+def _in_message(part: TextPart, made: Translation) -> Translation:
     """The same as a text of a message; where its braces would end the message, the source instead."""
-    words = [word._replace(text=messages.written(word.text)) for word in made.words]
+    words = [word._replace(text=messages.escape(word.text)) for word in made.words]
     if messages.fits(part.text, made.text):
-        return replace(made, text=messages.written(made.text), words=words, alternatives=[])
+        return replace(made, text=messages.escape(made.text), words=words, alternatives=[])
     why = "a text of the message is left as it was, since its translation has other braces"
-    kept = messages.written(part.text)
+    kept = messages.escape(part.text)
     return replace(made, text=kept, words=[], alternatives=[], warnings=[*made.warnings, Notice("message", why)])
 
 
@@ -146,7 +150,7 @@ def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / sum(weights)
 
 
-def _aligned(cut: Cut, made: Sequence[Translation]) -> Alignment | None:
+def _join_alignments(cut: Cut, made: Sequence[Translation]) -> Alignment | None:
     """Numbers of words and pieces go on from part to part."""
     if not any(each.alignment for each in made):
         return None

@@ -1,6 +1,6 @@
-"""Texts on their way: cut into sentences, each with what must survive; and one translation for each text again.
+"""A `TranslationPlan` has the sentences of texts, each with what must survive, and joins their translations.
 
-A sentence is what is searched. Whoever has many texts at hand, as a server has, may mix the sentences of all and join each text's own.
+A sentence is what is searched. A server, which has many texts at hand, may mix the sentences of all and join each text's own.
 """
 
 import time
@@ -11,20 +11,20 @@ from itertools import accumulate
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.errors import ConfigError, DataError, DeadlineError
-from limelight.text.glossary import Glossary
-from limelight.translator.care import Keeper
-from limelight.translator.careful import Asked
-from limelight.translator.parts import Cut, Cutter, joined
-from limelight.translator.sentences import checked, many_each, one_each
+from limelight.text.careful.glossary import Glossary
+from limelight.translator.careful.protected import Keeper
+from limelight.translator.careful.two_searches import CarefulRequest
+from limelight.translator.parts import Cut, Cutter, join_parts
+from limelight.translator.sentences import check_texts, many_each, one_each
 from limelight.translator.translation import Translation
 
-LEAST_CUT = 64  # pieces: whoever asks for shorter translations wants them short, not in parts
+LEAST_CUT = 64  # pieces: a caller that asks for shorter translations wants them short, not in parts
 GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is wanted beside the text."""
+class TranslationOptions:
+    """Translation options say what is wanted beside the text."""
 
     align: bool = False
     guards: bool = True
@@ -32,28 +32,28 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """`asked` are the sentences of all texts, one text after the other; `owner` has the number of the text that each is part of."""
+class TranslationPlan:
+    """A plan has in `asked` the sentences of all texts, one text after the other, and in `owner` the number of the text of each."""
 
     cuts: list[Cut]
-    asked: list[Asked]
+    asked: list[CarefulRequest]
     owner: list[int]
 
-    def joined(self, made: Sequence[Translation]) -> list[Translation]:
-        """One for each text, of one for each sentence."""
+    def join(self, made: Sequence[Translation]) -> list[Translation]:
+        """Join the translations of all sentences to one for each text."""
         each = iter(made)
-        return [joined(cut, [next(each) for _ in cut.parts]) for cut in self.cuts]
+        return [join_parts(cut, [next(each) for _ in cut.parts]) for cut in self.cuts]
 
-    def joined_text(self, text: int, made: Sequence[Translation]) -> Translation:
+    def join_text(self, text: int, made: Sequence[Translation]) -> Translation:
         """One text, of the translations of its sentences."""
-        return joined(self.cuts[text], made)
+        return join_parts(self.cuts[text], made)
 
     def begins(self) -> list[int]:
         """Where the sentences of each text begin in `asked`."""
         return [0, *accumulate(len(cut.parts) for cut in self.cuts)][: len(self.cuts)]
 
 
-class Planner:
+class TranslationPlanner:
     def __init__(self, cutter: Cutter, keeper: Keeper) -> None:
         self.cutter, self.keeper = cutter, keeper
 
@@ -67,8 +67,8 @@ class Planner:
         glossary: Glossary | Sequence[Glossary | None] | None,
         segment: bool | None,
         is_over: IsOver = never,
-    ) -> Planned:
-        given = checked(texts, "texts")
+    ) -> TranslationPlan:
+        given = check_texts(texts, "texts")
         glossaries = _one_each(glossary, len(given))
         begins, needed = one_each(prefixes, "prefixes", len(given)), many_each(phrases, len(given))
         longest = max(LEAST_CUT, round(settings.max_length / GROWTH))
@@ -83,13 +83,15 @@ class Planner:
         for at, part in zip(owner, (part for cut in cuts for part in cut.parts), strict=True):
             _check_time(is_over)
             known = glossaries[at]
-            terms = [] if known is None else known.found(self.keeper.opaque(part.text))
-            asked.append(Asked(self.keeper.take(part.text, terms, watched=protect), begins[at], needed[at], is_over))
-        return Planned(cuts, asked, owner)
+            terms = [] if known is None else known.find(self.keeper.opaque(part.text))
+            asked.append(
+                CarefulRequest(self.keeper.take(part.text, terms, watched=protect), begins[at], needed[at], is_over)
+            )
+        return TranslationPlan(cuts, asked, owner)
 
 
 def over_after(seconds: float) -> IsOver:
-    """From now on."""
+    """Return a check that says yes when `seconds` from now on are over."""
     ends = time.monotonic() + seconds
     return lambda: time.monotonic() >= ends
 

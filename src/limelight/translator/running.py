@@ -1,7 +1,7 @@
-"""Sentences through the engines and out as translations: the first search with any engine, the second, under constraints, for the few that
-need one.
+"""A `SentenceRunner` takes sentences through the engines and gives their translations.
+The first search is with any engine; the second, under constraints, is for the few that need one.
 
-Whoever has many callers, as a server has, begins with `begin` and ends with `end`: a second search takes several times as long as a
+A server, which has many callers, begins with `begin` and ends with `end`: a second search takes several times as long as a
 first, and those whose translation is done need not wait for it.
 """
 
@@ -12,35 +12,35 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice
 from limelight.engines.engine import Engine
 from limelight.errors import ConfigError, LimelightError
-from limelight.translator.aligning import alignments
-from limelight.translator.careful import Asked, Careful, Found
-from limelight.translator.planned import Wanted
+from limelight.translator.careful.sentence_alignment import alignments
+from limelight.translator.careful.two_searches import CarefulRequest, CarefulResult, CarefulSearch
+from limelight.translator.planned import TranslationOptions
 from limelight.translator.presenting import Presenter
-from limelight.translator.searching import Answer, Searcher, Spare
-from limelight.translator.sentences import Reader, Sentence
+from limelight.translator.searching import Searcher, SearchResult, Spare
+from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Translation, nothing
 
-UNABLE = Answer([])  # this engine has no search for it
+UNABLE = SearchResult([])  # this engine has no search for it
 LogProbs = Callable[[Sequence[Sequence[int]], Sequence[Sequence[int]]], list[list[float]]]
 
 
 @dataclass(frozen=True)
-class Postponed:
-    """A sentence that is not done. `first`: what the first search found, with its faults; None where the engine cannot do what was asked
-    for."""
+class PostponedSentence:
+    """A postponed sentence is not done. `first`: what the first search found, with its faults; None where the engine cannot do what was
+    asked for."""
 
-    asked: Asked
-    first: Found | None
+    asked: CarefulRequest
+    first: CarefulResult | None
 
 
-class Running:
-    """`log_probs` of given pairs, for engines that do not tell those of what they found."""
+class SentenceRunner:
+    """A runner asks for `log_probs` of given pairs where an engine does not tell those of what it found."""
 
     def __init__(
         self,
         searcher: Searcher,
         spare: Spare,
-        careful: Careful,
+        careful: CarefulSearch,
         reader: Reader,
         presenter: Presenter,
         log_probs: LogProbs,
@@ -52,50 +52,58 @@ class Running:
     def engine(self) -> Engine:
         return self.searcher.engine
 
-    def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
+    def run(
+        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | None]:
         """One for each sentence. None where the model's scores are no numbers, or its time was over before it was done."""
         found = self.careful.first(asked, lambda sentences: self._answers(sentences, settings, wanted.guards))
-        return self._presented(self._again(asked, found, settings, wanted), wanted)
+        return self._present(self._again(asked, found, settings, wanted), wanted)
 
     def begin(
-        self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted
-    ) -> list[Translation | Postponed | None]:
+        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | PostponedSentence | None]:
         """As `run`, but what needs a second search, or another engine, is postponed."""
 
-        def search(sentences: Sequence[Sentence]) -> list[Answer]:
+        def search(sentences: Sequence[SourceSentence]) -> list[SearchResult]:
             able = [at for at, each in enumerate(sentences) if not self.engine.lacks(settings, [each.request])]
             answers = self.searcher.answers([sentences[at] for at in able], settings, wanted.guards) if able else []
             found = dict(zip(able, answers, strict=True))
             return [found.get(at, UNABLE) for at in range(len(sentences))]
 
         first = self.careful.first(asked, search)
-        result: list[Translation | Postponed | None] = [None] * len(asked)
+        result: list[Translation | PostponedSentence | None] = [None] * len(asked)
         done = []
         for at, (each, found) in enumerate(zip(asked, first, strict=True)):
             if found.answer is UNABLE:
-                result[at] = Postponed(each, None)
+                result[at] = PostponedSentence(each, None)
             elif wanted.guards and self.careful.harder(each, found):
-                result[at] = Postponed(each, found)
+                result[at] = PostponedSentence(each, found)
             else:
                 done.append(at)
-        for at, translation in zip(done, self._presented([first[at] for at in done], wanted), strict=True):
+        for at, translation in zip(done, self._present([first[at] for at in done], wanted), strict=True):
             result[at] = translation
         return result
 
-    def end(self, postponed: Sequence[Postponed], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
-        """What was begun."""
+    def end(
+        self, postponed: Sequence[PostponedSentence], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | None]:
+        """Finish the sentences that `begin` postponed."""
         new = [at for at, each in enumerate(postponed) if each.first is None]
         made: dict[int, Translation | None] = {}
         made.update(zip(new, self.run([postponed[at].asked for at in new], settings, wanted), strict=True))
         known = [(at, each.asked, each.first) for at, each in enumerate(postponed) if each.first is not None]
         found = self._again([asked for _, asked, _ in known], [first for _, _, first in known], settings, wanted)
-        made.update(zip([at for at, _, _ in known], self._presented(found, wanted), strict=True))
+        made.update(zip([at for at, _, _ in known], self._present(found, wanted), strict=True))
         return [made[at] for at in range(len(postponed))]
 
     def _again(
-        self, asked: Sequence[Asked], first: list[Found], settings: SearchSettings, wanted: Wanted
-    ) -> list[Found]:
-        def again(sentences: Sequence[Sentence]) -> list[Answer]:
+        self,
+        asked: Sequence[CarefulRequest],
+        first: list[CarefulResult],
+        settings: SearchSettings,
+        wanted: TranslationOptions,
+    ) -> list[CarefulResult]:
+        def again(sentences: Sequence[SourceSentence]) -> list[SearchResult]:
             """Phrases need a plain beam. What cannot be searched so, by an engine without constraints or for lack of room, keeps its
             first answer, and fails nobody else's."""
             plain = {"sampling": None, "mbr_samples": None, "groups": 1, "nbest": min(settings.nbest, settings.beam)}
@@ -103,11 +111,11 @@ class Running:
             try:
                 return self._answers(sentences, bound, wanted.guards)
             except LimelightError:
-                return [Answer([])] if len(sentences) == 1 else [again([each])[0] for each in sentences]
+                return [SearchResult([])] if len(sentences) == 1 else [again([each])[0] for each in sentences]
 
         return self.careful.second(asked, first, again) if wanted.guards else first
 
-    def _presented(self, found: list[Found], wanted: Wanted) -> list[Translation | None]:
+    def _present(self, found: list[CarefulResult], wanted: TranslationOptions) -> list[Translation | None]:
         # What was found before the end of a search that was ended is not what the search would have found.
         spoken = [at for at, each in enumerate(found) if each.answer.candidates and not each.sentence.request.is_over()]
         heard = [found[at] for at in spoken]
@@ -121,7 +129,9 @@ class Running:
             result[at] = self.presenter.translation(each, link, wanted.guards)
         return result
 
-    def _answers(self, sentences: Sequence[Sentence], settings: SearchSettings, guards: bool) -> list[Answer]:
+    def _answers(
+        self, sentences: Sequence[SourceSentence], settings: SearchSettings, guards: bool
+    ) -> list[SearchResult]:
         """From the engine, and for what it cannot do from the spare one, which is said."""
         lacking = [self.engine.lacks(settings, [sentence.request]) for sentence in sentences]
         missed = [at for at, lacks in enumerate(lacking) if lacks]
@@ -139,7 +149,7 @@ class Running:
             found[at] = replace(answer, notices=(*answer.notices, notice))
         return [found[at] for at in range(len(sentences))]
 
-    def _with_probabilities(self, found: Sequence[Found]) -> list[Found]:
+    def _with_probabilities(self, found: Sequence[CarefulResult]) -> list[CarefulResult]:
         """Those of every piece, where the engine gave only their sum."""
         unknown = [(each, c) for each in found for c in each.answer.candidates if not c.hypothesis.log_probs]
         sources = [each.sentence.request.source for each, _ in unknown]

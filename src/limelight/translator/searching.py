@@ -1,4 +1,4 @@
-"""From sentences to candidates with an engine: batches, texts of hypotheses, the choice among samples, a second search for loops."""
+"""A `Searcher` finds candidates for sentences with an engine, and searches again where one loops or is empty."""
 
 import math
 import threading
@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.guards import Notice, looping
+from limelight.decoding.guards import Notice, find_looping
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
 from limelight.runtime import use_one_thread_here
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.batching import BATCH_ROWS, LEAST_PIECES, cut, run
-from limelight.translator.sentences import Sentence
+from limelight.translator.sentences import SourceSentence
 
 USUAL_BEAM = 4  # rows of a sentence with which the engines' sizes of batches were measured
 NO_REPEAT = 3  # pieces: what a translation that loops is searched again without
@@ -24,16 +24,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A hypothesis and its text."""
+    """A candidate is a hypothesis and its text."""
 
     hypothesis: Hypothesis
     text: str
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The candidates of a sentence, best first, and what happened on the way. None at all where the scores were not numbers, or its time
-    was over."""
+class SearchResult:
+    """A search result is the candidates of a sentence, best first, and what happened on the way. None at all where the scores were not
+    numbers, or its time was over."""
 
     candidates: list[Candidate]
     degenerate: bool = False
@@ -42,15 +42,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class Remedy:
-    """How a translation can fail as a whole, and what a second search does about it."""
+    """A remedy says how a translation can fail as a whole, and what a second search does about it."""
 
-    fails: Callable[[Sentence, Sequence[Candidate]], bool]
+    fails: Callable[[SourceSentence, Sequence[Candidate]], bool]
     changed: Callable[[SearchSettings], SearchSettings | None]  # None: that is how it was searched already
     message: str
 
 
-def _loops(sentence: Sentence, candidates: Sequence[Candidate]) -> bool:
-    return bool(candidates) and looping(sentence.text, candidates[0].text) is not None
+def _loops(sentence: SourceSentence, candidates: Sequence[Candidate]) -> bool:
+    return bool(candidates) and find_looping(sentence.text, candidates[0].text) is not None
 
 
 def _without_repeats(settings: SearchSettings) -> SearchSettings | None:
@@ -58,7 +58,7 @@ def _without_repeats(settings: SearchSettings) -> SearchSettings | None:
     return None if already else settings.changed(no_repeat_ngram=NO_REPEAT)
 
 
-def _is_empty(sentence: Sentence, candidates: Sequence[Candidate]) -> bool:
+def _is_empty(sentence: SourceSentence, candidates: Sequence[Candidate]) -> bool:
     return bool(candidates) and not candidates[0].text.strip()
 
 
@@ -78,7 +78,7 @@ REMEDIES = (
 
 
 class Searcher:
-    """What runs the batches, as many at once as the engine has workers."""
+    """A searcher runs the batches, as many at once as the engine has workers."""
 
     def __init__(self, engine: Engine, target: Tokenizer) -> None:
         self.engine, self.target = engine, target
@@ -95,9 +95,11 @@ class Searcher:
             self._pool.shutdown(cancel_futures=True)
         self.engine.close()
 
-    def answers(self, sentences: Sequence[Sentence], settings: SearchSettings, guards: bool) -> list[Answer]:
+    def answers(
+        self, sentences: Sequence[SourceSentence], settings: SearchSettings, guards: bool
+    ) -> list[SearchResult]:
         """Search, and once more, with a remedy, for the translations that loop or are empty."""
-        answers = [Answer(candidates) for candidates in self._search(sentences, settings)]
+        answers = [SearchResult(candidates) for candidates in self._search(sentences, settings)]
         for remedy in REMEDIES if guards else ():
             failed = [i for i, answer in enumerate(answers) if remedy.fails(sentences[i], answer.candidates)]
             again: list[list[Candidate]] = [[] for _ in failed]
@@ -120,7 +122,19 @@ class Searcher:
             found.update(zip(batch, results, strict=True))
         return [found[number] for number in range(len(lengths))]
 
-    def _search(self, sentences: Sequence[Sentence], settings: SearchSettings) -> list[list[Candidate]]:
+    def log_probs(
+        self, begin: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """Of every target piece and the end. Sources as the model reads them, targets without `begin`, with which all of them begin."""
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+
+        def work(batch: list[int]) -> list[list[float]]:
+            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
+            return [log_probs[len(begin) :] for log_probs in scored]
+
+        return self.in_batches(lengths, 1, work)
+
+    def _search(self, sentences: Sequence[SourceSentence], settings: SearchSettings) -> list[list[Candidate]]:
         """The candidates of each sentence, best first, with different texts; what was drawn stays as it was drawn."""
         drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
@@ -138,7 +152,7 @@ class Searcher:
         # A batch lasts as long whatever the beam: some engines cannot stop within one.
         each = 1 if drawn.sampling is not None else max(1, drawn.beam // USUAL_BEAM)
         outcomes = self.in_batches([len(request.source) * each for request in requests], width, work)
-        shown = [_shown(outcome, sentence.hidden) for sentence, outcome in zip(sentences, outcomes, strict=True)]
+        shown = [_strip_begin(outcome, sentence.hidden) for sentence, outcome in zip(sentences, outcomes, strict=True)]
         texts = iter(self.target.decode([hypothesis.ids for hypotheses in shown for hypothesis in hypotheses]))
         result = []
         for hypotheses in shown:
@@ -156,7 +170,7 @@ class Searcher:
 
 
 class Spare:
-    """The searcher of another engine, loaded when it is needed for the first time."""
+    """A spare is the searcher of another engine, loaded when it is needed for the first time."""
 
     def __init__(self, load: Callable[[], Engine] | None, target: Tokenizer) -> None:
         self._load, self._target = load, target
@@ -185,7 +199,7 @@ class Spare:
                 self._loaded.close()
 
 
-def _shown(outcome: Outcome, hidden: int) -> list[Hypothesis]:
+def _strip_begin(outcome: Outcome, hidden: int) -> list[Hypothesis]:
     """Without the ids that all began with, which are no text."""
     if not hidden:
         return outcome.hypotheses
@@ -200,11 +214,11 @@ def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(first.values())
 
 
-def _better(remedy: Remedy, sentence: Sentence, first: Answer, second: list[Candidate]) -> Answer:
+def _better(remedy: Remedy, sentence: SourceSentence, first: SearchResult, second: list[Candidate]) -> SearchResult:
     """The second translation if it fails neither so nor in a way that was cured before, else the better scored."""
     cured = REMEDIES[: REMEDIES.index(remedy) + 1]
     if second and not any(each.fails(sentence, second) for each in cured):
-        return Answer(second, notices=(*first.notices, Notice("redecoded", remedy.message)))
+        return SearchResult(second, notices=(*first.notices, Notice("redecoded", remedy.message)))
     if second and second[0].hypothesis.score > first.candidates[0].hypothesis.score:
-        return Answer(second, degenerate=True, notices=first.notices)
+        return SearchResult(second, degenerate=True, notices=first.notices)
     return replace(first, degenerate=True)

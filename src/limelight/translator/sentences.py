@@ -1,4 +1,4 @@
-"""Texts to requests: checked, normalized and cut into pieces as the training text was, a column at a time."""
+"""A `Reader` turns texts into requests: checked, normalized and cut into pieces as the training text was."""
 
 import threading
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ import polars as pl
 import xxhash
 
 from limelight.bundle import BundleSettings
-from limelight.corpus.augment import TERM_TAG
+from limelight.corpus.feeding.augment import TERM_TAG
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import Request
 from limelight.errors import DataError
 from limelight.text.normalize import normalize
-from limelight.text.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A source on its way: as it was given, as it was normalized, as ids."""
+class SourceSentence:
+    """A source sentence is a text as it was given, as it was normalized, as ids."""
 
     given: str
     text: str
@@ -34,7 +34,7 @@ class Sentence:
 
 
 class Reader:
-    """Text to ids by a bundle's normalization and pieces."""
+    """A reader turns text into ids by a bundle's normalization and pieces."""
 
     def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer, longest: int) -> None:
         self._told = source.tag(TERM_TAG) if settings.learnt is not None and settings.learnt.terms else None
@@ -50,20 +50,20 @@ class Reader:
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
         terms: Sequence[Sequence[str]] | None = None,
-    ) -> list[Sentence]:
+    ) -> list[SourceSentence]:
         """One sentence for each text. Sources longer than the model takes are cut, and say so.
 
         `terms` are told to the model after the source, if it was taught to use them.
         """
-        given = checked(texts, "texts")
-        tidy = self.tidied(given)
+        given = check_texts(texts, "texts")
+        tidy = self.normalize_texts(given)
         ids = self.source_ids(tidy)
-        begins = self.target_ids(self.tidied(one_each(prefixes, "prefixes", len(given))))
-        needed = self._needed(many_each(phrases, len(given)))
-        told = self._told_terms(terms, len(given))
+        begins = self.target_ids(self.normalize_texts(one_each(prefixes, "prefixes", len(given))))
+        needed = self._encode_phrases(many_each(phrases, len(given)))
+        told = self._encode_terms(terms, len(given))
         return [self._sentence(*parts) for parts in zip(given, tidy, ids, begins, needed, told, strict=True)]
 
-    def tidied(self, texts: Sequence[str]) -> list[str]:
+    def normalize_texts(self, texts: Sequence[str]) -> list[str]:
         column = normalize(pl.Series(texts, dtype=pl.String), self.steps)
         result: list[str] = column.to_list()
         return result
@@ -73,7 +73,7 @@ class Reader:
         return self.lengths([text])[0]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.source_ids(self.tidied(texts))]
+        return [len(ids) for ids in self.source_ids(self.normalize_texts(texts))]
 
     def source_ids(self, tidy: Sequence[str]) -> list[list[int]]:
         """Blank text has no ids: there is nothing to translate."""
@@ -90,7 +90,7 @@ class Reader:
 
     def _sentence(
         self, given: str, tidy: str, ids: list[int], prefix: list[int], phrases: list[list[int]], told: list[int]
-    ) -> Sentence:
+    ) -> SourceSentence:
         notices: tuple[Notice, ...] = ()
         told = told if len(ids) + len(told) <= self.longest else []
         if len(ids) > self.longest:
@@ -99,30 +99,30 @@ class Reader:
         # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
         key = xxhash.xxh3_64_intdigest(tidy.encode()) >> 1
         begin = self.target_begin
-        source = self.begun(ids[: self.longest])
+        source = self.add_source_begin(ids[: self.longest])
         request = Request([*source, *told] if source else [], [*begin, *prefix], phrases, key, len(begin))
-        return Sentence(given, tidy, request, notices, len(self.target_begin), len(source))
+        return SourceSentence(given, tidy, request, notices, len(self.target_begin), len(source))
 
-    def begun(self, ids: list[int]) -> list[int]:
+    def add_source_begin(self, ids: list[int]) -> list[int]:
         """A source as the model reads it; nothing stays nothing."""
         return [*self.source_begin, *ids] if ids else []
 
-    def _told_terms(self, terms: Sequence[Sequence[str]] | None, count: int) -> list[list[int]]:
+    def _encode_terms(self, terms: Sequence[Sequence[str]] | None, count: int) -> list[list[int]]:
         """Each after its tag: "Konnektor" -> <tag:1> ▁Kon nektor, as in training."""
         if terms is None or self._told is None:
             return [[]] * count
-        ids = iter(self._ids(self.source, self.tidied([term for some in terms for term in some])))
+        ids = iter(self._ids(self.source, self.normalize_texts([term for some in terms for term in some])))
         return [[number for _ in some for number in (self._told, *next(ids))] for some in terms]
 
-    def _needed(self, phrases: Sequence[Sequence[str]]) -> list[list[list[int]]]:
-        ids = iter(self.target_ids(self.tidied([phrase for some in phrases for phrase in some])))
+    def _encode_phrases(self, phrases: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        ids = iter(self.target_ids(self.normalize_texts([phrase for some in phrases for phrase in some])))
         return [[found for _ in some if (found := next(ids))] for some in phrases]
 
 
 def one_each(prefixes: Sequence[str] | None, what: str, count: int) -> list[str]:
     if prefixes is None:
         return [""] * count
-    if len(checked(prefixes, what)) != count:
+    if len(check_texts(prefixes, what)) != count:
         raise DataError(f"there are {len(prefixes)} {what} for {count} texts; give one for each, '' for none")
     return list(prefixes)
 
@@ -134,11 +134,11 @@ def many_each(phrases: Sequence[Sequence[str]] | None, count: int) -> list[tuple
         raise TypeError("phrases wants a list of phrases for each text, such as [['die Matte'], []]")
     if len(phrases) != count:
         raise DataError(f"there are phrases for {len(phrases)} texts, but {count} texts; give a list for each")
-    checked([phrase for some in phrases for phrase in some], "phrases")
+    check_texts([phrase for some in phrases for phrase in some], "phrases")
     return [tuple(some) for some in phrases]
 
 
-def checked(texts: Sequence[str], what: str) -> list[str]:
+def check_texts(texts: Sequence[str], what: str) -> list[str]:
     """A list of texts that can be written as UTF-8; a single text is a common slip, and each of its letters would be translated."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"{what} wants a list of texts, not one text; write [text]")

@@ -1,4 +1,4 @@
-"""What `Translator.trace` needs: texts to ids, the changes, and an engine that can be looked into.
+"""A `TextTracer` gives `Translator.trace` the ids, the changes and an engine that can be looked into.
 
 The text is normalized and cut into pieces as for a translation, and stays whole. Nothing is protected, no glossary is used, and what loops
 or is empty is not searched again: what the model does is what is shown.
@@ -14,17 +14,17 @@ from limelight.decoding.steps import IsOver
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ConfigError, DataError
-from limelight.inspection.changes import Changes, Pin
-from limelight.inspection.live import LiveTrace
-from limelight.inspection.tracing import Tracer
+from limelight.inspection.interventions import Changes, Pin
+from limelight.inspection.tracing.live_trace import LiveTrace
+from limelight.inspection.tracing.tracer import Tracer
 from limelight.translator.searching import Spare
-from limelight.translator.sentences import Reader, checked
+from limelight.translator.sentences import Reader, check_texts
 
 Text = str | Sequence[int | str]  # a text, or its pieces by id or as they are spelled
 
 
-class Tracing:
-    """What traces the texts of a translator; made with it, and ready when it is first asked."""
+class TextTracer:
+    """A text tracer traces the texts of a translator; it is made with it, and ready when it is first asked."""
 
     def __init__(self, engine: Engine, spare: Spare, settings: BundleSettings, reader: Reader) -> None:
         self._engine, self._spare, self._settings, self._reader = engine, spare, settings, reader
@@ -45,12 +45,12 @@ class Tracing:
         is_over: IsOver,
     ) -> LiveTrace:
         reader = self._reader
-        tidy = reader.tidied(checked([text], "text"))
+        tidy = reader.normalize_texts(check_texts([text], "text"))
         return self._ready().trace(
             tidy[0],
-            source_ids=reader.begun(reader.source_ids(tidy)[0]),
-            target_ids=None if target is None else _begun(reader, target),
-            prefix_ids=_begun(reader, prefix),
+            source_ids=reader.add_source_begin(reader.source_ids(tidy)[0]),
+            target_ids=None if target is None else _add_target_begin(reader, target),
+            prefix_ids=_add_target_begin(reader, prefix),
             search=search,
             changes=changes,
             topk=topk,
@@ -88,7 +88,7 @@ def loose_changes(
     temperature: float,
     whole: Changes | None,
 ) -> Changes:
-    """Those given one by one, or as a whole."""
+    """Return the changes that were given one by one, or as a whole."""
     loose = Changes(
         gates=dict(gates or {}),
         gate_mode=gate_mode,
@@ -102,8 +102,8 @@ def loose_changes(
     return whole or loose
 
 
-def _begun(reader: Reader, text: Text) -> list[int]:
-    """After what every translation begins with. Pieces that come from a trace have it, or a part of it, already."""
+def _add_target_begin(reader: Reader, text: Text) -> list[int]:
+    """Put ids after those that every translation begins with. Pieces that come from a trace have it, or a part of it, already."""
     ids, begin = _ids(reader, text), reader.target_begin
     if not isinstance(text, str) and ids[: len(begin)] == begin[: len(ids)]:
         return max(ids, begin, key=len)
@@ -112,7 +112,7 @@ def _begun(reader: Reader, text: Text) -> list[int]:
 
 def _ids(reader: Reader, text: Text) -> list[int]:
     if isinstance(text, str):
-        return reader.target_ids(reader.tidied(checked([text], "text")))[0]
+        return reader.target_ids(reader.normalize_texts(check_texts([text], "text")))[0]
     known = {piece: number for number, piece in enumerate(reader.target.vocabulary)} if text else {}
     problems = [
         f"{each!r} is no piece of the target"

@@ -1,4 +1,4 @@
-"""Text in, `Translation` out: cut, protect, normalize, pieces, sort, batch, search, text again, check, restore, judge, and back in order.
+"""A `Translator` takes texts and gives translations: it cuts, protects, searches, checks, restores and judges.
 
 The translation of a sentence depends on the sentence alone: not on its neighbours, its place, or the size of the batches. In float32 the
 last bits of a score may; that changes a translation only where two are equally good. In bfloat16, which accelerators are given, it happens
@@ -7,6 +7,7 @@ more often.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Never, Self
@@ -19,30 +20,34 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
 from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, DataError, DeadlineError, ModelFileError
-from limelight.inspection.changes import Changes, Pin
-from limelight.inspection.live import LiveTrace
-from limelight.inspection.tracing import LONGEST
+from limelight.errors import ConfigError, DataError, DeadlineError
+from limelight.inspection.interventions import Changes, Pin
+from limelight.inspection.tracing.live_trace import LiveTrace
+from limelight.inspection.tracing.tracer import LONGEST
 from limelight.runtime import one_thread_here
-from limelight.text.glossary import Glossary
-from limelight.text.tokenizer import Tokenizer
-from limelight.translator.care import Keeper
-from limelight.translator.careful import Asked, Careful
-from limelight.translator.loading import open_engines
+from limelight.text.careful.glossary import Glossary
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.translator.careful.protected import Keeper
+from limelight.translator.careful.two_searches import CarefulRequest, CarefulSearch
+from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import Cutter
-from limelight.translator.planned import Planned, Planner, Wanted, over_after, refuse_unknown
+from limelight.translator.planned import (
+    TranslationOptions,
+    TranslationPlan,
+    TranslationPlanner,
+    over_after,
+    refuse_unknown,
+)
 from limelight.translator.presenting import Presenter
-from limelight.translator.running import Postponed, Running
+from limelight.translator.running import PostponedSentence, SentenceRunner
 from limelight.translator.searching import Searcher, Spare
-from limelight.translator.sentences import Reader, checked
-from limelight.translator.traced import Text, Tracing, loose_changes
+from limelight.translator.sentences import Reader, check_texts
+from limelight.translator.traced import Text, TextTracer, loose_changes
 from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, pieces_of
-
-GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
 
 
 class Translator:
-    """Translator.load("en-de").translate(["A cat sits on the mat."]). Several threads may use one."""
+    """A translator is loaded and asked: Translator.load("en-de").translate(["A cat sits on the mat."]). Several threads may use one."""
 
     def __init__(
         self,
@@ -62,13 +67,15 @@ class Translator:
         self._searcher = Searcher(engine, target_tokenizer)
         self._keeper = Keeper(settings, source_tokenizer, target_tokenizer)
         learnt = settings.learnt or Learnt()
-        careful = Careful(self._reader, self._keeper, learnt.terms)
+        careful = CarefulSearch(self._reader, self._keeper, learnt.terms)
         longest = min(self._reader.longest, learnt.longest or self._reader.longest)
         cutter = Cutter(settings.languages[0], self._reader.length, longest, self._keeper.most or None)
-        self._planner = Planner(cutter, self._keeper)
+        self._planner = TranslationPlanner(cutter, self._keeper)
         self._presenter = Presenter(settings, target_tokenizer)
-        self._tracing = Tracing(engine, self._spare, settings, self._reader)
-        self._running = Running(self._searcher, self._spare, careful, self._reader, self._presenter, self._log_probs)
+        self._tracing = TextTracer(engine, self._spare, settings, self._reader)
+        self._log_probs = partial(self._searcher.log_probs, self._reader.target_begin)
+        searchers = self._searcher, self._spare, careful
+        self._running = SentenceRunner(*searchers, self._reader, self._presenter, self._log_probs)
 
     @classmethod
     def load(
@@ -91,11 +98,7 @@ class Translator:
             engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare
         )
         translator.runs_on = engines.runs_on
-        terms = bundle.folder / GLOSSARY
-        if terms.is_symlink():  # of a bundle that a stranger made, it might lead anywhere
-            raise ModelFileError(f"{terms} is a link, and links are not followed; put the glossary itself there")
-        if terms.is_file():
-            translator.glossary = Glossary.load(terms, bundle.settings.languages)
+        translator.glossary = load_glossary(bundle)
         return translator
 
     def translate(
@@ -134,12 +137,12 @@ class Translator:
         known = self.glossary if glossary is None else glossary
         is_over = never if timeout is None else over_after(timeout)
         planned = self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
-        made = self.run(planned.asked, settings, Wanted(align, guards, probabilities))
+        made = self.run(planned.asked, settings, TranslationOptions(align, guards, probabilities))
         if None in made and is_over():
             raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
         if invalid := sorted({planned.owner[at] for at, each in enumerate(made) if each is None}):
             raise InvalidScoresError(invalid)
-        return planned.joined([each for each in made if each is not None])
+        return planned.join([each for each in made if each is not None])
 
     def plan(
         self,
@@ -152,44 +155,48 @@ class Translator:
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
         is_over: IsOver = never,
-    ) -> Planned:
+    ) -> TranslationPlan:
         """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
         settings = self.settings.search if search is None else search
         known = self.glossary if glossary is None else glossary
         return self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
 
-    def lengths(self, planned: Planned) -> list[int]:
+    def lengths(self, planned: TranslationPlan) -> list[int]:
         """Source pieces of each sentence: what it costs to translate."""
         return self._reader.lengths([each.care.text for each in planned.asked])
 
     @one_thread_here()
-    def run(self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
+    def run(
+        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | None]:
         """One for each sentence, whichever texts they are of. None where the model's scores are no numbers, or where its time was over."""
         return self._running.run(asked, settings, wanted)
 
     def begin(
-        self, asked: Sequence[Asked], settings: SearchSettings, wanted: Wanted
-    ) -> list[Translation | Postponed | None]:
+        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | PostponedSentence | None]:
         """As `run`, but what needs a second search is left for `end`."""
         return self._running.begin(asked, settings, wanted)
 
-    def end(self, postponed: Sequence[Postponed], settings: SearchSettings, wanted: Wanted) -> list[Translation | None]:
+    def end(
+        self, postponed: Sequence[PostponedSentence], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | None]:
         return self._running.end(postponed, settings, wanted)
 
     @one_thread_here()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable given translations are."""
-        if len(checked(sources, "sources")) != len(checked(targets, "targets")):
+        if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
             raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
         reader = self._reader
-        source_ids = reader.source_ids(reader.tidied(sources))
-        target_ids = reader.target_ids(reader.tidied(targets))
+        source_ids = reader.source_ids(reader.normalize_texts(sources))
+        target_ids = reader.target_ids(reader.normalize_texts(targets))
         for number, ids in enumerate(source_ids):
             if not 0 < len(ids) <= reader.longest:
                 raise DataError(
                     f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out"
                 )
-        found = self._log_probs([reader.begun(ids) for ids in source_ids], target_ids)
+        found = self._log_probs([reader.add_source_begin(ids) for ids in source_ids], target_ids)
         if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
             raise InvalidScoresError(invalid)
         return [
@@ -223,7 +230,7 @@ class Translator:
         `target`: look at this translation instead of searching for one. `prefix`: what the translation begins with. Both may be a text,
         or pieces by id or as they are spelled.
         `gates`: dimmers of heads, by name (cross.5.2) or pattern (enc.0.*), 0 dark to 1 as trained. They and what follows up to
-        `temperature` are the fields of `inspection.changes.Changes`, which may be given whole instead.
+        `temperature` are the fields of `inspection.interventions.Changes`, which may be given whole instead.
         `stages`: keep every stage, not only attention; without, one that is asked for later costs a pass.
         More pieces than `longest`, or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
         `is_over` is asked at every step; when it says yes, a DeadlineError ends the trace.
@@ -231,26 +238,15 @@ class Translator:
         loose = loose_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes)
         return self._tracing.trace(text, target, prefix, search, loose, topk, nbest, stages, longest, is_over)
 
-    def _log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Of every target piece and the end. Sources as the model reads them, targets without the ids that all begin with."""
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        begin = self._reader.target_begin
-
-        def work(batch: list[int]) -> list[list[float]]:
-            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
-            return [log_probs[len(begin) :] for log_probs in scored]
-
-        return self._searcher.in_batches(lengths, 1, work)
-
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
-        reader = self._reader
-        return [reader.begun(ids) for ids in reader.source_ids(reader.tidied(checked(texts, "texts")))]
+        normalized = self._reader.normalize_texts(check_texts(texts, "texts"))
+        return [self._reader.add_source_begin(ids) for ids in self._reader.source_ids(normalized)]
 
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model writes them, without the end."""
-        begin = self._reader.target_begin
-        return [[*begin, *ids] for ids in self._reader.target_ids(self._reader.tidied(checked(texts, "texts")))]
+        normalized = self._reader.normalize_texts(check_texts(texts, "texts"))
+        return [[*self._reader.target_begin, *ids] for ids in self._reader.target_ids(normalized)]
 
     @property
     def calibration(self) -> Calibration | None:

@@ -1,4 +1,4 @@
-"""What a translator gives: the text, how sure the model was, what it looked at, and what to be careful about."""
+"""A `Translation` has the text, how sure the model was, what it looked at, and what to be careful about."""
 
 import math
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ DIGITS = 6  # of probabilities and scores in JSON: more are noise, and three qua
 
 
 class Piece(NamedTuple):
-    """A piece of the translation as the vocabulary spells it (▁ is a space), and the model's probability of it after those before it.
+    """A piece is spelled as in the vocabulary (▁ is a space), and has the model's probability of it after those before it.
 
-    None where the engine does not tell it and nobody asked.
+    None where the engine does not tell it and was not asked for it.
     """
 
     text: str
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where a translation comes from: pairs of (source, target), counted from 0, sorted by target.
+    """An alignment says where a translation comes from: pairs of (source, target), counted from 0, sorted by target.
 
     `words` are those between spaces, of the source as it was given and of the translation. `pieces` refer to `source`, the pieces of the
     source, and to those of the translation.
@@ -50,7 +50,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A translation that was not the first."""
+    """An alternative is a translation that was not the first."""
 
     text: str
     score: float
@@ -66,7 +66,7 @@ class Alternative:
             "score": round(self.score, DIGITS),
             "confidence": round(self.confidence, DIGITS),
             "finish": self.finish,
-            "words": [{"text": text, "confidence": _rounded(sure)} for text, sure in self.words],
+            "words": [{"text": text, "confidence": _round(sure)} for text, sure in self.words],
             "pieces": _as_dicts(self.pieces),
             "alignment": None if self.alignment is None else self.alignment.as_dict(),
         }
@@ -74,7 +74,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Translation(Alternative):
-    """The best translation of a source. `score` is what the search maximized: log-probability over the length normalization.
+    """A translation is the best of a source. `score` is what the search maximized: log-probability over the length normalization.
 
     `confidence` is the share of its words that can be expected to be right, and `words` say it of each, where the bundle was calibrated
     (docs/confidence.md). Else it is what the model claims, the geometric mean of the probabilities of the pieces and of the end: good
@@ -107,7 +107,7 @@ class Translation(Alternative):
 
 @dataclass(frozen=True)
 class Scored:
-    """How probable a given translation is. `log_prob` is the natural logarithm, of all its pieces and of the end after them."""
+    """Scored says how probable a given translation is. `log_prob` is the natural logarithm, of all its pieces and of the end after them."""
 
     log_prob: float
     confidence: float
@@ -122,10 +122,10 @@ class Scored:
 
 
 def _as_dicts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    return [{"text": text, "probability": _rounded(probability)} for text, probability in pieces]
+    return [{"text": text, "probability": _round(probability)} for text, probability in pieces]
 
 
-def _rounded(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 

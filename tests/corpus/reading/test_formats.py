@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.corpus.readers import read
 from limelight.corpus.reading.drift import first_drifting_window
-from limelight.corpus.reading.raw import LONGEST_LINE, RAW, Fault, Part
+from limelight.corpus.reading.raw import LONGEST_LINE, RAW, CorpusPart, RowFault
 from limelight.errors import DataError
 
 LANGUAGES = ("en", "de")
@@ -25,11 +25,11 @@ LINE = st.lists(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories
 )
 
 
-def part(kind: str, *paths: Path, columns: tuple[str, str] | None = None) -> Part:
-    return Part(3, 7, kind, tuple(map(str, paths)), LANGUAGES, columns)
+def part(kind: str, *paths: Path, columns: tuple[str, str] | None = None) -> CorpusPart:
+    return CorpusPart(3, 7, kind, tuple(map(str, paths)), LANGUAGES, columns)
 
 
-def rows_of(what: Part, rows: int = 4) -> list[dict[str, Any]]:
+def rows_of(what: CorpusPart, rows: int = 4) -> list[dict[str, Any]]:
     batches = list(read(what, rows))
     assert all(batch.schema == RAW and 0 < len(batch) <= rows for batch in batches)
     for batch in batches:
@@ -37,7 +37,7 @@ def rows_of(what: Part, rows: int = 4) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def pairs_of(what: Part) -> list[tuple[str, str]]:
+def pairs_of(what: CorpusPart) -> list[tuple[str, str]]:
     return [(row["source"], row["target"]) for row in rows_of(what)]
 
 
@@ -50,7 +50,7 @@ def zstd(content: bytes) -> bytes:
     return bytes(pa.Codec("zstd").compress(content, asbytes=True))
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(st.lists(st.tuples(LINE, LINE), min_size=1))
 def test_line_i_meets_line_i_whatever_stands_in_them(lines: list[tuple[str, str]]) -> None:
     tagged = [(f"#{i}#{source}#{i}#", f"#{i}#{target}#{i}#") for i, (source, target) in enumerate(lines)]
@@ -72,7 +72,7 @@ def test_a_row_carries_its_corpus_its_file_and_its_line(tmp_path: Path) -> None:
     rows = rows_of(part("lines", *files), 2)
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
     assert {(row["corpus"], row["file"], row["segment"]) for row in rows} == {(3, 7, None)}
-    assert [row["fault"] for row in rows] == [0, 0, Fault.BROKEN_ENCODING, 0, 0]
+    assert [row["fault"] for row in rows] == [0, 0, RowFault.BROKEN_ENCODING, 0, 0]
 
 
 def test_long_lines_on_one_side_do_not_shift_the_other(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_few_lines_too_must_be_as_many(tmp_path: Path, first: bytes, second: byt
 def test_tsv_ignores_further_columns_and_marks_missing_ones(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tsv", "a\tb\nc\td\te\nf\n\ng\t\n\th\n\xff\ti".encode("latin-1") + b"\r\n")
     rows = rows_of(part("tsv", path))
-    bad, broken = int(Fault.MALFORMED), int(Fault.BROKEN_ENCODING)
+    bad, broken = int(RowFault.MALFORMED), int(RowFault.BROKEN_ENCODING)
     assert [(r["source"], r["target"], r["fault"]) for r in rows] == [
         ("a", "b", 0),
         ("c", "d", 0),
@@ -190,7 +190,7 @@ def test_a_line_that_is_no_pair_is_malformed_and_shifts_nothing(tmp_path: Path, 
     rows = rows_of(part("jsonl", written(tmp_path / "a", "\n".join(lines).encode())))
     assert [(row["line"], row["source"], row["target"], row["fault"]) for row in rows] == [
         (1, "#0#", "#0#", 0),
-        (2, "", "", Fault.MALFORMED),
+        (2, "", "", RowFault.MALFORMED),
         (3, "#2#", "#2#", 0),
     ]
 
@@ -205,7 +205,7 @@ def test_odd_json_is_read_as_python_reads_it(tmp_path: Path) -> None:
         b'{"source": "nul\\u0000", "target": "\\n"}',
     ]
     rows = rows_of(part("jsonl", written(tmp_path / "a", b"\n".join(lines))), 10)
-    broken, long = int(Fault.BROKEN_ENCODING), int(Fault.TOO_LONG)
+    broken, long = int(RowFault.BROKEN_ENCODING), int(RowFault.TOO_LONG)
     assert [row["fault"] for row in rows] == [0, 0, broken, broken, long, 0]
     assert [row["source"] for row in rows] == ["last", "blank", "a\ufffdz", "\ufffd", "", "nul\0"]
     assert rows[2]["target"] == "\U0001f600"
@@ -222,7 +222,7 @@ def test_parquet_marks_nulls_broken_text_and_endless_text(tmp_path: Path) -> Non
     target = pa.array(["b", "c", "d", "e", None]).dictionary_encode()
     pq.write_table(pa.table({"source": source, "target": target, "other": [1] * 5}), tmp_path / "a.parquet")
     rows = rows_of(part("parquet", tmp_path / "a.parquet"), 3)
-    bad, broken, long = int(Fault.MALFORMED), int(Fault.BROKEN_ENCODING), int(Fault.TOO_LONG)
+    bad, broken, long = int(RowFault.MALFORMED), int(RowFault.BROKEN_ENCODING), int(RowFault.TOO_LONG)
     assert [row["fault"] for row in rows] == [0, bad, broken, long, bad]
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
     assert [row["target"] for row in rows] == ["b", "c", "d", "e", ""]

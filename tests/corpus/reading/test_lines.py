@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from peak_memory import rows_and_peak
 
 from limelight.corpus.reading import lines as module
 from limelight.corpus.reading.lines import ByteLines, decode, decode_to_strings, read_byte_lines, read_lines
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, Fault
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, RowFault
 from limelight.errors import DataError
 
 
@@ -41,7 +41,7 @@ def expected(content: bytes) -> list[bytes]:
     return pieces if pieces[-1] else pieces[:-1]
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(st.binary(max_size=60).map(lambda b: b.replace(b"a", b"\n")), st.integers(1, 5), st.integers(1, 9))
 def test_any_bytes_split_as_bytes_split_does(content: bytes, rows: int, step: int) -> None:
     content = b"x" + content
@@ -49,7 +49,7 @@ def test_any_bytes_split_as_bytes_split_does(content: bytes, rows: int, step: in
     assert found == expected(content)
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(st.text().map(str.encode), st.binary(max_size=8)).map(lambda b: b.replace(b"\n", b"")), min_size=1
@@ -64,9 +64,9 @@ def test_a_row_is_broken_exactly_if_python_cannot_decode_it(rows: list[bytes]) -
     for row, fault in zip(rows, decoded.faults, strict=True):
         try:
             row.decode()
-            assert fault == Fault.NONE
+            assert fault == RowFault.NONE
         except UnicodeDecodeError:
-            assert fault == Fault.BROKEN_ENCODING
+            assert fault == RowFault.BROKEN_ENCODING
     strings, faults = decode_to_strings(lines)
     assert strings == decoded.texts.to_pylist()
     assert (faults == decoded.faults).all()
@@ -75,7 +75,7 @@ def test_a_row_is_broken_exactly_if_python_cannot_decode_it(rows: list[bytes]) -
 def test_a_sequence_cut_by_a_newline_is_broken_on_both_sides(tmp_path: Path) -> None:
     texts, faults = texts_of(tmp_path / "a", "é".encode()[:1] + b"\n" + "é".encode()[1:] + b"\nok\n")
     assert texts == ["\ufffd", "\ufffd", "ok"]
-    assert faults == [Fault.BROKEN_ENCODING, Fault.BROKEN_ENCODING, Fault.NONE]
+    assert faults == [RowFault.BROKEN_ENCODING, RowFault.BROKEN_ENCODING, RowFault.NONE]
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xe2\x82"])
@@ -83,7 +83,7 @@ def test_each_kind_of_invalid_utf8_is_found_in_its_row(tmp_path: Path, bad: byte
     texts, faults = texts_of(tmp_path / "a", b"one\ntwo " + bad + b" end\nthree\n")
     assert texts[0] == "one" and texts[2] == "three"
     assert "\ufffd" in texts[1]
-    assert faults == [0, Fault.BROKEN_ENCODING, 0]
+    assert faults == [0, RowFault.BROKEN_ENCODING, 0]
 
 
 def test_marks_returns_and_nul_stay_and_only_the_first_bom_goes(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_line_too_long_is_cut_and_its_neighbours_are_whole(tmp_path: Path) -> 
     just = "é" * (LONGEST_LINE // 2)
     content = f"before\n{just}\n{just}x\nafter\n{'y' * 9_000_000}\n{'z' * 5_000_000}".encode()
     texts, faults = texts_of(tmp_path / "a", content)
-    long = int(Fault.TOO_LONG)
+    long = int(RowFault.TOO_LONG)
     assert faults == [0, 0, long, 0, long, long]
     assert texts == ["before", just, "é" * (PREFIX // 2), "after", "y" * PREFIX, "z" * PREFIX]
 
@@ -131,6 +131,7 @@ def test_text_is_read_in_batches_of_the_rows_asked_for(tmp_path: Path) -> None:
     assert isinstance(next(read_lines(str(tmp_path / "a"))).texts, pa.StringArray)
 
 
+@pytest.mark.process
 def test_memory_does_not_grow_with_the_file_or_with_a_bomb(tmp_path: Path) -> None:
     line = b"a sentence of about a hundred bytes, as they are in most corpora of translated text, or so it seems\n"
     for name, count in (("small", 100_000), ("large", 800_000)):

@@ -7,11 +7,11 @@ from typing import Any
 
 import polib
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from limelight.corpus.readers import read
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, Fault, Part
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RowFault
 from limelight.errors import DataError
 
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=%s\\n"\n\n'
@@ -20,7 +20,7 @@ HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=%s\\n"\n\n'
 def rows_of(path: Path, content: str | bytes | None = None) -> list[dict[str, Any]]:
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    batches = list(read(Part(0, 0, "po", (str(path),), ("en", "de")), 5))
+    batches = list(read(CorpusPart(0, 0, "po", (str(path),), ("en", "de")), 5))
     return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -29,7 +29,7 @@ def by_polib(catalogue: polib.POFile) -> list[tuple[str, str, str | None, int]]:
     for entry in catalogue:
         if entry.obsolete:
             continue
-        fault = int(Fault.FUZZY if entry.fuzzy else Fault.NONE)
+        fault = int(RowFault.FUZZY if entry.fuzzy else RowFault.NONE)
         plural = entry.msgstr_plural
         found.append((entry.msgid, plural[0] if plural else entry.msgstr, entry.msgctxt, fault))
         if entry.msgid_plural:
@@ -61,7 +61,7 @@ PLURAL = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@pytest.mark.slow
 @given(st.lists(st.one_of(ENTRY, PLURAL), max_size=8), st.booleans())
 def test_generated_catalogues_equal_what_polib_wrote(entries: list[polib.POEntry], returns: bool) -> None:
     catalogue = polib.POFile(wrapwidth=40)
@@ -98,7 +98,7 @@ def test_each_kind_of_entry_has_its_rows(tmp_path: Path) -> None:
     )
     rows = rows_of(tmp_path / "a.po", content)
     assert [(r["line"], r["source"], r["target"], r["segment"], r["fault"]) for r in rows] == [
-        (7, "two lines\n", "zwei", "menu", Fault.FUZZY),
+        (7, "two lines\n", "zwei", "menu", RowFault.FUZZY),
         (12, "%d day", "%d Tag", None, 0),
         (12, "%d days", "%d Tage", None, 0),
         (20, "none", "", None, 0),
@@ -130,20 +130,20 @@ def test_an_unusable_charset_is_refused(tmp_path: Path, charset: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "fault"),
     [
-        (b'msgid "a\xff"\nmsgstr "b"\n', Fault.BROKEN_ENCODING),
-        (b'msgid "a"\nmsgstr "\\377"\n', Fault.BROKEN_ENCODING),
-        (b'msgid "a"\n', Fault.MALFORMED),
-        (b'msgstr "b"\n', Fault.MALFORMED),
-        (b'msgid "a\nmsgstr "b"\n', Fault.MALFORMED),
-        (b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', Fault.MALFORMED),
-        (b"garbage\n", Fault.MALFORMED),
-        (b'"orphan"\n', Fault.MALFORMED),
-        (b'msgid "a"\nmsgstr "' + b"x" * LONGEST_LINE + b'"\n', Fault.TOO_LONG),
-        (b'msgid "a"\nmsgstr "b"\n' + (b'"' + b"x" * 1000 + b'"\n') * 1100, Fault.TOO_LONG),
+        (b'msgid "a\xff"\nmsgstr "b"\n', RowFault.BROKEN_ENCODING),
+        (b'msgid "a"\nmsgstr "\\377"\n', RowFault.BROKEN_ENCODING),
+        (b'msgid "a"\n', RowFault.MALFORMED),
+        (b'msgstr "b"\n', RowFault.MALFORMED),
+        (b'msgid "a\nmsgstr "b"\n', RowFault.MALFORMED),
+        (b'msgid "a"\nmsgstr "b"\nmsgstr "c"\n', RowFault.MALFORMED),
+        (b"garbage\n", RowFault.MALFORMED),
+        (b'"orphan"\n', RowFault.MALFORMED),
+        (b'msgid "a"\nmsgstr "' + b"x" * LONGEST_LINE + b'"\n', RowFault.TOO_LONG),
+        (b'msgid "a"\nmsgstr "b"\n' + (b'"' + b"x" * 1000 + b'"\n') * 1100, RowFault.TOO_LONG),
     ],
 )
 def test_a_broken_entry_is_one_row_with_its_fault_and_its_neighbours_are_whole(
-    tmp_path: Path, broken: bytes, fault: Fault
+    tmp_path: Path, broken: bytes, fault: RowFault
 ) -> None:
     before, after = b'msgid "x"\nmsgstr "y"\n# next\n', b'# next\nmsgctxt "c"\nmsgid "u"\nmsgstr "v"\n'
     rows = rows_of(tmp_path / "a.po", (HEADER % "UTF-8").encode() + before + broken + after)
@@ -161,7 +161,7 @@ def test_plural_forms_may_come_in_any_order(tmp_path: Path) -> None:
 
 def test_of_a_text_too_long_only_the_beginning_is_kept(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path / "a.po", 'msgid "a"\nmsgstr ""\n' + ('"' + "x" * 1_000 + '"\n') * 1_500)
-    assert (len(row["target"]), row["fault"]) == (PREFIX, Fault.TOO_LONG)
+    assert (len(row["target"]), row["fault"]) == (PREFIX, RowFault.TOO_LONG)
 
 
 def test_empty_files_and_headers_alone_have_no_rows(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli.prepare_settings import settings_from
+from limelight.cli.settings_arguments import settings_from
 from limelight.corpus.reading.finding import find, find_stated_languages
 from limelight.corpus.reading.stated_languages import state_languages
 from limelight.errors import ConfigError, DataError

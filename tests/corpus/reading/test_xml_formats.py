@@ -10,7 +10,7 @@ from peak_memory import rows_and_peak
 
 from limelight.corpus.readers import read
 from limelight.corpus.reading.language_tags import closeness
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, Fault, Part
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RowFault
 from limelight.errors import DataError
 
 XML = "{http://www.w3.org/XML/1998/namespace}"
@@ -21,7 +21,7 @@ def rows_of(
 ) -> list[dict[str, Any]]:
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    batches = list(read(Part(0, 0, kind, (str(path),), languages), 100))
+    batches = list(read(CorpusPart(0, 0, kind, (str(path),), languages), 100))
     for batch in batches:
         batch.validate(full=True)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -48,7 +48,7 @@ def test_a_unit_of_tmx_is_a_pair_with_its_line_and_its_id(tmp_path: Path) -> Non
 def test_every_unit_counts_also_one_without_the_languages(tmp_path: Path) -> None:
     units = unit(en="a", fr="b") + unit(en="a", de="b") + unit(fr="b") + unit() + unit(de="only") + "<tu><tuv/></tu>"
     rows = rows_of(tmp_path / "a.tmx", "tmx", tmx(units))
-    bad = int(Fault.MALFORMED)
+    bad = int(RowFault.MALFORMED)
     assert [row["fault"] for row in rows] == [bad, 0, bad, bad, bad, bad]
     assert [(row["source"], row["target"]) for row in rows][:5] == [
         ("a", ""),
@@ -202,10 +202,11 @@ def test_what_is_no_tmx_is_refused(tmp_path: Path, content: str, says: str) -> N
 
 def test_a_text_too_long_is_cut_and_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     rows = rows_of(tmp_path / "a.tmx", "tmx", tmx(unit(en="x" * (LONGEST_LINE + 1), de="b") + unit(en="a", de="b")))
-    assert [(len(row["source"]), row["fault"]) for row in rows] == [(PREFIX, Fault.TOO_LONG), (1, 0)]
+    assert [(len(row["source"]), row["fault"]) for row in rows] == [(PREFIX, RowFault.TOO_LONG), (1, 0)]
     assert rows_of(tmp_path / "b.tmx", "tmx", b"") == []
 
 
+@pytest.mark.process
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     peaks = []
     for count in (4_000, 32_000):

@@ -70,11 +70,11 @@ function opening(model: Made, side: "source" | "target"): [string, Part][] {
   const table = { axes: [axis, "D"], rows, columns: "dim" as const };
   const text: [string, Part][] = [
     ["text", { title: "text", formula: '"text"', axes: [], rows, columns: "dim", says: "The sentence as it was written.", file: "src/limelight/text/normalize.py", symbol: "normalize", python: "trace.source.text" }],
-    ["pieces", { title: "pieces", formula: '"text" → "pieces"', axes: [axis], rows, columns: "dim", says: "The sentence is cut into pieces that the model knows; ▁ marks the beginning of a word.", file: "src/limelight/text/tokenizer.py", symbol: "Tokenizer", python: "[token.piece for token in trace.source.tokens]" }],
+    ["pieces", { title: "pieces", formula: '"text" → "pieces"', axes: [axis], rows, columns: "dim", says: "The sentence is cut into pieces that the model knows; ▁ marks the beginning of a word.", file: "src/limelight/text/pieces/tokenizer.py", symbol: "Tokenizer", python: "[token.piece for token in trace.source.tokens]" }],
   ];
   return [
     ...(side === "source" ? text : []),
-    [`${short}.ids`, { title: "ids", formula: '"piece" → id ∈ "{" 0, …, V - 1 "}"', axes: [axis], rows, columns: "dim", says: side === "source" ? "Each piece is a number: its row in the table of embeddings." : "What the decoder reads: the start mark, then each piece that it has said itself.", file: "src/limelight/text/tokenizer.py", symbol: "Tokenizer.encode", python: null }],
+    [`${short}.ids`, { title: "ids", formula: '"piece" → id ∈ "{" 0, …, V - 1 "}"', axes: [axis], rows, columns: "dim", says: side === "source" ? "Each piece is a number: its row in the table of embeddings." : "What the decoder reads: the start mark, then each piece that it has said itself.", file: "src/limelight/text/pieces/tokenizer.py", symbol: "Tokenizer.encode", python: null }],
     [`${short}.embed`, { ...table, title: "embed", formula: "e_i = E[id_i] * sqrt{d_model}", says: "A learned vector for each piece, times √d_model where the model scales its embeddings (3.4).", file: `${MODEL}embedding.py`, symbol: "Embedding", python: null }],
     [`pos.${stack}`, { ...table, title: "positions", ...positions(model.positions), file: `${MODEL}positions.py`, symbol: "Positions", python: null }],
     [`${stack}.in`, { ...table, title: "in", formula: rotary ? "x_i = e_i" : "x_i = e_i + PE_i", says: rotary ? "Nothing is added: rotary positions turn q and k later." : "Piece and place added: from here on a vector says both what and where.", file: `${MODEL}embedding.py`, symbol: "Embedding", python: `trace["${short}.embed"] + trace["pos.${stack}"]` }],

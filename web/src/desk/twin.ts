@@ -26,7 +26,7 @@ export function tracing(trace: Trace, view: View): string {
 }
 
 export function imports(view: View): string {
-  return `from limelight import Translator${view.pins.length ? "\nfrom limelight.inspection.changes import Pin" : ""}`;
+  return `from limelight import Translator${view.pins.length ? "\nfrom limelight.inspection.interventions import Pin" : ""}`;
 }
 
 function pinning({ step, source, layers, strength }: Pin): string {

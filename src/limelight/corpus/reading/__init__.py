@@ -1,1 +1,1 @@
-"""One file per format: bytes anywhere -> rows with their place and their fault. `corpus.readers` is the door."""
+"""Each reader turns the bytes of one file format into rows with their place and their fault. `corpus.readers` calls the one that fits."""

@@ -1,4 +1,4 @@
-"""Where two files that should be parallel part ways, guessed from the lengths of their lines.
+"""`describe_drift` guesses from the lengths of lines where two files that should be parallel part ways.
 
 Long sentences have long translations: over a thousand aligned lines the lengths of both sides correlate at 0.8 to 0.95.
 After a lost or doubled line they do not, while the sums of the lengths stay what they were. So we look for the first
@@ -49,7 +49,7 @@ def first_drifting_window(source_path: str, target_path: str) -> int | None:
 
 
 def _correlations(source_path: str, target_path: str) -> Iterator[float]:
-    """Of the logarithms of the lengths, for each window both files fill."""
+    """Correlate the logarithms of the lengths, for each window both files fill."""
     pairs = zip(_lengths(source_path), _lengths(target_path), strict=False)
     for source, target in pairs:
         if len(source) < WINDOW or len(target) < WINDOW:

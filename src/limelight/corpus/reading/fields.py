@@ -1,4 +1,4 @@
-"""Which two fields of a record are the pair: given, or known by their names.
+"""These functions find which two fields of a record are the pair, as given or by their usual names.
 
 fields_of({"id", "translation"}, {"translation": {"en", "de"}}, ("en", "de"))  ->  ("translation", "en"), ("translation", "de")
 """
@@ -22,7 +22,7 @@ def fields_of(
     return None
 
 
-def given_fields(columns: tuple[str, str]) -> tuple[Path, Path]:
+def parse_columns(columns: tuple[str, str]) -> tuple[Path, Path]:
     """translation.en -> ("translation", "en"): a dot leads into an object."""
     return tuple(columns[0].split(".")), tuple(columns[1].split("."))
 

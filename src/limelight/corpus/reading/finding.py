@@ -1,6 +1,6 @@
-"""Paths, folders and globs -> the parts to be read, with line files paired by their names.
+"""`find` turns paths, folders and globs into the parts to be read, with line files paired by their names.
 
-find(["data/"], ("en", "de"))  ->  a Part for each .tsv, .tmx, ... and for each train.en.gz beside train.de.gz
+find(["data/"], ("en", "de"))  ->  a CorpusPart for each .tsv, .tmx, ... and for each train.en.gz beside train.de.gz
 """
 
 import difflib
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.corpus.reading.language_tags import closeness, guess_languages, name_without_language
-from limelight.corpus.reading.raw import Part
+from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.stated_languages import state_languages
 from limelight.corpus.reading.streams import filesystem_of, unreachable, without_packing
 from limelight.errors import DataError
@@ -49,7 +49,7 @@ def find(
     columns: tuple[str, str] | None = None,
     corpus: int = 0,
     first_file: int = 0,
-) -> list[Part]:
+) -> list[CorpusPart]:
     """Everything to be read, numbered from `first_file` in a fixed order. All that is wrong with the paths is in one DataError.
 
     Two line files given by name are source and target, in this order. All other line files are paired by names that are
@@ -68,7 +68,7 @@ def find(
     parts: list[tuple[str, tuple[str, ...]]] = [(LINES, pair) for pair in pairs]
     parts += [(format_of(path), (path,)) for path in [*given, *found] if format_of(path) != LINES]
     numbered = enumerate(parts, first_file)
-    return [Part(corpus, number, kind, files, languages, columns) for number, (kind, files) in numbered]
+    return [CorpusPart(corpus, number, kind, files, languages, columns) for number, (kind, files) in numbered]
 
 
 def find_stated_languages(paths: Sequence[str]) -> tuple[str | None, str | None]:

@@ -1,4 +1,4 @@
-"""Line pairs and TSV: formats in which a line is a sentence or a pair."""
+"""`read_line_pairs` reads two line-parallel files, and `read_tsv` reads one file with a pair on each line."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from limelight.corpus.reading.drift import describe_drift
-from limelight.corpus.reading.lines import Lines, read_lines
-from limelight.corpus.reading.raw import Fault, Part, assemble
+from limelight.corpus.reading.lines import DecodedLines, read_lines
+from limelight.corpus.reading.raw import CorpusPart, RowFault, assemble
 from limelight.errors import DataError
 
 
-def read_line_pairs(part: Part, rows: int) -> Iterator[Any]:
+def read_line_pairs(part: CorpusPart, rows: int) -> Iterator[Any]:
     """Two files, line n beside line n. Different counts are an error, which comes last: only then are they known."""
     readers = [read_lines(path, rows) for path in part.paths]
     held = [next(reader, None) for reader in readers]
@@ -29,7 +29,7 @@ def read_line_pairs(part: Part, rows: int) -> Iterator[Any]:
         _refuse_counts(part.paths, [line - 1 + _count(*rest) for rest in zip(held, readers, strict=True)])
 
 
-def read_tsv(part: Part, rows: int) -> Iterator[Any]:
+def read_tsv(part: CorpusPart, rows: int) -> Iterator[Any]:
     """A pair per line, in two columns (1 and 2 if none are given); other columns are ignored, too few are MALFORMED."""
     columns = _column_numbers(part)
     line = 1
@@ -41,19 +41,19 @@ def read_tsv(part: Part, rows: int) -> Iterator[Any]:
         source, target = (
             pc.fill_null(cells.values.take(pa.array(starts + number - 1, mask=short)), "") for number in columns
         )
-        faults = np.maximum(lines.faults, np.where(short, np.uint8(Fault.MALFORMED), np.uint8(Fault.NONE)))
+        faults = np.maximum(lines.faults, np.where(short, np.uint8(RowFault.MALFORMED), np.uint8(RowFault.NONE)))
         yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults)
         line += len(lines)
 
 
-def _after(lines: Lines | None, count: int, reader: Iterator[Lines]) -> Lines | None:
+def _after(lines: DecodedLines | None, count: int, reader: Iterator[DecodedLines]) -> DecodedLines | None:
     """What is left of some lines after the first `count`, or the next ones."""
     if lines is not None and len(lines) > count:
         return lines.part(count, len(lines) - count)
     return next(reader, None)
 
 
-def _count(lines: Lines | None, reader: Iterator[Lines]) -> int:
+def _count(lines: DecodedLines | None, reader: Iterator[DecodedLines]) -> int:
     return (0 if lines is None else len(lines)) + sum(len(more) for more in reader)
 
 
@@ -64,7 +64,7 @@ def _refuse_counts(paths: tuple[str, ...], counts: list[int]) -> None:
     )
 
 
-def _column_numbers(part: Part) -> tuple[int, int]:
+def _column_numbers(part: CorpusPart) -> tuple[int, int]:
     if part.columns is None:
         return 1, 2
     if not all(column.isascii() and column.isdigit() and int(column) > 0 for column in part.columns):

@@ -1,4 +1,4 @@
-"""JSON lines: an object per line.
+"""`read_jsonl` reads pairs from JSON lines, an object per line.
 
 Python's own parser, line by line. Polars' json_decode is twice as fast and not safe here: it skips empty lines, so that
 rows shift; it turns numbers into strings; and a lone surrogate becomes a NUL, without a word. Of two equal keys the last
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from limelight.corpus.reading import fields
 from limelight.corpus.reading.lines import decode_to_strings, read_byte_lines
-from limelight.corpus.reading.raw import Fault, Part, assemble
+from limelight.corpus.reading.raw import CorpusPart, RowFault, assemble
 from limelight.corpus.reading.streams import open_bytes
 from limelight.errors import DataError
 
@@ -23,9 +23,9 @@ _scan_once: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once
 _WHITESPACE = " \t\r"
 
 
-def read_jsonl(part: Part, rows: int) -> Iterator[Any]:
+def read_jsonl(part: CorpusPart, rows: int) -> Iterator[Any]:
     """A pair per line. Lines that are no JSON or lack a text are MALFORMED; lone surrogates are BROKEN_ENCODING."""
-    paths = fields.given_fields(part.columns) if part.columns else None
+    paths = fields.parse_columns(part.columns) if part.columns else None
     line = 1
     with open_bytes(part.paths[0]) as stream:
         for lines in read_byte_lines(stream, rows):
@@ -46,7 +46,7 @@ def _columns(
         if type(source) is str and type(target) is str:
             sources[i], targets[i] = source, target
         elif not faults[i]:
-            faults[i] = Fault.MALFORMED
+            faults[i] = RowFault.MALFORMED
     try:
         return pa.array(sources, pa.string()), pa.array(targets, pa.string())
     except UnicodeEncodeError:  # "\ud800" is valid JSON and no Unicode text
@@ -54,7 +54,7 @@ def _columns(
             for i, text in enumerate(side):
                 side[i] = whole = _without_surrogates(text)
                 if whole != text:
-                    faults[i] = max(faults[i], Fault.BROKEN_ENCODING)
+                    faults[i] = max(faults[i], RowFault.BROKEN_ENCODING)
         return pa.array(sources, pa.string()), pa.array(targets, pa.string())
 
 
@@ -77,7 +77,7 @@ def _pair(text: str, paths: tuple[fields.Path, fields.Path]) -> tuple[Any, Any]:
         return None, None
 
 
-def _find_fields(part: Part, texts: list[str]) -> tuple[fields.Path, fields.Path] | None:
+def _find_fields(part: CorpusPart, texts: list[str]) -> tuple[fields.Path, fields.Path] | None:
     """From the first object that has a known pair of names. None if no line is an object at all."""
     seen: set[str] = set()
     if texts[0].lstrip(_WHITESPACE).startswith("["):

@@ -1,4 +1,4 @@
-"""Language tags in files and in their names: en, en-US, en_GB, EN, eng, eng_Latn.
+"""Language tags in files and file names (en, en-US, en_GB, EN, eng, eng_Latn) are recognized and compared.
 
 closeness("en", "en-US") -> 1; closeness("de", "ger") -> 1
 guess_languages("train.en.gz", "train.de.gz") -> ("en", "de")
@@ -8,7 +8,7 @@ import functools
 import re
 
 from limelight.corpus.reading.streams import without_packing
-from limelight.text.language_names import usual_tag, written
+from limelight.text.language_names import list_codes, usual_tag
 
 # ISO 639-1. Without the list, the `tok` and `ref` of file names would pass for languages.
 _TWO_LETTERS = re.compile(
@@ -67,7 +67,7 @@ def name_without_language(address: str, language: str, other: str) -> list[str]:
     corpus.en-de.en -> corpus.*-de.en, corpus.en-de.*, corpus.*-de.*
     """
     codes = [language]
-    if (names := written(language))[0] != written(other)[0]:
+    if (names := list_codes(language))[0] != list_codes(other)[0]:
         codes += names
     alternatives = "|".join(re.escape(code).replace(r"\-", "[-_]").replace("_", "[-_]") for code in codes)
     # A region is upper case and a script has a capital, so that `en-de` is two languages and `en-DE` one.

@@ -1,4 +1,4 @@
-"""Bytes -> lines, split on 0x0A and nothing else.
+"""`read_lines` splits the bytes of a file into lines, at the byte 0x0A and nothing else, and decodes them.
 
 `str.splitlines` and text files also split at U+2028, U+0085, lone carriage returns and more, on one side of a corpus
 and not on the other. Here the number of lines is what `wc -l` counts, plus one for a last line without its newline.
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from limelight.corpus.reading.raw import BATCH_BYTES, LONGEST_LINE, PREFIX, ROWS, Fault
+from limelight.corpus.reading.raw import BATCH_BYTES, LONGEST_LINE, PREFIX, ROWS, RowFault
 from limelight.corpus.reading.streams import ByteStream, open_bytes
 from limelight.errors import DataError
 
@@ -32,7 +32,7 @@ _OTHER_MARKS = {
 
 @dataclass(frozen=True)
 class ByteLines:
-    """Some lines as they stand in the file: line i is data[starts[i]:ends[i]], without its newline."""
+    """These are lines as they stand in the file: line i is data[starts[i]:ends[i]], without its newline."""
 
     data: bytes
     starts: NDArray[np.int64]
@@ -46,8 +46,8 @@ class ByteLines:
 
 
 @dataclass(frozen=True)
-class Lines:
-    """Some lines as text: an Arrow string array, and a fault for each line."""
+class DecodedLines:
+    """These are lines as text: an Arrow string array, and a fault for each line."""
 
     texts: Any
     faults: NDArray[np.uint8]
@@ -55,11 +55,11 @@ class Lines:
     def __len__(self) -> int:
         return len(self.faults)
 
-    def part(self, start: int, count: int) -> "Lines":
-        return Lines(self.texts.slice(start, count), self.faults[start : start + count])
+    def part(self, start: int, count: int) -> "DecodedLines":
+        return DecodedLines(self.texts.slice(start, count), self.faults[start : start + count])
 
 
-def read_lines(address: str, rows: int = ROWS) -> Iterator[Lines]:
+def read_lines(address: str, rows: int = ROWS) -> Iterator[DecodedLines]:
     """The lines of a file, `rows` at a time, or fewer where they reach BATCH_BYTES. Same file, same batches."""
     with open_bytes(address) as stream:
         for lines in read_byte_lines(stream, rows):
@@ -85,7 +85,7 @@ def read_byte_lines(stream: ByteStream, rows: int = ROWS) -> Iterator[ByteLines]
         yield _lines_between(held, 0, ends)
 
 
-def decode(lines: ByteLines) -> Lines:
+def decode(lines: ByteLines) -> DecodedLines:
     """Text of the lines. A broken line gets U+FFFD for its bad bytes; one too long is cut to its first PREFIX bytes."""
     count = len(lines)
     faults = np.zeros(count, np.uint8)
@@ -98,7 +98,7 @@ def decode(lines: ByteLines) -> Lines:
     try:
         texts.validate(full=True)  # each line by itself: a sequence cut by a newline must not count as whole
         if not len(long):
-            return Lines(texts, faults)
+            return DecodedLines(texts, faults)
     except pa.ArrowInvalid:
         pass
     return _decode_one_by_one(lines, faults)
@@ -115,20 +115,20 @@ def decode_to_strings(lines: ByteLines) -> tuple[list[str], NDArray[np.uint8]]:
     return decoded.texts.to_pylist(), decoded.faults
 
 
-def _decode_one_by_one(lines: ByteLines, faults: NDArray[np.uint8]) -> Lines:
+def _decode_one_by_one(lines: ByteLines, faults: NDArray[np.uint8]) -> DecodedLines:
     texts = []
     for i in range(len(lines)):
         line = lines.line(i)
         if len(line) > LONGEST_LINE:
-            faults[i] = Fault.TOO_LONG
+            faults[i] = RowFault.TOO_LONG
             texts.append(line[:PREFIX].decode("utf-8", "ignore"))
             continue
         try:
             texts.append(line.decode("utf-8"))
         except UnicodeDecodeError:
-            faults[i] = Fault.BROKEN_ENCODING
+            faults[i] = RowFault.BROKEN_ENCODING
             texts.append(line.decode("utf-8", "replace"))
-    return Lines(pa.array(texts, pa.string()), faults)
+    return DecodedLines(pa.array(texts, pa.string()), faults)
 
 
 def _lines_between(held: bytes, start: int, ends: NDArray[np.int64]) -> ByteLines:
@@ -148,14 +148,14 @@ def _blocks(stream: ByteStream) -> Iterator[bytes]:
     unfinished = 0  # bytes of the current line in earlier blocks
     while block:
         last = block.rfind(b"\n")
-        kept = _shortened(block, unfinished)
+        kept = _cut_long_lines(block, unfinished)
         unfinished = len(block) - last - 1 + (unfinished if last < 0 else 0)
         if kept:
             yield kept
         block = stream.read(READ)
 
 
-def _shortened(block: bytes, unfinished: int) -> bytes:
+def _cut_long_lines(block: bytes, unfinished: int) -> bytes:
     """Drop what lines have beyond LONGEST_LINE + 1 bytes, so that a line of a gigabyte is never held."""
     if unfinished + len(block) <= LONGEST_LINE:
         return block

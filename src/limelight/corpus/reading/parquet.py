@@ -1,4 +1,4 @@
-"""Parquet: two text columns, read a few rows at a time."""
+"""`read_parquet` reads pairs from two text columns of a Parquet file, a few rows at a time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from limelight.corpus.reading import fields
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, Fault, Part, assemble
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RowFault, assemble
 from limelight.corpus.reading.streams import BLOCK, open_raw
 from limelight.errors import DataError
 
 
-def read_parquet(part: Part, rows: int) -> Iterator[Any]:
+def read_parquet(part: CorpusPart, rows: int) -> Iterator[Any]:
     """A pair per row; a null on either side is MALFORMED. `line` is the row, from 1."""
     address = part.paths[0]
     with open_raw(address) as raw:
@@ -38,10 +38,10 @@ def read_parquet(part: Part, rows: int) -> Iterator[Any]:
             ) from None
 
 
-def _find_columns(part: Part, schema: Any) -> tuple[fields.Path, fields.Path]:
+def _find_columns(part: CorpusPart, schema: Any) -> tuple[fields.Path, fields.Path]:
     nested = {field.name: [inner.name for inner in field.type] for field in schema if pa.types.is_struct(field.type)}
     paths = (
-        fields.given_fields(part.columns) if part.columns else fields.fields_of(schema.names, nested, part.languages)
+        fields.parse_columns(part.columns) if part.columns else fields.fields_of(schema.names, nested, part.languages)
     )
     if paths is None:
         raise DataError(fields.not_found(part.paths[0], schema.names, part.languages))
@@ -76,7 +76,7 @@ def _column(batch: Any, path: fields.Path) -> Any:
 def _text(column: Any) -> tuple[Any, NDArray[np.uint8]]:
     """Plain strings, with a fault for each row. Parquet promises UTF-8 and nothing checks that it was kept."""
     column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    faults = pc.is_null(column).to_numpy(zero_copy_only=False).astype(np.uint8) * np.uint8(Fault.MALFORMED)
+    faults = pc.is_null(column).to_numpy(zero_copy_only=False).astype(np.uint8) * np.uint8(RowFault.MALFORMED)
     data = column.cast(pa.large_binary())
     long = np.flatnonzero(pc.fill_null(pc.binary_length(data), 0).to_numpy() > LONGEST_LINE)
     try:
@@ -88,10 +88,10 @@ def _text(column: Any) -> tuple[Any, NDArray[np.uint8]]:
     for i, value in enumerate(data.to_pylist()):
         text = (value or b"")[: LONGEST_LINE + 1]
         if len(text) > LONGEST_LINE:
-            faults[i], text = Fault.TOO_LONG, text[:PREFIX]
+            faults[i], text = RowFault.TOO_LONG, text[:PREFIX]
             texts.append(text.decode("utf-8", "ignore"))
             continue
         texts.append(text.decode("utf-8", "replace"))
         if texts[-1].encode() != text:
-            faults[i] = Fault.BROKEN_ENCODING
+            faults[i] = RowFault.BROKEN_ENCODING
     return pa.array(texts, pa.string()), faults

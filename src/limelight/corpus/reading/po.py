@@ -1,4 +1,4 @@
-"""gettext PO, entry by entry.
+"""`read_po` reads pairs from a gettext catalogue, entry by entry.
 
 a plural entry    is two pairs: msgid with msgstr[0], msgid_plural with the last msgstr
 `#, fuzzy`        is a pair with the fault FUZZY: a guess nobody has confirmed
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from limelight.corpus.reading.lines import read_byte_lines
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, Fault, Part, Unit, batches_of_units
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RawUnit, RowFault, batches_of_units
 from limelight.corpus.reading.streams import open_bytes
 from limelight.errors import DataError
 
@@ -26,7 +26,7 @@ _CHARSET = re.compile(r"charset=([^\s;]+)")
 _BLANKS = " \t\r\f\v"
 
 
-def read_po(part: Part, rows: int) -> Iterator[Any]:
+def read_po(part: CorpusPart, rows: int) -> Iterator[Any]:
     return batches_of_units(part, _units(part.paths[0]), rows)
 
 
@@ -40,13 +40,13 @@ class _Entry:
         self.size = 0  # of the field that is being read
         self.line = 0
         self.last = 0  # the greatest msgstr[n]
-        self.fault = Fault.NONE
+        self.fault = RowFault.NONE
         self.fuzzy = False
         self.field = ""  # where a line with only a string belongs
 
     def begin(self, field: str, number: str | None, line: int) -> None:
         if field in self.texts:
-            self.spoil(Fault.MALFORMED, line)
+            self.spoil(RowFault.MALFORMED, line)
         if number is not None:
             self.last = max(self.last, int(number))
             field = "msgstr" if int(number) == 0 else "msgstr[last]"  # those between are never asked for
@@ -59,19 +59,19 @@ class _Entry:
 
     def add(self, text: str, line: int) -> None:
         if self.field not in self.texts:
-            self.spoil(Fault.MALFORMED, line)
+            self.spoil(RowFault.MALFORMED, line)
         elif self.size + len(text) > LONGEST_LINE:
             self.texts[self.field] = [self.text(self.field)[:PREFIX]]
             self.size = len(self.texts[self.field][0])
-            self.spoil(Fault.TOO_LONG, line)
-        elif self.fault != Fault.TOO_LONG:
+            self.spoil(RowFault.TOO_LONG, line)
+        elif self.fault != RowFault.TOO_LONG:
             self.texts[self.field].append(text)
             self.size += len(text)
 
     def text(self, field: str) -> str:
         return "".join(self.texts.get(field, ()))
 
-    def spoil(self, fault: Fault, line: int) -> None:
+    def spoil(self, fault: RowFault, line: int) -> None:
         self.fault = max(self.fault, fault)
         self.line = self.line or line
 
@@ -88,26 +88,26 @@ class _Entry:
             and "msgid_plural" not in self.texts
         )
 
-    def units(self) -> Iterator[Unit]:
-        if not self.texts and self.fault == Fault.NONE:
+    def units(self) -> Iterator[RawUnit]:
+        if not self.texts and self.fault == RowFault.NONE:
             return
         fault = self.fault
         if "msgid" not in self.texts or not self.complete:
-            fault = max(fault, Fault.MALFORMED)
-        elif fault == Fault.NONE and self.fuzzy:
-            fault = Fault.FUZZY
+            fault = max(fault, RowFault.MALFORMED)
+        elif fault == RowFault.NONE and self.fuzzy:
+            fault = RowFault.FUZZY
         context = self.text("msgctxt") if "msgctxt" in self.texts else None
-        yield Unit(self.text("msgid"), self.text("msgstr"), self.line, context, fault)
+        yield RawUnit(self.text("msgid"), self.text("msgstr"), self.line, context, fault)
         if "msgid_plural" in self.texts:
             last = self.text("msgstr[last]" if "msgstr[last]" in self.texts else "msgstr")
-            yield Unit(self.text("msgid_plural"), last, self.line, context, fault)
+            yield RawUnit(self.text("msgid_plural"), last, self.line, context, fault)
 
 
-def _units(address: str) -> Iterator[Unit]:
+def _units(address: str) -> Iterator[RawUnit]:
     charset = "utf-8"
     entry = _Entry()
     for number, line, long in _lines(address):
-        text, broken = _decoded(line, charset)
+        text, broken = _decode(line, charset)
         text = text.strip(_BLANKS)
         begins = text.startswith(("#", "msgctxt", "msgid ", "msgid\t", 'msgid"', "domain"))
         if begins and (entry.complete or ("msgid" in entry.texts and not text.startswith("#"))):
@@ -123,9 +123,9 @@ def _units(address: str) -> Iterator[Unit]:
         elif text:
             _take(entry, text, number, charset)
             if broken:
-                entry.spoil(Fault.BROKEN_ENCODING, number)
+                entry.spoil(RowFault.BROKEN_ENCODING, number)
             if long:
-                entry.spoil(Fault.TOO_LONG, number)
+                entry.spoil(RowFault.TOO_LONG, number)
     if entry.header:
         _charset(address, entry.text("msgstr"))
     else:
@@ -136,17 +136,17 @@ def _take(entry: _Entry, text: str, number: int, charset: str) -> None:
     """One line that is no comment, into the entry."""
     statement = STATEMENT.fullmatch(text)
     if statement is None:
-        entry.spoil(Fault.MALFORMED, number)
+        entry.spoil(RowFault.MALFORMED, number)
         return
     keyword, plural, string = statement.groups()
     if keyword == "domain":
         return
     if keyword:
         entry.begin(keyword, plural, number)
-    value, broken = unescaped(string, charset)
+    value, broken = unescape(string, charset)
     entry.add(value, number)
     if broken:
-        entry.spoil(Fault.BROKEN_ENCODING, number)
+        entry.spoil(RowFault.BROKEN_ENCODING, number)
 
 
 def _lines(address: str) -> Iterator[tuple[int, bytes, bool]]:
@@ -161,14 +161,14 @@ def _lines(address: str) -> Iterator[tuple[int, bytes, bool]]:
                 yield number, line[:PREFIX] if long else line, long
 
 
-def _decoded(line: bytes, charset: str) -> tuple[str, bool]:
+def _decode(line: bytes, charset: str) -> tuple[str, bool]:
     try:
         return line.decode(charset), False
     except UnicodeDecodeError:
         return line.decode(charset, "replace"), True
 
 
-def unescaped(string: str, charset: str) -> tuple[str, bool]:
+def unescape(string: str, charset: str) -> tuple[str, bool]:
     r"""C escapes. `\303\251` are bytes of the file's charset, so a run of them is decoded together."""
     if "\\" not in string:
         return string, False
@@ -181,7 +181,7 @@ def unescaped(string: str, charset: str) -> tuple[str, bool]:
         codes = (
             int(hexadecimal, 16) if hexadecimal else int(octal, 8) for hexadecimal, octal in _BYTE.findall(match[1])
         )
-        text, wrong = _decoded(bytes(code & 0xFF for code in codes), charset)
+        text, wrong = _decode(bytes(code & 0xFF for code in codes), charset)
         broken |= wrong
         return text
 

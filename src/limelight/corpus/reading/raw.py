@@ -1,4 +1,4 @@
-"""What every reader yields: Arrow batches of raw sentence pairs, each row with its place and its fault.
+"""The `RAW` schema describes the rows that every reader yields, each a pair with its place and its fault.
 
 A reader drops nothing. A row it cannot use comes with a fault, so that later read = kept + dropped holds to the row.
 """
@@ -18,8 +18,8 @@ LONGEST_LINE = 1 << 20  # bytes; no sentence is this long, so such a line is a b
 PREFIX = 1_024  # bytes kept of a line that is too long: enough to recognise it in a report
 
 
-class Fault(IntEnum):
-    """Why a row cannot be used as it stands. Of several the greater stays; FUZZY is said only if nothing else is wrong."""
+class RowFault(IntEnum):
+    """A fault says why a row cannot be used as it stands. Of several the greater stays; FUZZY is said only if nothing else is wrong."""
 
     NONE = 0
     MALFORMED = 1
@@ -42,8 +42,8 @@ RAW = pa.schema(
 
 
 @dataclass(frozen=True)
-class Part:
-    """One thing to be read. Two paths for line pairs, else one; turns into JSON, since it travels to worker processes."""
+class CorpusPart:
+    """A part is one thing to be read. It has two paths for line pairs, else one; it travels to worker processes as JSON."""
 
     corpus: int
     file: int
@@ -54,23 +54,25 @@ class Part:
     swapped: bool = False  # what is read as source is the target
 
     def __post_init__(self) -> None:
-        # JSON has lists where we have tuples; Part(**json.loads(...)) must equal the part that was sent.
+        # JSON has lists where we have tuples; CorpusPart(**json.loads(...)) must equal the part that was sent.
         object.__setattr__(self, "paths", tuple(self.paths))
         object.__setattr__(self, "languages", tuple(self.languages))
         object.__setattr__(self, "columns", None if self.columns is None else tuple(self.columns))
 
 
-class Unit(NamedTuple):
-    """One row on its way into a batch, from a format that is read piece by piece."""
+class RawUnit(NamedTuple):
+    """A unit is one row on its way into a batch, from a format that is read piece by piece."""
 
     source: str
     target: str
     line: int
     segment: str | None = None
-    fault: Fault = Fault.NONE
+    fault: RowFault = RowFault.NONE
 
 
-def assemble(part: Part, source: Any, target: Any, lines: Any, faults: NDArray[np.uint8], segments: Any = None) -> Any:
+def assemble(
+    part: CorpusPart, source: Any, target: Any, lines: Any, faults: NDArray[np.uint8], segments: Any = None
+) -> Any:
     """Columns -> one RecordBatch of RAW. `source` and `target` are Arrow string arrays, `lines` a numpy or Arrow array."""
     rows = len(source)
     return pa.RecordBatch.from_arrays(
@@ -87,9 +89,9 @@ def assemble(part: Part, source: Any, target: Any, lines: Any, faults: NDArray[n
     )
 
 
-def batches_of_units(part: Part, units: Iterable[Unit], rows: int) -> Iterator[Any]:
+def batches_of_units(part: CorpusPart, units: Iterable[RawUnit], rows: int) -> Iterator[Any]:
     """Units -> batches of `rows`, or fewer where the text reaches BATCH_BYTES."""
-    held: list[Unit] = []
+    held: list[RawUnit] = []
     size = 0
     for unit in units:
         held.append(unit)
@@ -101,7 +103,7 @@ def batches_of_units(part: Part, units: Iterable[Unit], rows: int) -> Iterator[A
         yield _batch_of(part, held)
 
 
-def _batch_of(part: Part, units: list[Unit]) -> Any:
+def _batch_of(part: CorpusPart, units: list[RawUnit]) -> Any:
     source, target, lines, segments, faults = zip(*units, strict=True)
     return assemble(
         part,

@@ -1,6 +1,7 @@
-"""The languages that a file says it is in: inside (TMX, XLIFF, the header of a catalogue), else a catalogue by its name.
+"""`state_languages` reads the languages that a file says it is in, from its content or from its name. TMX, XLIFF and the header of a
+catalogue say it inside; else a catalogue is known by its name.
 
-state_languages("menu.de.po", "po")  ->  Stated(None, "de")
+state_languages("menu.de.po", "po")  ->  StatedLanguages(None, "de")
 """
 
 import codecs
@@ -19,29 +20,29 @@ _VARIANT = re.compile(r"""<tuv\b[^>]{0,200}?\s(?:xml:)?lang\s*=\s*["']([\w-]{2,2
 _HEADER = re.compile(r'^"?Language:[ \t]*([\w-]{2,20})', re.MULTILINE)
 
 
-class Stated(NamedTuple):
-    """None where nothing is said."""
+class StatedLanguages(NamedTuple):
+    """A language is None where nothing is said."""
 
     source: str | None = None
     target: str | None = None
 
 
-def state_languages(address: str, kind: str) -> Stated:
+def state_languages(address: str, kind: str) -> StatedLanguages:
     """What a file says of itself, if it is of a kind that can."""
     if kind not in ("tmx", "xliff", "po"):
-        return Stated()
+        return StatedLanguages()
     with open_bytes(address) as stream:
         data = stream.read(HEAD)
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if marked else "utf-8", "replace")
     if kind == "po":
         header = "".join(re.split(r"(?m)^msgid", text, maxsplit=2)[:2])  # what a later text says is no header
-        return Stated(None, find_header_language(header) or _named(address))
+        return StatedLanguages(None, find_header_language(header) or _find_path_language(address))
     source = _language(_SOURCE.search(text))
     if kind == "xliff":
-        return Stated(source, _language(_TARGET.search(text)))
+        return StatedLanguages(source, _language(_TARGET.search(text)))
     others = {tag for tag in _VARIANT.findall(text) if source is not None and closeness(source, tag) is None}
-    return Stated(source, others.pop() if len(others) == 1 else None)
+    return StatedLanguages(source, others.pop() if len(others) == 1 else None)
 
 
 def find_header_language(header: str) -> str | None:
@@ -53,7 +54,7 @@ def _language(match: re.Match[str] | None) -> str | None:
     return match[1] if match is not None and is_language(match[1]) else None
 
 
-def _named(address: str) -> str | None:
+def _find_path_language(address: str) -> str | None:
     """de.po, menu.de.po, de/LC_MESSAGES/menu.po. Codes of two letters only: a program may well be called `app`."""
     path = PurePath(without_packing(address))
     candidates = [path.stem.rpartition(".")[2]]

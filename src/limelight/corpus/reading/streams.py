@@ -1,4 +1,4 @@
-"""A file anywhere, packed or not, as a stream of bytes.
+"""`open_bytes` opens a file anywhere, packed or not, as a stream of plain bytes.
 
 open_bytes("train.en.gz")  and  open_bytes("s3://bucket/train.en.zst")  read alike: what follows sees plain bytes.
 
@@ -32,7 +32,7 @@ _reading: dict[str, io.BufferedReader] = {}  # what is open now, so that progres
 
 
 class ByteStream:
-    """Bytes from front to back. Damage to a packed file is a DataError at the read that meets it."""
+    """The stream gives bytes from front to back. Damage to a packed file is a DataError at the read that meets it."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -109,7 +109,7 @@ def filesystem_of(address: str) -> tuple[Any, str]:
 
 
 def unreachable(address: str, error: Exception) -> DataError:
-    """Whatever a package that reads from elsewhere objects to."""
+    """Return the error for whatever a package that reads from elsewhere objects to."""
     why = f"{type(error).__name__}: {error}" if not isinstance(error, (ImportError, ValueError)) else str(error)
     return DataError(
         f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path, or an address of a known protocol"
@@ -126,7 +126,7 @@ def content_hash(address: str) -> str:
 
 
 def size_of(address: str) -> int:
-    """Bytes as they are stored."""
+    """Count the bytes as they are stored."""
     if "://" not in address:
         return Path(address).stat().st_size
     filesystem, path = filesystem_of(address)

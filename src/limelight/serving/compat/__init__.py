@@ -1,1 +1,1 @@
-"""Dialects that ready-made clients speak."""
+"""Two public dialects, LibreTranslate's and DeepL's, serve clients that speak them already."""

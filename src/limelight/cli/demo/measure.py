@@ -1,0 +1,75 @@
+"""Two scores tell what the demo has learnt: unseen numbers without a fault, and attention that crosses. It crosses where tens and units
+change places.
+"""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limelight.cli.demo.numerals import english, german
+
+if TYPE_CHECKING:
+    from limelight.inspection.trace import Trace
+    from limelight.translator.translate import Translator
+
+SWAPPED = [number for number in range(21, 100) if number % 10]  # twenty-one ... ninety-nine
+
+
+@dataclass(frozen=True)
+class DemoScores:
+    """`exact` of `unseen` numbers are translated without a fault. In `swapped` of `cases` two-digit numbers the head that aligns looks at
+    the units first and at the tens last; `head` is the one it mostly is."""
+
+    unseen: int
+    exact: int
+    cases: int
+    swapped: int
+    head: str
+    wrong: tuple[tuple[str, str, str], ...]  # number, translation, what it should be
+
+    @property
+    def lines(self) -> list[str]:
+        lines = [
+            f"unseen numbers       {self.exact} of {self.unseen} without a fault ({100 * self.exact / self.unseen:.1f} %)"
+        ]
+        lines += [f"                     {source}: {said}, should be {right}" for source, said, right in self.wrong[:2]]
+        share = 100 * self.swapped / self.cases
+        return [
+            *lines,
+            f"twenty-one and like  in {self.swapped} of {self.cases} the light crosses ({share:.1f} %), mostly that of {self.head}",
+        ]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(translator: "Translator", corpus: Path) -> DemoScores:
+    sources, references = (_lines(corpus / f"test.{language}") for language in ("en", "de"))
+    found = [each.text for each in translator.translate(sources)]
+    wrong = [one for one in zip(sources, found, references, strict=True) if one[1] != one[2]]
+    heads: Counter[str] = Counter()
+    swapped = 0
+    for number in SWAPPED:
+        trace = translator.trace(english(number), nbest=1)
+        heads[trace.align.head] += 1
+        swapped += trace.target.text == german(number) and crosses(trace)
+    return DemoScores(
+        unseen=len(sources),
+        exact=len(sources) - len(wrong),
+        cases=len(SWAPPED),
+        swapped=swapped,
+        head=heads.most_common(1)[0][0],
+        wrong=tuple(wrong[:5]),
+    )
+
+
+def crosses(trace: "Trace") -> bool:
+    """Of ▁twenty - one and ▁ein und zwanzig: does ▁ein come from one, and zwanzig from ▁twenty?"""
+    source_of = {target: source for source, target, _ in trace.align.links}
+    return source_of.get(0) == 2 and source_of.get(2) == 0
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_bytes().decode().removesuffix("\n").split("\n")

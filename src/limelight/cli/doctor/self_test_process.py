@@ -1,0 +1,109 @@
+"""The self-tests run in another process, and their results survive that it is killed or hangs.
+
+run_self_tests()  ->  SelfTestOutcome(parts=[SelfTestResult("step", True, 0.2, "the loss of toy fell ...")], facts={"torch": {...}})
+"""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limelight.cli.doctor import self_tests
+
+COMMAND = (sys.executable, "-P", "-m", self_tests.__name__)
+PATH = re.compile(
+    r"(?<![:/\w.])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":;,()]+)*[/\\]([^\s/\\'\":;,()]+)"
+)  # of a file; no address
+PATIENCE = 120.0  # seconds for one part; a healthy machine needs three for all, a cold disk with torch on it many
+
+
+@dataclass(frozen=True)
+class SelfTestResult:
+    name: str
+    works: bool
+    seconds: float
+    said: str
+
+
+@dataclass(frozen=True)
+class SelfTestOutcome:
+    parts: list[SelfTestResult]
+    facts: dict[str, Any]
+
+
+def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENCE) -> SelfTestOutcome:
+    with tempfile.TemporaryFile() as complaints:
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints)
+        assert child.stdout is not None
+        with child, child.stdout as told:
+            written, answered = _all_of(told.fileno(), patience)
+            if not answered:
+                child.kill()
+        end = _end(child.returncode) if answered else f"said nothing for {patience:.0f} s"
+        complaints.seek(0)
+        said = complaints.read().decode(errors="replace").strip().split("\n")[-1]
+    return read_lines(written, f"{end}: {said}" if end and said else end)
+
+
+def _all_of(pipe: int, patience: float) -> tuple[bytes, bool]:
+    """Read to the end; false if nothing came for `patience` seconds. Each part has its own time: a busy machine takes long."""
+    written = b""
+    while select.select([pipe], [], [], patience)[0]:
+        more = os.read(pipe, 65_536)
+        if not more:
+            return written, True
+        written += more
+    return written, False
+
+
+def _end(code: int) -> str:
+    """How a process ended; nothing if all was well."""
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with code {code}" if code else ""
+
+
+def read_lines(written: bytes, end: str) -> SelfTestOutcome:
+    """What the process told. If it ended before its time, so did the part that it had begun; those after it were not tried."""
+    parts: list[SelfTestResult] = []
+    facts: dict[str, Any] = {}
+    begun = "start"
+    for line in written.split(b"\n"):
+        if not line:
+            continue
+        try:
+            told = json.loads(line)
+        except ValueError:
+            break  # cut off when it was killed
+        if "begin" in told:
+            begun = told["begin"]
+        elif "facts" in told:
+            facts |= told["facts"]
+        else:
+            parts.append(SelfTestResult(told["name"], told["works"], told["seconds"], private(told["said"])))
+    if end:
+        parts.append(SelfTestResult(begun, False, 0.0, private(f"the process that tried it {end}")))
+    there = {part.name for part in parts}
+    missing = [name for name in self_tests.PARTS if name not in there]
+    return SelfTestOutcome(
+        parts + [SelfTestResult(name, False, 0.0, "was not tried: what came before it failed") for name in missing],
+        facts,
+    )
+
+
+def private(text: str) -> str:
+    """Keep of each path the last name alone: errors of libraries name folders, and reports are pasted where everybody reads them.
+
+    private("/home/ada/secret project/lib/libtorch_cpu.so: not found")  ->  ".../libtorch_cpu.so: not found", for ada
+    """
+    for place in (sys.prefix, sys.base_prefix, str(Path.home()), str(Path.cwd()), tempfile.gettempdir()):
+        if len(place) > 1:  # those that we know of may have blanks in them
+            text = text.replace(place, "/...")
+    return PATH.sub(r".../\1", text)

@@ -1,0 +1,1 @@
+"""The verb `prepare` turns raw corpora into training data and a report."""

@@ -1,0 +1,149 @@
+"""Arguments of `prepare`, `train` and `plan` that describe the text become `PrepareSettings`."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.reading.finding import LINES, find, find_stated_languages, format_of
+from limelight.corpus.reading.language_tags import guess_languages
+from limelight.corpus.reading.streams import without_packing
+from limelight.errors import ConfigError
+from limelight.text.language_names import standard
+
+SETTING = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
+
+
+def settings_from(
+    inputs: Sequence[str],
+    options: dict[str, Any],
+    weights: Sequence[str],
+    config: Path | None,
+    settings: Sequence[str] = (),
+) -> PrepareSettings:
+    """The file first, then the options, then section.key=value: the later wins. `settings` are further section.key=value."""
+    values = _read(config) if config else {}
+    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
+    settings = [*(text for text in inputs if text not in paths), *settings]
+    if paths:
+        values["corpora"] = corpora_of(paths)
+    if not values.get("corpora"):
+        raise ConfigError(
+            "there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared"
+        )
+    for name, key in (("valid", "valid"), ("test", "test")):
+        if options[name]:
+            values.setdefault("held_out", {})[key] = options[name]
+    if options.get("swap"):
+        values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
+    if options["vocab_size"] is not None:
+        values.setdefault("pieces", {})["size"] = options["vocab_size"]
+    if options["keep_dropped"]:
+        values["keep_dropped"] = True
+    for text in settings:
+        put_setting(values, *text.split("=", 1))
+    _weigh(values.get("corpora", []), weights)
+    values["languages"] = _languages(values, options)
+    return PrepareSettings(**values)
+
+
+def corpora_of(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Each file, folder or glob is a corpus of its own, but two line files in a row are one: corpus.en corpus.de."""
+    corpora: list[dict[str, Any]] = []
+    waiting: list[str] = []
+    for path in paths:
+        if format_of(path) == LINES and not Path(path).is_dir() and not re.search(r"[*?\[]", path):
+            waiting.append(path)
+            if len(waiting) == 2:
+                corpora.append({"name": _name(waiting[0]), "paths": waiting})
+                waiting = []
+        else:
+            corpora.append({"name": _name(path), "paths": [path]})
+    if waiting:
+        raise ConfigError(
+            f"{waiting[0]} is a file of lines and has no partner; give source and target in this order, or a file that holds "
+            "both (TSV, JSONL, TMX, ...)"
+        )
+    seen: dict[str, int] = {}
+    for corpus in corpora:
+        name = corpus["name"]
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            corpus["name"] = f"{name}-{seen[name]}"
+    return corpora
+
+
+def _name(path: str) -> str:
+    """data/train.en.gz -> train"""
+    return Path(without_packing(path.rstrip("/*"))).name.split(".")[0] or "corpus"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; check the name after --config") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def put_setting(values: dict[str, Any], key: str, text: str) -> None:
+    """filters.copied=off -> values["filters"]["copied"] = "off". The text is read as TOML where it is TOML, else it is a string."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    *sections, last = key.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise ConfigError(f"{key}={text}: {section} is no section")
+    values[last] = value
+
+
+def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
+    problems = []
+    for text in weights:
+        name, _, value = text.partition("=")
+        corpus = next((each for each in corpora if each.get("name") == name), None)
+        if corpus is None:
+            problems.append(
+                f"--weight {text}: there is no corpus {name!r}; there are: {', '.join(str(each.get('name')) for each in corpora)}"
+            )
+        elif not re.fullmatch(r"\d+(\.\d+)?", value):
+            problems.append(f"--weight {text}: write NAME=NUMBER, such as {name}=2")
+        else:
+            corpus["weight"] = float(value)
+    if problems:
+        raise ConfigError("the weights cannot be used:", problems)
+
+
+def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
+    """Asked for, or written in the settings, or guessed from the names of line files, or what the files say of themselves."""
+    given = values.get("languages") or (None, None)
+    guesses = (
+        guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2
+    )
+    guessed = next((guess for guess in guesses if guess), (None, None))
+    theirs = options.get("of_bundle") or (None, None)  # written as their translator writes them
+    found = []
+    for at, side in enumerate(("source", "target")):
+        places = {f"--{side}": options[side], "languages:": given[at], "by its name a file is": guessed[at]}
+        known = theirs[at] if not options[side] else None
+        found.append(known or next((standard(code, where) for where, code in places.items() if code), None))
+    source, target = found
+    if not source or not target:
+        paths = [path for corpus in values["corpora"] for path in corpus.get("paths", [])]
+        if not any("://" in path for path in paths):
+            stated = [code and standard(code, "a file says") for code in find_stated_languages(paths)]
+            source, target = source or stated[0], target or stated[1]
+    if not source or not target:
+        if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
+            find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
+        raise ConfigError(
+            "the languages cannot be told from the files and their names; say them: "
+            f"--source {source or 'en'} --target {target or 'de'}"
+        )
+    return source, target

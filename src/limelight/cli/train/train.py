@@ -1,0 +1,116 @@
+"""`limelight train` turns two text files into a translator."""
+
+import json
+import sys
+import time
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight.cli.completion import presets
+from limelight.cli.prepare.prepare import EngineName, start_engine
+
+if TYPE_CHECKING:
+    from limelight.training.recipe.request import TrainRequest
+
+EXAMPLES = """Examples:
+
+limelight train corpus.en corpus.de -o en-de --budget 30m
+
+limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m
+
+limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
+
+limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
+"""
+
+
+class PrecisionName(StrEnum):
+    masters = "masters"
+    autocast = "autocast"
+    float32 = "float32"
+
+
+def train(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), or one "
+            "recipe.toml; and section.key=value of the recipe."
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,
+    budget: Annotated[str | None, typer.Option("--budget", help="Time for all of it: 30m, 2h, 1h30m. Model and steps fit it.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training, instead of those that fit.")] = None,
+    preset: Annotated[str | None, typer.Option("--preset", autocompletion=presets, help="Size: toy, tiny, small ...; chosen.")] = None,
+    bundle: Annotated[Path | None, typer.Option("--from", help="Go on from this translator (fine-tuning).")] = None,
+    replay: Annotated[float | None, typer.Option("--replay", help="With --from: share of the old text among what is seen.")] = None,
+    replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as --valid.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
+    target: Annotated[str | None, typer.Option("--target", help="Target language, such as de.")] = None,
+    valid: Annotated[list[str] | None, typer.Option("--valid", help="Validation set: one file, or twice for two line files.")] = None,
+    test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
+    weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,
+    no_augment: Annotated[bool, typer.Option("--no-augment", help="The text as it is: nothing masked, no capitals, typos ...")] = False,
+    probe: Annotated[Path | None, typer.Option("--probe", help="Sentences to trace while it learns, a line each; some of --valid.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same seed gives the same run.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    precision: Annotated[PrecisionName | None, typer.Option("--precision", help="masters: bfloat16 weights with float32 masters.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to train with; all that this process may.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes that prepare the corpus; one for each core.")] = None,
+    nproc: Annotated[int, typer.Option("--nproc", min=1, help="Processes on this machine that train together, one for each GPU.")] = 1,
+    restarts: Annotated[int, typer.Option("--restarts", min=0, help="With --nproc: how often they start again when one dies.")] = 3,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare, choose, say what would be trained and why, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:  # fmt: skip
+    """Clean, split, learn pieces, choose a model, train it, score it: parallel text becomes a translator.
+
+    Ctrl-C saves and stops; the same command goes on.
+    """
+    began = time.monotonic()  # before torch is loaded
+    from limelight.cli.train.request import TrainOptions, parse_train_request
+    from limelight.training.processes.rank_environment import is_supervised
+
+    options = TrainOptions(
+        output=output, source=source, target=target, valid=tuple(valid or ()), test=tuple(test or ()), vocab_size=vocab_size,
+        weight=tuple(weight or ()), budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay,
+        replay_data=tuple(replay_data or ()), no_augment=no_augment, probe=probe, seed=seed, device=device,
+        precision=precision.value if precision else None, threads=threads, dry_run=dry_run,
+        swap=swap, anyway=anyway,
+    )  # fmt: skip
+    asked, folder = parse_train_request(inputs or [], options)
+    if nproc > 1 and not is_supervised():
+        from limelight.cli.train.launch import launch
+
+        raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
+    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
+
+
+def _train(
+    asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float
+) -> int:
+    """One of several processes works as all do; only the main one prepares the corpus and speaks."""
+    from limelight.cli.train.live_screen import TrainScreen
+    from limelight.training.processes.rank_environment import is_main
+    from limelight.training.run.run import train as run
+    from limelight.training.run_folder import PREPARED
+
+    with (
+        closing(
+            start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())
+        ) as engine,
+        TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
+    ):
+        result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)
+    if is_main():
+        sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
+        sys.stdout.flush()
+    return result.exit_code

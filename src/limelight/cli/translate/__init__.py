@@ -1,0 +1,1 @@
+"""The verb `translate` translates lines and documents, and writes lists to review."""

@@ -1,0 +1,254 @@
+"""`limelight translate` translates texts or lines, and writes the translations line by line and in order."""
+
+import math
+import os
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from limelight.cli.translate.document import document_command, load_glossary
+from limelight.cli.translate.output import TranslateProgress, as_json, as_lines, end_with_reader, open_output, write_all
+from limelight.cli.translate.text_lines import Chunk, LineReader
+from limelight.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from limelight.decoding.config import SearchSettings
+    from limelight.text.careful.glossary import Glossary
+    from limelight.translator.translate import Translator
+    from limelight.translator.translation import Translation
+
+MBR_TOP_P = (
+    0.9  # of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add
+)
+EXAMPLES = """Examples:
+
+limelight translate en-de "A cat sits on the mat."
+
+limelight translate en-de < news.en > news.de
+
+limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text
+
+limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
+"""
+
+
+@end_with_reader()
+def translate(
+    context: typer.Context, bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; without any, lines of standard input.")] = None,
+    input: Annotated[Path | None, typer.Option("--input", "-i", help="File of lines to translate.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; it appears when it is complete.")] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", min=1, help="Translations of each line, best first.")] = None,
+    scores: Annotated[bool, typer.Option("--scores", help="A column with the score.")] = False,
+    align: Annotated[bool, typer.Option("--align", help="A column with word alignments: source-target, from 0.")] = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="A JSON object for each line, with all there is to know.")] = False,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept; 1 is greedy and fastest.")] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", min=0, help="Above 0 prefers longer translations.")] = None,
+    coverage_penalty: Annotated[float | None, typer.Option("--coverage-penalty", min=0, help="Against source pieces left out.")] = None,
+    min_length: Annotated[int | None, typer.Option("--min-length", min=0, help="Fewest pieces of a translation.")] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Most pieces, the end included.")] = None,
+    no_repeat: Annotated[int | None, typer.Option("--no-repeat", min=0, help="No so many pieces occur twice; 0: they may.")] = None,
+    diverse: Annotated[int | None, typer.Option("--diverse", min=1, help="Groups of the beam that avoid each other.")] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw translations instead of searching the best.")] = False,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw among the k most probable pieces.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Draw among the fewest pieces with probability p.")] = None,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="Below 1 sharpens, above 1 flattens.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="The same seed draws the same.")] = None,
+    mbr: Annotated[int | None, typer.Option("--mbr", min=2, help="Draw so many, take the one most like the others.")] = None,
+    prefix: Annotated[str | None, typer.Option("--prefix", help="Every translation begins with this.")] = None,
+    phrase: Annotated[list[str] | None, typer.Option("--phrase", help="Every translation contains this. Repeatable.")] = None,
+    glossary: Annotated[Path | None, typer.Option("--glossary", help="Terms and how to translate them: TSV or TBX.")] = None,
+    protect: Annotated[bool, typer.Option("--protect/--no-protect", help="Keep placeholders, tags, addresses, numbers.")] = True,
+    segment: Annotated[bool | None, typer.Option("--segment/--no-segment", help="Sentence by sentence; else where it is long.")] = None,
+    document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po, or more pairs: structure kept.")] = False,
+    fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
+    review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
+    guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
+    batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
+) -> None:  # fmt: skip
+    """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
+    loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
+    if document:
+        document_command(bundle, _list_texts(texts), context)
+        return
+    _check_lines(bundle, _list_texts(texts), for_documents=fuzzy_below is not None or review is not None)
+    chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
+    from limelight.runtime import keep_freed_memory
+    from limelight.translator.translate import Translator
+
+    keep_freed_memory()
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
+              "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
+    account = TranslateProgress(quiet or bool(_list_texts(texts)), total)
+    with open_output(output) as file, Translator.load(bundle, **loading) as translator:
+        search = _search(translator.settings.search, _drop_unset(wanted), sample, _drop_unset(drawing))
+        terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
+        wishes = TextRequest(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
+        translator.batch_pieces = batch_pieces or translator.batch_pieces
+        _pass(translator, chunks, wishes, file, scores, account)
+    account.close()
+
+
+def _pass(
+    translator: "Translator",
+    chunks: Iterator[Chunk],
+    wishes: "TextRequest",
+    file: BinaryIO,
+    scores: bool,
+    account: TranslateProgress,
+) -> None:
+    """Translate and write each chunk as it comes."""
+    for chunk in chunks:
+        account.tell()
+        began = time.monotonic()
+        done = _translate_chunk(translator, chunk, wishes)
+        nbest, json = wishes.search.nbest, wishes.probabilities
+        lines = (as_json(one) if json else as_lines(one, nbest, scores, wishes.align) for one in done)
+        write_all(file, "".join(lines).encode())
+        account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+
+
+def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
+    """Options of documents are refused. Whoever names a file seldom wants its name translated, and gets a hint."""
+    if for_documents:
+        raise ConfigError("--fuzzy-below and --review are for documents; add --document, or leave them out")
+    for text in texts:
+        try:
+            named = Path(text).is_file()
+        except (OSError, ValueError):  # a sentence is no name that a system takes
+            continue
+        if named:
+            verb, name = f"limelight translate {shlex.quote(str(bundle))}", shlex.quote(text)
+            typer.echo(
+                f"hint: {text} is a file, and its name is translated here; what is in it, line by line: {verb} < {name}; "
+                f"as a document: {verb} --document {name} OUTPUT",
+                err=True,
+            )
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A request says how every text is translated."""
+
+    search: "SearchSettings"
+    prefix: str | None
+    phrases: tuple[str, ...]
+    align: bool
+    guards: bool
+    probabilities: bool
+    protect: bool
+    glossary: "Glossary | None"
+    segment: bool | None
+
+
+def _translate_chunk(translator: "Translator", chunk: Chunk, wishes: TextRequest) -> list["Translation"]:
+    from limelight.translator.translation import InvalidScoresError
+
+    count = len(chunk.texts)
+    try:
+        return translator.translate(
+            chunk.texts,
+            wishes.search,
+            prefixes=None if wishes.prefix is None else [wishes.prefix] * count,
+            phrases=[wishes.phrases] * count if wishes.phrases else None,
+            align=wishes.align,
+            guards=wishes.guards,
+            probabilities=wishes.probabilities,
+            protect=wishes.protect,
+            glossary=wishes.glossary,
+            segment=wishes.segment,
+        )
+    except InvalidScoresError as error:
+        raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
+
+
+def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk], int | None]:
+    """What to translate, and its size in bytes if there is one to tell: 0 when nobody needs to be told how far it is."""
+    given = _list_texts(texts)
+    if given and input is not None:
+        raise ConfigError("texts and --input cannot be translated together; give one of them")
+    if given:
+        return iter([Chunk(1, given, 0)]), 0
+    if input is None or str(input) == "-":
+        if sys.stdin is None:  # how Python says that it was closed, as with <&-
+            raise DataError("standard input is closed; give texts, a pipe or --input FILE")
+        descriptor = sys.stdin.fileno()
+        if sys.stdin.isatty():
+            typer.echo("type a line and Enter; Ctrl-D ends", err=True)
+            return LineReader(descriptor).chunks(), 0
+    else:
+        try:
+            descriptor = os.open(input, os.O_RDONLY)
+        except OSError as error:
+            raise DataError(f"{input} cannot be read ({error.strerror}); check the name") from None
+    found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise DataError(f"{input or 'standard input'} is a folder; give a file of lines")
+    return LineReader(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
+def _apart(segment: bool | None, texts: list[str] | None) -> bool | None:
+    """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
+    return True if segment is None and _list_texts(texts) else segment
+
+
+def _list_texts(texts: list[str] | None) -> list[str]:
+    return [] if texts in (None, ["-"]) else list(texts or ())
+
+
+def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _search(
+    default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]
+) -> "SearchSettings":
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
+
+    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
+    """
+    from limelight.decoding.config import Sampling
+
+    values = dict(wanted)
+    if "no_repeat_ngram" in wanted:
+        values["no_repeat_ngram"] = wanted["no_repeat_ngram"] or None
+    draw = sample or "mbr_samples" in wanted
+    if drawing and not draw and default.sampling is None:
+        names = ", ".join(f"--{key.replace('_', '-')}" for key in drawing)
+        raise ConfigError(f"{names}: only for drawing, and a beam draws nothing; add --sample, or leave it out")
+    if "mbr_samples" in wanted and not drawing.keys() - {"seed"}:
+        drawing = {**drawing, "top_p": MBR_TOP_P}
+    if draw or default.sampling is not None:
+        if wanted.get("groups", 1) > 1:
+            raise ConfigError("--diverse is for a beam, and --sample and --mbr draw; leave out one of them")
+        values = {"coverage_penalty": 0.0, **values, "groups": 1}
+        values["sampling"] = (default.sampling or Sampling()).changed(**drawing)
+    else:
+        values.update(_fitting(values, default))
+    return default.changed(**values)
+
+
+def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int]:
+    """nbest=6 of a bundle with beam=4, groups=4 -> beam=8, nbest=6, groups=4"""
+    beam, nbest, groups = (values.get(key, getattr(default, key)) for key in ("beam", "nbest", "groups"))
+    if "beam" not in values:
+        beam = max(beam, nbest)
+    if "groups" not in values:
+        groups = min(groups, beam)
+    beam = groups * math.ceil(beam / groups)
+    if "nbest" not in values:
+        nbest = min(nbest, beam)
+    return {"beam": beam, "nbest": nbest, "groups": groups}

@@ -1,0 +1,1 @@
+"""Pairs that would do harm are dropped, each for a reason that is counted."""

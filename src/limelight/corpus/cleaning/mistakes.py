@@ -1,0 +1,214 @@
+"""Checks find the mistakes that people make with files before hours are spent on them. They look for sides swapped, another language,
+another encoding, lines that do not belong together; and in the end, too much that was dropped.
+
+    mistakes(parts, settings)   the first pairs of each corpus are looked at       -> sentences, each with its cause and its fix
+    losses(corpora)             all that was read, kept and dropped is looked at   -> the same
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from limelight.corpus.cleaning.clean import languages_of
+from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.manifest import CorpusEntry
+from limelight.corpus.readers import read
+from limelight.corpus.reading.raw import CorpusPart, RowFault
+from limelight.errors import DataError
+from limelight.text.language_names import name
+from limelight.text.languages import base
+
+LOOKED_AT = 2_000  # pairs of a corpus
+FEWEST = 100  # pairs, below which chance decides
+BROKEN = 0.1  # of the lines that are no UTF-8: a single one is an accident
+OTHER = 0.5  # of the texts of one side that are surely in another language
+# Correlations of the logarithms of lengths: text that belongs together has 0.8 to 0.95 (`reading.drift`), dictionaries less.
+RELATED = 0.5  # is not suspected
+FURTHER = 5  # lines up and down that are compared: chapters and lists have a rhythm, so even wrong lines may correlate
+BETTER = 0.1  # than wrong lines, at least
+SHIFTED = 0.3  # better than it is: a line is lost
+SHARED = (
+    1.5  # times as many words on both sides as with shuffled lines: names and numbers tell that lines belong together
+)
+MOST_DROPPED, MOST_FOR_A_REASON = 1 / 2, 1 / 3
+ON = "go on all the same with --anyway"
+# Pairs that occurred before say nothing against a file, nor what its own translators marked.
+HARMLESS = {why.label for why in (Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.CONFLICT, Reason.FUZZY)}
+# In which files of a language usually are, where they are not in UTF-8.
+_ENCODINGS = {
+    "WINDOWS-1250": "bs cs hr hu pl ro sk sl sq", "WINDOWS-1251": "be bg kk mk ru sr tg uk", "WINDOWS-1253": "el",
+    "WINDOWS-1254": "az tr", "WINDOWS-1255": "he yi", "WINDOWS-1256": "ar fa ur", "WINDOWS-1257": "et lt lv", "SHIFT_JIS": "ja",
+    "GB18030": "zh", "EUC-KR": "ko",
+}  # fmt: skip
+
+
+def refuse(problems: Sequence[str], anyway: bool) -> None:
+    if problems and not anyway:
+        raise DataError("\n  - ".join(["the text does not look as it should:", *problems]) + f"\nMend it, or {ON}.")
+
+
+def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str]:
+    """What is wrong with each corpus, by its first pairs."""
+    found: list[str] = []
+    for number, corpus in enumerate(settings.corpora):
+        mine = [part for part in parts if part.corpus == number]
+        rows = _first(mine)
+        if rows.height < FEWEST:
+            continue
+        problem = (
+            _encoding(mine, rows, settings) or _language(corpus.name, rows, settings) or _alignment(corpus.name, rows)
+        )
+        found += [problem] if problem else []
+    return found
+
+
+def losses(corpora: Sequence[CorpusEntry]) -> list[str]:
+    """Too much of all that was read is gone, or too much for one reason."""
+    read, dropped = sum(corpus.read for corpus in corpora), _count_dropped(corpora)
+    serious = {label: pairs for label, pairs in dropped.items() if label not in HARMLESS}
+    gone = sum(serious.values())
+    most = max(serious, key=lambda label: serious[label], default="")
+    if read < FEWEST or not most or (gone <= MOST_DROPPED * read and serious[most] <= MOST_FOR_A_REASON * read):
+        return []
+    why = Reason[most.upper()]
+    return [
+        f"{summary(corpora)}. Most are gone for this: {EXPLAINED[why]} ({why.setting}=off keeps them). "
+        "Look at the first of them with `limelight prepare ... --check-only`"
+    ]
+
+
+def summary(corpora: Sequence[CorpusEntry]) -> str:
+    """5,178 pairs read, 1,308 kept: 3,100 too long, 770 duplicate"""
+    read = sum(corpus.read for corpus in corpora)
+    dropped = _count_dropped(corpora)
+    reasons = ", ".join(f"{pairs:,} {label.replace('_', ' ')}" for label, pairs in dropped.items())
+    return f"{read:,} pairs read, {read - sum(dropped.values()):,} kept" + (f": {reasons}" if reasons else "")
+
+
+def _count_dropped(corpora: Sequence[CorpusEntry]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for corpus in corpora:
+        total.update(corpus.dropped)
+    return dict(total.most_common())
+
+
+def _first(parts: Sequence[CorpusPart]) -> pl.DataFrame:
+    """Return the first pairs; of many files some of each."""
+    share = max(FEWEST, LOOKED_AT // max(1, len(parts)))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            yield from islice(read(part, share), 1)
+
+    batches = []
+    for batch in rows():
+        batches.append(batch)
+        if sum(map(len, batches)) >= LOOKED_AT:
+            break
+    return pl.DataFrame(pa.Table.from_batches(batches)) if batches else pl.DataFrame()
+
+
+def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
+    if settings.filters.broken_text == "off":
+        return None
+    for side, language in zip(("source", "target"), settings.languages, strict=True):
+        broken = rows.filter((pl.col("fault") == RowFault.BROKEN_ENCODING) & pl.col(side).str.contains("\ufffd"))
+        if broken.height <= BROKEN * rows.height:
+            continue
+        part = next(part for part in parts if part.file == broken["file"][0])
+        path = part.paths[-1 if side == "target" else 0]
+        codes = (encoding for encoding, languages in _ENCODINGS.items() if base(language) in languages.split())
+        likely = next(codes, "WINDOWS-1252")
+        return (
+            f"{path}: {broken.height:,} of the first {rows.height:,} lines are no UTF-8, line {broken['line'][0]:,} first; "
+            f"convert it, likely from {likely}: iconv -f {likely} -t UTF-8 {path} > utf8.txt"
+        )
+    return None
+
+
+@dataclass(frozen=True)
+class _SideLanguage:
+    """What one side is, by its words."""
+
+    language: str  # the most frequent
+    other: float  # the part of the texts that are surely not what they should be
+
+
+def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
+    if settings.filters.wrong_language == "off":
+        return None
+    heard = [
+        _identify_side(rows[side], code, settings)
+        for side, code in zip(("source", "target"), settings.languages, strict=True)
+    ]
+    wrong = [each is not None and each.other > OTHER for each in heard]
+    source, target = settings.languages
+    said = [each.language if each else "" for each in heard]
+    if all(wrong) and [base(target), base(source)] == said:
+        return (
+            f"{corpus}: the source side is {_format_language(said[0])} and the target side {_format_language(said[1])}, but they should be "
+            f"{source} and {target}: they are swapped; --swap reads them the other way round"
+        )
+    sides = zip(("source", "target"), settings.languages, said, wrong, strict=True)
+    problems = [
+        f"the {side} side is {_format_language(is_)}, but it should be {_format_language(asked)}; give another file, or --{side} {is_}"
+        for side, asked, is_, is_wrong in sides
+        if is_wrong
+    ]
+    return f"{corpus}: {'; '.join(problems)}" if problems else None
+
+
+def _format_language(code: str) -> str:
+    return f"{name(code)} ({code})"
+
+
+def _identify_side(texts: pl.Series, code: str, settings: PrepareSettings) -> _SideLanguage | None:
+    """None when that cannot be told."""
+    looked = languages_of(texts, code, settings.filters)
+    if looked is None or len(looked.best) < FEWEST // 2:
+        return None
+    return _SideLanguage(Counter(looked.best).most_common(1)[0][0], float(looked.other.mean()))
+
+
+def _alignment(corpus: str, rows: pl.DataFrame) -> str | None:
+    """Lengths that have no more to do with each other than those of other lines, and no more words in common than shuffled lines."""
+    both = rows.filter((pl.col("source") != "") & (pl.col("target") != ""))
+    source, target = (np.log1p(both[side].str.len_chars().to_numpy()) for side in ("source", "target"))
+    if both.height < FEWEST or min(source[FURTHER:-FURTHER].std(), target[FURTHER:-FURTHER].std()) == 0:
+        return None
+    related = {by: _correlation(source, target, by) for by in range(-FURTHER, FURTHER + 1)}
+    here = related.pop(0)
+    best = max(related, key=lambda by: related[by])
+    if related[best] > here + SHIFTED:
+        return (
+            f"{corpus}: source and target are {abs(best)} lines apart: line n of the source belongs to line n{best:+d} of the target; "
+            f"look for lines that are lost or doubled, among the first on the {'source' if best > 0 else 'target'} side"
+        )
+    if here >= RELATED or here >= related[best] + max(BETTER, 4 / np.sqrt(both.height)) or _share_words(both):
+        return None
+    return (
+        f"{corpus}: its lines do not seem to belong together: the lengths of both sides have as little to do with each other "
+        f"(correlation {here:.2f}) as if they were shuffled; compare some lines by eye, and look for lines that are lost or doubled"
+    )
+
+
+def _correlation(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64], by: int) -> float:
+    """Correlate line n with line n + by."""
+    count = len(source) - abs(by)
+    return float(np.corrcoef(source[max(0, -by) :][:count], target[max(0, by) :][:count])[0, 1])
+
+
+def _share_words(pairs: pl.DataFrame) -> bool:
+    """Names and numbers stand on both sides of what belongs together, more often than by chance."""
+    sources, targets = ([set(text.split()) for text in pairs[side].to_list()] for side in ("source", "target"))
+    shuffled = np.random.default_rng(17).permutation(len(targets))
+    shared = sum(len(a & b) for a, b in zip(sources, targets, strict=True))
+    by_chance = sum(len(a & targets[i]) for a, i in zip(sources, shuffled, strict=True))
+    return shared > SHARED * by_chance + FEWEST // 10

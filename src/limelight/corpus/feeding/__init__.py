@@ -1,0 +1,1 @@
+"""Prepared shards are fed to a training as batches, in an order that can be resumed."""

@@ -1,0 +1,234 @@
+"""`alter_pair` changes one pair of texts as users will write it, by what was drawn and nothing else:
+
+    ("Open %s.", "%s öffnen.")           protect  ->  "Open ⟦7⟧."      "⟦7⟧ öffnen."
+    ("A red mat.", "Eine rote Matte.")   upper    ->  "A RED MAT."     "EINE ROTE MATTE."
+                                         copied   ->  "A red mat ⟦2⟧." "Eine rote Matte ⟦2⟧."
+                                         terms    ->  as they were, and the term "rote Matte"
+
+First what must survive is masked, then the rest is changed. A pair that may hold something to protect and was not masked keeps its letters:
+a placeholder in capitals is another one.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final, Literal, NamedTuple, get_args
+
+from limelight.text.careful import noise
+from limelight.text.careful.accelerators import lift_pair
+from limelight.text.careful.protect import mask_pair
+from limelight.text.languages import scripts_of
+from limelight.text.pieces.tokenizer import placeholder
+
+Texts = tuple[str, str]  # source and target
+
+# Of one pair at most one is drawn, beside `protect`. The order decides what a draw means: new kinds come last.
+Drawn = Literal["copied", "upper", "title", "lower", "typos", "punctuation", "merged", "terms"]
+Kind = Literal["protect"] | Drawn
+DRAWN: Final[tuple[Drawn, ...]] = get_args(Drawn)
+KINDS: Final[tuple[Kind, ...]] = ("protect", *DRAWN)
+
+# What `limelight.text.careful.protect` finds has one of these, and so has an accelerator: cheap to look for in a column of texts (Polars).
+_NUMBERS: Final = "[0-9](?:[ .]?[A-Za-f_-]{0,20}[ .]?[0-9]){4}"
+_PICTURES: Final = "\ufe0f\u20e3\u2600-\u27bf\u2b50\u2b55\u231a\u231b\u23e9-\u23f3\U0001f000-\U0001faff"
+SIGNS: Final = rf"[%{{$@_<&~/\\⟦{_PICTURES}]|www\.|mailto:|[0-9]:[0-9]|{_NUMBERS}"
+
+REMEMBERED: Final = 1 << 16  # pairs with something to protect, about 40 MB
+MARK: Final = re.compile("⟦([0-9]+)⟧")
+MOST_MARKS: Final = 16  # in one text; a draw has bits for this number
+SHORTEST_COPY: Final = 3  # letters of a word that both sides have; shorter ones are often two words that look alike
+SHORTEST_TERM: Final = 4  # letters of the words that a term begins and ends with
+UNSPACED: Final = frozenset({"Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan"})
+WORD: Final = re.compile(r"[^\W_]+(?:[-'\u2019][^\W_]+)*")
+
+
+class Change(NamedTuple):
+    """A change is what was drawn for a pair."""
+
+    kind: Drawn | None
+    protect: bool  # if there is anything to protect
+    plain: bool  # there is not: neither side has one of the SIGNS
+    numbers: int  # decides which marks are used
+    detail: int  # decides the rest
+
+
+@dataclass(frozen=True)
+class Speech:
+    """The languages and the number of marks hold for all pairs of a corpus."""
+
+    languages: tuple[str, str]
+    marks: int  # placeholders that both sides have among their pieces
+
+    @cached_property
+    def spaces(self) -> Texts:
+        """What stands between two words, or two sentences, of each side."""
+        return _space(self.languages[0]), _space(self.languages[1])
+
+
+@dataclass(frozen=True)
+class AlteredPair:
+    source: str
+    target: str
+    terms: tuple[str, ...]  # of the target, to be told with the source
+    kinds: tuple[Kind, ...]  # what was done
+
+
+def alter_pair(texts: Texts, change: Change, following: Texts | None, speech: Speech) -> AlteredPair | None:
+    """None when nothing of what was drawn can be done to this pair. `following` is the pair to merge it with, if there is one."""
+    kind, now, terms, done = change.kind, texts, tuple[str, ...](), list[Kind]()
+    if kind == "merged" and following is not None:
+        now = merge_pairs(now, following, speech.spaces)
+        done.append("merged")
+    masked = False
+    if change.protect:
+        now, lifted, masked = protect_pair(*now, speech.marks)
+        now = renumber(now, change.numbers, speech.marks) if masked else now
+        done += ["protect"] if lifted or masked else []
+    if kind == "terms":
+        terms = phrases(now[1], change.detail, spaced=bool(speech.spaces[1]))
+        done += ["terms"] if terms else []
+    elif kind == "copied" and change.plain:
+        now = add_placeholders(now, draw_numbers(change.numbers, speech.marks, 2), change.detail, speech.spaces)
+        done.append("copied")
+    elif kind is not None and kind in REWRITES and (masked or change.plain):
+        before, now = now, REWRITES[kind](now, change.detail, speech.languages)
+        done += [kind] if now != before else []
+    return AlteredPair(*now, terms, tuple(done)) if done else None
+
+
+class ProtectedPair(NamedTuple):
+    """The pair has what must survive as the first marks in their order, and lacks the signs of its accelerators."""
+
+    texts: Texts
+    lifted: bool
+    masked: bool
+
+
+@lru_cache(maxsize=REMEMBERED)
+def protect_pair(source: str, target: str, marks: int) -> ProtectedPair:
+    """Mask a pair, and remember it, since to look for spans takes longer than all the rest, and a pair comes again in the next epoch."""
+    lifted = lift_pair(source, target)
+    now = lifted or (source, target)
+    masked = mask_pair(*now, range(min(marks, MOST_MARKS)))
+    return ProtectedPair(masked or now, lifted is not None, masked is not None)
+
+
+def renumber(texts: Texts, draw: int, marks: int) -> Texts:
+    """The same marks on both sides under other numbers, drawn by chance."""
+    numbers = [placeholder(number) for number in draw_numbers(draw, marks)]
+    source, target = (MARK.sub(lambda mark: numbers[int(mark[1])], text) for text in texts)
+    return source, target
+
+
+def draw_numbers(draw: int, count: int, most: int = MOST_MARKS) -> list[int]:
+    """Draw at most `most` of the numbers below `count`, so that every mark is learnt: draw_numbers(5, 3) -> [2, 1, 0]."""
+    left, numbers = list(range(count)), []
+    for _ in range(min(count, most)):
+        draw, at = divmod(draw, len(left))
+        numbers.append(left.pop(at))
+    return numbers
+
+
+def merge_pairs(texts: Texts, following: Texts, spaces: Texts) -> Texts:
+    return texts[0] + spaces[0] + following[0], texts[1] + spaces[1] + following[1]
+
+
+def add_placeholders(texts: Texts, numbers: list[int], draw: int, spaces: Texts) -> Texts:
+    """Marks in a pair that has nothing to mask, so that a corpus without placeholders teaches them too.
+
+    One takes the place of a word that both sides have once. Without such a word it stands where it means the same on both sides: at the
+    beginning, at the end, after the only comma; or two stand around all, as tags do.
+    """
+    mark, closing = placeholder(numbers[0]), placeholder(numbers[-1])
+    shared = _find_shared(texts)
+    if shared:
+        draw, at = divmod(draw, len(shared))
+        source, target = (_put(text, shared[at], mark) for text in texts)
+        return source, target
+    ways: list[Callable[[str, str], str]] = [
+        lambda text, space: mark + space + text,
+        lambda text, space: f"{mark}: {text}",
+        lambda text, space: noise.without_final(text) + space + mark + noise.final(text),
+        lambda text, space: f"{text}{space}({mark})",
+    ]
+    if len(numbers) > 1:
+        ways += [lambda text, space: mark + text + closing] * 2
+    if all(text.count(", ") == 1 for text in texts):
+        ways += [lambda text, space: text.replace(", ", f", {mark} ")] * 2
+    way = ways[draw % len(ways)]
+    return way(texts[0], spaces[0]), way(texts[1], spaces[1])
+
+
+def phrases(text: str, draw: int, *, spaced: bool) -> tuple[str, ...]:
+    """One or two terms, as a glossary might have them: up to three words that follow each other, the first and the last of them long.
+
+    Where words are not told apart by spaces, two to five letters of a row.
+    """
+    words = [found.span() for found in WORD.finditer(text)]
+    long = [at for at, (begin, end) in enumerate(words) if end - begin >= SHORTEST_TERM]
+    if not long:
+        return ()
+    draw, another = divmod(draw, 2)
+    taken: list[tuple[int, int]] = []
+    for _ in range(1 + another):
+        draw, at = divmod(draw, len(long))
+        draw, more = divmod(draw, 3 if spaced else 4)
+        begin, end = words[long[at]]
+        if spaced:
+            for after in range(long[at] + 1, min(long[at] + more + 1, len(words))):
+                if text[words[after - 1][1] : words[after][0]] != " ":
+                    break
+                end = words[after][1] if after in long else end
+        else:
+            draw, skipped = divmod(draw, end - begin - 1)
+            begin, end = begin + skipped, min(end, begin + skipped + 2 + more)
+        if all(end <= first or last <= begin for first, last in taken):
+            taken.append((begin, end))
+    return tuple(text[begin:end] for begin, end in taken)
+
+
+def _upper(texts: Texts, draw: int, languages: Texts) -> Texts:
+    """Both sides, if the source shows it: in a script without capitals nobody can see that they are wanted."""
+    source, target = texts
+    if 2 * sum(map(str.islower, source)) <= sum(map(str.isalpha, source)):
+        return texts
+    return noise.upper(source, languages[0]), noise.upper(target, languages[1])
+
+
+def _lower(texts: Texts, draw: int, languages: Texts) -> Texts:
+    """The whole source, or one time in four only its first letter."""
+    how = noise.lower if draw % 4 else noise.lower_first
+    return how(texts[0], languages[0]), texts[1]
+
+
+def _punctuation(texts: Texts, draw: int, languages: Texts) -> Texts:
+    source, target = map(noise.without_final, texts)
+    return (source, target) if source and target and source != texts[0] and target != texts[1] else texts
+
+
+REWRITES: Final[dict[Drawn, Callable[[Texts, int, Texts], Texts]]] = {
+    "upper": _upper,
+    "title": lambda texts, draw, languages: (noise.title(texts[0], languages[0]), texts[1]),
+    "lower": _lower,
+    "typos": lambda texts, draw, languages: (noise.typos(texts[0], draw), texts[1]),
+    "punctuation": _punctuation,
+}
+
+
+def _space(language: str) -> str:
+    scripts = scripts_of(language)
+    return "" if scripts and scripts[0] in UNSPACED else " "
+
+
+def _find_shared(texts: Texts) -> list[str]:
+    """Words that both sides have, once each, in the order of the source."""
+    source, target = (Counter(WORD.findall(text)) for text in texts)
+    return [word for word, n in source.items() if n == 1 == target[word] and len(word) >= SHORTEST_COPY]
+
+
+def _put(text: str, word: str, mark: str) -> str:
+    """The mark in the place of a word."""
+    found = next(found for found in WORD.finditer(text) if found[0] == word)
+    return text[: found.start()] + mark + text[found.end() :]

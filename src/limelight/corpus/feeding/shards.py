@@ -1,0 +1,285 @@
+"""`Pairs` reads any rows of a prepared corpus from its memory-mapped shards. It goes through the page cache, without a copy or a Python
+object per row.
+
+A shard is two Arrow files of one uncompressed record batch each, so that a column is a view of the mapped file:
+
+    NAME.text.arrow   source, target, corpus, file, line, segment      looked up when a person asks, or pieces are sampled
+    NAME.ids.arrow    source, target as lists of piece ids, without start and end
+
+A pair has two addresses: (corpus, index in corpus), by which the order of an epoch finds it, and its sample number, the position in
+the split when all shards stand one after another, by which logs and states name it. `Pairs.samples` leads from the first to the second.
+"""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from limelight.corpus.manifest import CorpusManifest, FileEntry, Shard, Split
+from limelight.corpus.tokenizers import load_tokenizers
+from limelight.errors import DataError
+from limelight.files import whole_file
+from limelight.text.pieces.tokenizer import Tokenizer
+
+Integers = npt.NDArray[np.int64]
+
+TEXT_SCHEMA: Final = pa.schema(
+    [
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        pa.field("corpus", pa.int16(), nullable=False),
+        pa.field("file", pa.int32(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+        pa.field("segment", pa.string()),
+    ]
+)
+FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
+READ_AT_ONCE: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces are many sequences end to end: row i is values[offsets[i] : offsets[i + 1]]."""
+
+    values: npt.NDArray[Any]
+    offsets: Integers
+
+    @property
+    def lengths(self) -> Integers:
+        return np.diff(self.offsets)
+
+    def take(self, rows: Integers) -> "Pieces":
+        starts = self.offsets[rows]
+        return gather_rows(self.values, starts, self.offsets[rows + 1] - starts)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The provenance says where a pair came from. `paths` are the files read: one, or one for each side."""
+
+    corpus: str
+    paths: tuple[str, ...]
+    line: int
+    segment: str | None
+    source: str
+    target: str
+
+
+def ids_schema(vocab_sizes: tuple[int, int]) -> pa.Schema:
+    """Two bytes per piece as long as the vocabulary allows it."""
+    widths = [pa.uint32() if size >= FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS else pa.uint16() for size in vocab_sizes]
+    sides = zip(("source", "target"), widths, strict=True)
+    return pa.schema([pa.field(side, pa.list_(pa.field("item", width, False)), False) for side, width in sides])
+
+
+def write_table(path: Path, table: pa.Table) -> FileEntry:
+    """The table as one record batch, whole or absent. The entry names it from the prepared folder: shards/NAME.arrow."""
+    batches = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
+    if len(batches) > 1:
+        raise DataError(f"{path.name} would hold over 2 GiB in one column; prepare with fewer pairs per shard")
+    with whole_file(path) as beside:
+        with pa.ipc.new_file(beside, table.schema, options=pa.ipc.IpcWriteOptions(compression=None)) as writer:
+            writer.write_batch(batches[0])
+        size, digest = _measure_file(beside)
+    return FileEntry(path=f"{path.parent.name}/{path.name}", bytes=size, sha256=digest)
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """A prepared corpus is a finished folder of `limelight prepare`."""
+
+    folder: Path
+    manifest: CorpusManifest
+
+    @classmethod
+    def open(cls, folder: Path, verify: bool = True) -> "PreparedCorpus":
+        """Refuses a folder in which any file is missing or differs from the manifest by a single byte, and names each of them.
+
+        `verify=False` is for those who have just verified, such as the workers of a loader.
+        """
+        manifest = CorpusManifest.load(folder)
+        if verify:
+            shards = chain.from_iterable(manifest.splits.values())
+            entries = [*manifest.cutting, *chain.from_iterable((shard.text, shard.ids) for shard in shards)]
+            with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock, so threads are enough
+                problems = [
+                    problem for problem in threads.map(lambda entry: _problem(folder, entry), entries) if problem
+                ]
+            if problems:
+                listed = "\n".join(f"  - {problem}" for problem in problems)
+                raise DataError(
+                    f"{folder} is damaged; copy these files again, or delete the folder and prepare it again:\n{listed}"
+                )
+        return cls(folder, manifest)
+
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Load those of source and target anew: each remembers words, and serves one thread."""
+        return load_tokenizers(self.folder, self.manifest.pieces, self.manifest.vocabulary)
+
+    def split(self, name: Split) -> "Pairs":
+        if name not in self.manifest.splits:
+            raise DataError(f"{self.folder} has no {name} split; it has: {', '.join(self.manifest.splits)}")
+        return Pairs(self, self.manifest.splits[name])
+
+    def validation_pairs(self) -> "Pairs":
+        pairs = self.split("valid")
+        if not pairs.rows:
+            raise DataError(
+                f"{self.folder} has no validation pairs, so nobody could tell which weights are best; "
+                "give a set with --valid, or more text"
+            )
+        return pairs
+
+
+class Pairs:
+    """Pairs are the rows of one split. Files are mapped, not read: opening is instant and memory belongs to the page cache."""
+
+    def __init__(self, prepared: PreparedCorpus, shards: list[Shard]) -> None:
+        self.prepared = prepared
+        self._shards = shards
+        self._mapped_texts: dict[int, pa.RecordBatch] = {}
+        corpora = len(prepared.manifest.corpora)
+        for shard in shards:
+            if sum(shard.rows_by_corpus) != shard.rows or len(shard.rows_by_corpus) != corpora:
+                raise DataError(
+                    f"the manifest of {prepared.folder} contradicts itself about {shard.name}; prepare the corpus again"
+                )
+        rows = np.array([shard.rows_by_corpus for shard in shards], np.int64).reshape(len(shards), corpora)
+        self.counts = tuple(int(count) for count in rows.sum(axis=0))
+        self.rows = sum(self.counts)
+        self._shard_starts = np.concatenate([[0], np.cumsum(rows.sum(axis=1))])
+        # Of each corpus and shard: how many of the corpus came before, and the sample number of the first one here.
+        self._before = np.cumsum(rows, axis=0) - rows
+        self._first = self._shard_starts[:-1, None] + np.cumsum(rows, axis=1) - rows
+        self._ids = [_map_batch(prepared.folder, shard.ids, shard.rows) for shard in shards]
+        self._source = [_view_pieces(batch.column("source")) for batch in self._ids]
+        self._target = [_view_pieces(batch.column("target")) for batch in self._ids]
+
+    def samples(self, corpora: Integers, indexes: Integers) -> Integers:
+        """Sample numbers of pairs given as corpus and index in corpus."""
+        found = np.empty_like(indexes)
+        for corpus in np.unique(corpora):
+            here = np.flatnonzero(corpora == corpus)
+            before = self._before[:, corpus]
+            shard = (
+                np.searchsorted(before, indexes[here], side="right") - 1
+            )  # the last of equals: empty shards are passed over
+            found[here] = self._first[shard, corpus] + indexes[here] - before[shard]
+        return found
+
+    def lengths(self, samples: Integers) -> tuple[Integers, Integers]:
+        """Pieces of each source and each target."""
+        source, target = np.empty_like(samples), np.empty_like(samples)
+        for shard, places, rows in self._by_shard(samples):
+            for side, found in ((self._source, source), (self._target, target)):
+                offsets = side[shard].offsets
+                found[places] = offsets[rows + 1] - offsets[rows]
+        return source, target
+
+    def ids(self, samples: Integers) -> tuple[Pieces, Pieces]:
+        """Source and target of each sample, in the order asked for."""
+        return self._gather(self._source, samples), self._gather(self._target, samples)
+
+    def texts(self, samples: Integers) -> tuple[pa.StringArray, pa.StringArray]:
+        """Source and target as text, in the order asked for."""
+        parts = list(self._by_shard(samples))
+        back = np.argsort(np.concatenate([places for _, places, _ in parts])) if parts else np.zeros(0, np.int64)
+        empty = pa.array([], pa.string())
+
+        def column(name: str) -> pa.StringArray:
+            taken = [self._text(shard).column(name).take(pa.array(rows)) for shard, _, rows in parts]
+            return pa.concat_arrays([empty, *taken]).take(pa.array(back))
+
+        return column("source"), column("target")
+
+    def provenance(self, sample: int) -> Provenance:
+        if not 0 <= sample < self.rows:
+            raise DataError(f"there is no sample {sample}; the split has {self.rows:,} pairs, counted from 0")
+        (shard, _, rows), *_ = self._by_shard(np.array([sample], np.int64))
+        row = self._text(shard).slice(int(rows[0]), 1).to_pylist()[0]
+        manifest = self.prepared.manifest
+        return Provenance(
+            corpus=manifest.corpora[row["corpus"]].name,
+            paths=tuple(manifest.inputs[row["file"]].paths),
+            line=row["line"],
+            segment=row["segment"],
+            source=row["source"],
+            target=row["target"],
+        )
+
+    def _text(self, shard: int) -> pa.RecordBatch:
+        """Mapped when first needed: most runs never look at the text, and each mapped file holds a file descriptor."""
+        if shard not in self._mapped_texts:
+            entry = self._shards[shard]
+            self._mapped_texts[shard] = _map_batch(self.prepared.folder, entry.text, entry.rows)
+        return self._mapped_texts[shard]
+
+    def _by_shard(self, samples: Integers) -> list[tuple[int, Integers, Integers]]:
+        """For each shard that is met: its number, the places in `samples` that lead to it, and their rows in it."""
+        shards = np.searchsorted(self._shard_starts, samples, side="right") - 1
+        places = np.argsort(shards, kind="stable")
+        met, begins = np.unique(shards[places], return_index=True)
+        parts = zip(met, np.split(places, begins[1:]), strict=True) if len(met) else ()
+        return [(int(shard), some, samples[some] - self._shard_starts[shard]) for shard, some in parts]
+
+    def _gather(self, side: list[Pieces], samples: Integers) -> Pieces:
+        parts = self._by_shard(samples)
+        if not parts:
+            return Pieces(np.zeros(0, np.uint16), np.zeros(1, np.int64))
+        taken = [side[shard].take(rows) for shard, _, rows in parts]
+        if len(taken) == 1:
+            return taken[0]
+        ends = np.concatenate([[0], np.cumsum(np.concatenate([some.lengths for some in taken]))])
+        together = Pieces(np.concatenate([some.values for some in taken]), ends)
+        return together.take(np.argsort(np.concatenate([places for _, places, _ in parts])))
+
+
+def gather_rows(values: npt.NDArray[Any], starts: Integers, lengths: Integers) -> Pieces:
+    """gather_rows([5, 6, 7, 8], starts=[2, 0], lengths=[1, 2]) -> values [7, 5, 6], offsets [0, 1, 3]"""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    return Pieces(values[places], offsets)
+
+
+def _map_batch(folder: Path, entry: FileEntry, rows: int) -> pa.RecordBatch:
+    try:
+        batch = pa.ipc.open_file(pa.memory_map(str(folder / entry.path))).get_batch(0)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{folder / entry.path} cannot be read ({error}); prepare the corpus again") from None
+    if batch.num_rows != rows:
+        raise DataError(
+            f"{folder / entry.path} has {batch.num_rows:,} rows, its manifest says {rows:,}; prepare the corpus again"
+        )
+    return batch
+
+
+def _view_pieces(column: pa.ListArray) -> Pieces:
+    return Pieces(column.values.to_numpy(zero_copy_only=True), column.offsets.to_numpy(zero_copy_only=True))
+
+
+def _problem(folder: Path, entry: FileEntry) -> str | None:
+    path = folder / entry.path
+    if not path.is_file():
+        return f"{entry.path} is missing"
+    size, digest = _measure_file(path)
+    if size != entry.bytes:
+        return f"{entry.path} has {size:,} bytes instead of {entry.bytes:,}"
+    return (
+        None if digest == entry.sha256 else f"{entry.path} has other content than when it was written (SHA-256 differs)"
+    )
+
+
+def _measure_file(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 in one reading."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(READ_AT_ONCE):
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()

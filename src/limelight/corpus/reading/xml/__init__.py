@@ -1,0 +1,1 @@
+"""TMX and XLIFF are read as streams."""

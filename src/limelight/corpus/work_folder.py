@@ -1,0 +1,101 @@
+"""A `WorkFolder` is where `prepare` builds, so that the old folder stays untouched until all of the new is there.
+
+OUTPUT/.work/ADDRESS/         chunks, outcomes: what an interrupted run goes on from
+OUTPUT/.work/ADDRESS/build/   the new folder; its manifest is written last, then everything moves up, the manifest last again
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from limelight.corpus.manifest import NAME, CorpusManifest, Split
+from limelight.corpus.tokenizers import VOCABULARIES
+from limelight.errors import ConfigError, DataError
+
+REPORT = "report.html"
+OURS = ("shards", "dropped", "pieces.model", "source.model", "target.model", *VOCABULARIES, REPORT)
+
+
+@dataclass(frozen=True)
+class WorkFolder:
+    folder: Path
+    address: str
+
+    @property
+    def root(self) -> Path:
+        return self.folder / ".work" / self.address[:16]
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+    def begin(self) -> None:
+        """An unfinished run with the same address is continued; leftovers of any other go."""
+        for leftover in (self.folder / ".work").glob("*"):
+            if leftover != self.root:
+                shutil.rmtree(leftover)
+        held_out: tuple[Split, ...] = ("valid", "test")
+        for made in (self.build / "shards", self.build / "dropped", *(self.root / split for split in held_out)):
+            made.mkdir(parents=True, exist_ok=True)
+
+    def take_text(self, before: CorpusManifest) -> None:
+        """Shards of text and dropped pairs that are there already, as second names of the same files."""
+        texts = [shard.text.path for shards in before.splits.values() for shard in shards]
+        dropped = [f"dropped/{path.name}" for path in (self.folder / "dropped").glob("*.jsonl")]
+        for name in (*texts, *dropped):
+            there, here = self.folder / name, self.build / name
+            here.unlink(missing_ok=True)
+            try:
+                os.link(there, here)
+            except OSError:  # a file system without links
+                shutil.copyfile(there, here)
+
+    def publish(self, manifest: CorpusManifest) -> None:
+        """Moves the build up. Done again after a stop in the middle, it goes on."""
+        expected = {"shards", REPORT, *(entry.path for entry in manifest.cutting)}
+        expected |= {"dropped"} if manifest.settings.get("keep_dropped") else set()
+        (self.folder / NAME).unlink(missing_ok=True)
+        for name in OURS:
+            new, old = self.build / name, self.folder / name
+            if name not in expected or new.exists():
+                _remove(old)
+            if name in expected and new.exists():
+                new.replace(old)
+        (self.build / NAME).replace(self.folder / NAME)
+        shutil.rmtree(self.folder / ".work")
+
+    def discard(self) -> None:
+        """Nothing stays of a run whose input was refused: another input has another address."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        for folder in (self.folder / ".work", self.folder):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def load_prepared(folder: Path) -> CorpusManifest | None:
+    """What the folder holds, if every file of it is there in its size. The hashes are checked when training opens it."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; give a folder with -o")
+    if not (folder / NAME).exists():
+        return None
+    manifest = CorpusManifest.load(folder)
+    shards = [shard for shards in manifest.splits.values() for shard in shards]
+    entries = [*manifest.cutting, *(entry for shard in shards for entry in (shard.text, shard.ids))]
+    wrong = [entry.path for entry in entries if not _there(folder / entry.path, entry.bytes)]
+    if wrong:
+        raise DataError(
+            f"{folder} is damaged: {', '.join(wrong)} is missing or has another size; delete the folder and prepare it again"
+        )
+    return manifest
+
+
+def _there(path: Path, size: int) -> bool:
+    return path.is_file() and path.stat().st_size == size

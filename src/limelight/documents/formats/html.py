@@ -1,0 +1,185 @@
+"""`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text:
+
+    <p>Open <a href="/s">the settings</a>.</p>    ->  Open <g id="1">the settings</g>.
+    <img src="cat.png" alt="A cat">               ->  A cat
+
+Left alone: script, style, pre, code, svg and the like, what is marked translate="no" or class="notranslate", comments, and the tags
+themselves. A sentence ends at every tag that is not inline, at <br>, and at tags that are not closed inside it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+from typing import NamedTuple
+
+from limelight.documents.encodings import Document
+from limelight.documents.formats.html_tokens import Attribute, Token, tokens, value_of
+from limelight.documents.inline import InlineItem, cut
+from limelight.documents.sentences import Sentence
+from limelight.documents.splices import LineCounter, Splice
+from limelight.documents.units import DocumentUnit, ExtractionResult, Plain, edges, has_words, replace_controls
+
+_INLINE = (
+    "a abbr acronym b basefont bdi bdo big cite code data del dfn em font i ins kbd mark math nobr q rb rp rt ruby s samp small "
+    "span strike strong sub sup svg time tt u var"
+)
+_UNTRANSLATED = "code iframe listing math noembed noframes plaintext pre script style svg template textarea xmp"
+_VOID = "area base br col embed frame hr link meta param source track"
+INLINE = frozenset(_INLINE.split())
+INLINE_VOID = frozenset(("img", "input", "wbr"))
+VOID = INLINE_VOID | frozenset(_VOID.split())
+UNTRANSLATED = frozenset(_UNTRANSLATED.split())
+READ_ATTRIBUTES = frozenset(("alt", "aria-label", "placeholder", "title"))
+READ_META = frozenset(("description", "og:description", "og:title", "twitter:description", "twitter:title"))
+# Open elements that a closing tag is looked for in: a page of <b><b><b>... must not cost its square.
+DEEPEST_SEARCH = 100
+
+_BLANKS = re.compile("[ \t\r\n\f]+")
+# What these open closes what is open there, as their closing tags may be left out.
+_CLOSES = {"li": ("li",), "dt": ("dt", "dd"), "dd": ("dt", "dd"), "td": ("td", "th"), "th": ("td", "th")}
+_CLOSES |= {"tr": ("td", "th", "tr"), "option": ("option",), "p": ("p",), "div": ("p",), "ul": ("p",), "table": ("p",)}
+
+
+@dataclass(frozen=True)
+class HtmlBlock:
+    """A block is a sentence or a few, in place. What comes back unchanged stays as it was, to the byte."""
+
+    line: int
+    sentence: Sentence
+
+    @property
+    def text(self) -> str:
+        return self.sentence.text
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return self.sentence.runs
+
+    def whole(self, translation: str) -> list[Splice] | None:
+        if translation == self.text:
+            return []
+        parts = self.sentence.whole(translation)
+        return None if parts is None else [Splice(self.sentence.start, self.sentence.end, parts)]
+
+    def apart(self, translations: Sequence[str]) -> list[Splice]:
+        return [Splice(self.sentence.start, self.sentence.end, self.sentence.apart(translations))]
+
+
+class _Open(NamedTuple):
+    name: str
+    translated: bool
+
+
+def find_html(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
+    page, lines = document.text, LineCounter(document.text)
+    units: list[DocumentUnit] = []
+    run: list[InlineItem] = []
+    for token, translated in _with_state(page):
+        document.check_time()
+        if token.kind == "start" and translated:
+            units += _attributes(page, token, lines)
+        item = _item(page, token, translated)
+        if item is not None:
+            run.append(item)
+        else:
+            units += _blocks(page, run, lines)
+            run = []
+    units += _blocks(page, run, lines)
+    return ExtractionResult(units)
+
+
+def _with_state(page: str) -> Iterator[tuple[Token, bool]]:
+    """Each token, and whether it stands where people want to read another language."""
+    open_: list[_Open] = []
+    names: Counter[str] = Counter()
+    for token in tokens(page):
+        translated = open_[-1].translated if open_ else True
+        if token.kind == "start":
+            while open_ and open_[-1].name in _CLOSES.get(token.name, ()):
+                names[open_.pop().name] -= 1
+            translated = _is_translated(page, token, open_[-1].translated if open_ else True)
+            yield token, translated
+            if token.name not in VOID and not (token.closed and names["svg"] + names["math"]):
+                open_.append(_Open(token.name, translated and token.name not in UNTRANSLATED))
+                names[token.name] += 1
+            continue
+        yield token, translated
+        if token.kind == "end" and names[token.name]:
+            for _ in range(_depth(open_, token.name)):
+                names[open_.pop().name] -= 1
+
+
+def _depth(open_: Sequence[_Open], name: str) -> int:
+    """How many elements a closing tag closes: those inside go with it, but an inline tag closes no block."""
+    for depth, element in enumerate(reversed(open_[-DEEPEST_SEARCH:]), start=1):
+        if element.name == name:
+            return depth
+        if name in INLINE and element.name not in INLINE:
+            return 0
+    return 0
+
+
+def _is_translated(page: str, token: Token, inherited: bool) -> bool:
+    values = {one.name: value_of(page, one).lower() for one in token.attributes if one.name in ("translate", "class")}
+    if values.get("translate") in ("no", "yes"):
+        return values["translate"] == "yes"
+    return inherited and "notranslate" not in values.get("class", "").split()
+
+
+def _item(page: str, token: Token, translated: bool) -> InlineItem | None:
+    """A token as part of a sentence, or None where the sentence ends."""
+    if token.kind == "text":
+        if translated:
+            return InlineItem("text", token.start, token.end, _read(page[token.start : token.end]))
+        return InlineItem("single", token.start, token.end)
+    if token.kind == "comment" or token.name in INLINE_VOID:
+        return InlineItem("single", token.start, token.end)
+    if token.name in INLINE:
+        return InlineItem("open" if token.kind == "start" else "close", token.start, token.end, name=token.name)
+    return None
+
+
+def _blocks(page: str, run: list[InlineItem], lines: LineCounter) -> Iterator[DocumentUnit]:
+    if not any(item.kind == "text" and has_words(item.text) for item in run):
+        return
+    for part in cut(run):
+        sentence = Sentence(part, page, _read, _write)
+        if sentence.has_words:
+            yield HtmlBlock(lines.of(sentence.start), sentence)
+
+
+def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[DocumentUnit]:
+    if token.name in ("link", "style"):
+        return  # their titles are names that programs know
+    named = next((value_of(page, one).lower() for one in token.attributes if one.name in ("name", "property")), "")
+    for one in token.attributes:
+        if one.name in READ_ATTRIBUTES or (token.name == "meta" and one.name == "content" and named in READ_META):
+            lead, text, trail = edges(_read(value_of(page, one)))
+            if has_words(text):
+                write = _Quoted(lead, trail, one)
+                yield Plain(lines.of(token.start), text, one.start, one.end, write, small=True)
+
+
+@dataclass(frozen=True)
+class _Quoted:
+    """Writes the value of an attribute, in quotes even if there were none."""
+
+    lead: str
+    trail: str
+    attribute: Attribute
+
+    def __call__(self, translation: str) -> str:
+        quote = self.attribute.quote or '"'
+        value = _write(self.lead + translation + self.trail)
+        return quote + value.replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
+
+
+def _read(raw: str) -> str:
+    """As a browser shows it: runs of blanks are one, entities are characters."""
+    return unescape(_BLANKS.sub(" ", raw))
+
+
+def _write(text: str) -> str:
+    return replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

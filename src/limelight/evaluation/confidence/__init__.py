@@ -1,0 +1,1 @@
+"""Confidence is calibrated here and compared with what was right."""

@@ -1,0 +1,1 @@
+"""Attention is summed up here: statistics of heads, alignments, importance, the tree of a search."""

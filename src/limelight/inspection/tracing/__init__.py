@@ -1,0 +1,1 @@
+"""A sentence runs through the model with its interventions, and every head is recorded."""

@@ -1,0 +1,1 @@
+"""Bundles are exported to CTranslate2, and its models are imported."""

@@ -1,0 +1,168 @@
+"""A bundle becomes a folder that AutoModelForSeq2SeqLM and AutoTokenizer of transformers load, and back again.
+
+Which architecture it becomes follows from the model: norms after the sub-layers are Marian's, norms before them Pegasus's, and with the
+positions of tensor2tensor M2M100's. What none of them can hold is refused, with every reason.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from limelight.bundle import Bundle
+from limelight.bundle.card import card
+from limelight.errors import ConfigError, ModelFileError
+from limelight.files import force_to_disk, put_folder
+from limelight.interop.architecture import Architecture, unlike_all
+from limelight.interop.exported_pieces import tokenizer_files
+from limelight.interop.huggingface.generation import write_search
+from limelight.interop.huggingface.load import ARCHITECTURES, CARD, CONFIG, GENERATION, OURS, license_of
+from limelight.interop.names import TABLES, Weights, position_table, to_ours, to_theirs
+from limelight.interop.stored_weights import WHOLE
+from limelight.model.config import ModelConfig
+
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+
+
+@dataclass(frozen=True)
+class HuggingFaceExport:
+    folder: Path
+    model_class: str
+    tokenizer_class: str
+    notices: tuple[str, ...]
+
+
+def export_folder(bundle: Bundle, folder: Path, force: bool = False) -> HuggingFaceExport:
+    """Write the folder, whole. `force` replaces a folder that has the config of a model of Hugging Face, and nothing else."""
+    folder = folder.resolve()
+    _check_place(folder, force)
+    architecture = fitting(bundle.settings.model)
+    weights = bundle.weights()
+    theirs = _prove_weights(weights, bundle.settings.model, architecture)
+    contents, notices = _contents(bundle, architecture, weights)
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    beside.mkdir(parents=True)
+    try:
+        for name, content in contents.items():
+            (beside / name).write_bytes(content)
+        save_file(theirs, beside / WHOLE, metadata={"format": "pt"})
+        (beside / WHOLE).chmod(beside.stat().st_mode & 0o666)  # safetensors lets only the owner read
+        for path in (*beside.iterdir(), beside):
+            force_to_disk(path)
+        put_folder(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return HuggingFaceExport(folder, architecture.model_class, _tokenizer_class(contents), notices)
+
+
+def fitting(model: ModelConfig) -> Architecture:
+    """The architecture that holds a model, or a ConfigError with all that stands in the way."""
+    everywhere = unlike_all(model)
+    misfits = {one.model_class: one.misfits(model) for one in ARCHITECTURES.values()}
+    found = [one for one in ARCHITECTURES.values() if not misfits[one.model_class]]
+    if found and not everywhere:
+        return found[0]
+    problems = [f"no architecture of theirs has {problem}" for problem in everywhere]
+    problems += [f"{name} cannot have {', '.join(some)}" for name, some in misfits.items() if not found]
+    raise ConfigError("this model cannot be exported to Hugging Face:", problems)
+
+
+def _prove_weights(weights: Mapping[str, Tensor], model: ModelConfig, architecture: Architecture) -> Weights:
+    """Their weights, from which ours come back bit for bit."""
+    theirs = to_theirs(weights, model, architecture.separate)
+    back = to_ours(theirs, model)
+    wrong = [name for name in weights if name not in back or not torch.equal(weights[name], back[name])]
+    if wrong or back.keys() != weights.keys():
+        raise ModelFileError(
+            f"the export was not written: {', '.join(wrong)[:300]} would not come back as they are; please report this"
+        )
+    if architecture.tables:
+        theirs |= {name: position_table(model) for name in TABLES}
+    # One tensor may stand under two names; safetensors wants each to have its own memory.
+    return {name: w.clone(memory_format=torch.contiguous_format) for name, w in theirs.items()}
+
+
+def _contents(
+    bundle: Bundle, architecture: Architecture, weights: Mapping[str, Tensor]
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    settings, model = bundle.settings, bundle.settings.model
+    notices = []
+    if len(settings.target_begin) > 1:
+        raise ConfigError(
+            "this bundle cannot be exported to Hugging Face:",
+            ["target_begin has several ids, and theirs can force one only"],
+        )
+    files = tokenizer_files(bundle)
+    kind = _tokenizer_class(files)
+    if settings.normalization:
+        notices.append(
+            f"texts must be normalized before they come to the tokenizer ({', '.join(settings.normalization)}); theirs does not"
+        )
+    if settings.source_begin and kind == "MarianTokenizer":
+        tag = "".join(bundle.source_tokenizer.pieces(settings.source_begin))
+        notices.append(f"a text must begin with {tag}, which Limelight puts there by itself")
+    # A translation must be able to begin with its language: theirs suppress after they force.
+    kept = {model.end_token, *settings.target_begin}
+    never = tuple(sorted((bundle.target_tokenizer.controls() | {bundle.target_tokenizer.unknown}) - kept))
+    generation, more = write_search(settings.search, model, never)
+    if settings.target_begin:
+        generation["forced_bos_token_id"] = settings.target_begin[0]
+    if model.tie == "decoder" and not architecture.separate:
+        more.append(
+            "the output is written beside the target's embedding, and both are read apart by transformers 5 and later only"
+        )
+    notices += more
+    formats = {w.dtype for w in weights.values()}
+    config = {
+        **architecture.write(model),
+        "dtype": DTYPES[formats.pop()] if len(formats) == 1 else "float32",
+        OURS: settings.model_dump(mode="json"),
+    }
+    license = license_of(bundle.folder)
+    written = card(settings, weights, license).replace("library_name: limelight", "library_name: transformers", 1)
+    return {
+        CONFIG: _json(config),
+        GENERATION: _json(generation),
+        CARD: (written + _use(settings.languages, notices)).encode(),
+        **files,
+    }, tuple(notices)
+
+
+def _use(languages: tuple[str, str], notices: list[str]) -> str:
+    lines = [
+        "",
+        "## With transformers",
+        "",
+        "```python",
+        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer",
+        "",
+        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
+        'model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")',
+        'batch = tokenizer(["..."], return_tensors="pt", padding=True)',
+        "tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)",
+        "```",
+        *(["", *(f"- {notice}" for notice in notices)] if notices else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _tokenizer_class(files: Mapping[str, bytes]) -> str:
+    return str(json.loads(files["tokenizer_config.json"])["tokenizer_class"])
+
+
+def _check_place(folder: Path, force: bool) -> None:
+    if folder.exists() and not force:
+        raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace an export")
+    if folder.exists() and not ((folder / CONFIG).is_file() and (folder / "tokenizer_config.json").is_file()):
+        raise ModelFileError(f"{folder} is no model of Hugging Face and will not be replaced; give another name")
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""Bundles are exported to ONNX, with parity proven by ONNX Runtime."""

@@ -1,0 +1,123 @@
+"""ONNX Runtime and torch decode the same probes, to prove that the graphs compute what the model computes.
+
+Both are given the piece that torch takes, so that their pasts stay comparable; every log-probability of every step is compared. The probes
+differ in all that may vary: one sentence or many, one piece or many, padded or not, from the first position on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from limelight.interop.onnx.graphs import DECODER, ENCODER, OnnxError
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Transformer
+
+BOUND = 1e-4  # of a log-probability: in float32 trained models differ by 1e-5
+STEPS, LONGEST = 12, 64
+SEED = 2017
+ONLY_ERRORS = 3  # ONNX Runtime's number for them
+
+
+@dataclass(frozen=True)
+class OnnxParity:
+    """ONNX parity is `worst`, the largest difference of a log-probability, and `agreed`, the steps with the same most probable piece."""
+
+    worst: float
+    steps: int
+    agreed: int
+    bound: float = BOUND
+
+
+def prove(model: Transformer, folder: Path) -> OnnxParity:
+    """The figures of a float32 model on a CPU and the graphs in the folder, or an error when they differ beyond the bound."""
+    try:
+        graphs = Graphs(folder, model.config)
+        found = [_compare(model, graphs, probe, steps) for probe, steps in probes(model.config)]
+    except OnnxError:
+        raise
+    # Its errors have a class for each cause and nothing in common.
+    except Exception as error:
+        said = str(error).strip().partition("\n")[0]
+        raise OnnxError(f"ONNX Runtime {onnxruntime.__version__} cannot run the graphs in {folder}: {said}") from error
+    worst = float(
+        np.max([parity.worst for parity in found])
+    )  # of numpy: a maximum that is no number if one of them is none
+    parity = OnnxParity(worst, sum(parity.steps for parity in found), sum(parity.agreed for parity in found))
+    if not parity.worst <= BOUND:
+        raise OnnxError(
+            f"the ONNX graphs do not compute what the model computes: log-probabilities differ by up to {worst:.2e}, the bound is "
+            f"{BOUND:.0e} ({parity.agreed} of {parity.steps} steps agree on the next piece)"
+        )
+    return parity
+
+
+class Graphs:
+    """Both graphs run with ONNX Runtime. The past goes from one step to the next."""
+
+    def __init__(self, folder: Path, config: ModelConfig) -> None:
+        self.encoder, self.decoder = (_session(folder / name) for name in (ENCODER, DECODER))
+        self.config = config
+        self.given: dict[str, Any] = {}
+
+    def start(self, source: Tensor) -> None:
+        names = [port.name for port in self.encoder.get_outputs()]
+        self.given = dict(zip(names, self.encoder.run(None, {"source": source.numpy()}), strict=True))
+        nothing = np.zeros((len(source), self.config.kv_heads, 0, self.config.d_head), np.float32)
+        pasts = [port.name for port in self.decoder.get_inputs() if port.name.startswith("past.")]
+        self.given |= dict.fromkeys(pasts, nothing)
+
+    def step(self, token: Tensor) -> Tensor:
+        """(B,) -> log-probabilities (B, V)"""
+        log_probs, *present = self.decoder.run(None, {"token": token.numpy(), **self.given})
+        names = [port.name.replace("present.", "past.") for port in self.decoder.get_outputs()[1:]]
+        self.given |= dict(zip(names, present, strict=True))
+        return torch.from_numpy(log_probs)
+
+
+def probes(config: ModelConfig) -> list[tuple[Tensor, int]]:
+    """Padded ids (B, S) and how many steps to take from them."""
+    longest = min(LONGEST, config.max_length)
+    few, many = [1, 7, 3, 5, 2], [1 + i % 9 for i in range(20)]
+    return [
+        (_draw_sources(config, [min(length, longest) for length in lengths]), min(steps, longest))
+        for lengths, steps in (([1], STEPS), (few, STEPS), (many, 3), ([longest, 4], LONGEST))
+    ]
+
+
+def _draw_sources(config: ModelConfig, lengths: Sequence[int]) -> Tensor:
+    """Sources of these lengths, their end included: any pieces but padding."""
+    chance = torch.Generator().manual_seed(SEED)
+    every = torch.arange(config.source_vocab)
+    usable = every[every != config.pad_token]
+    rows = [usable[torch.randint(len(usable), (length,), generator=chance)] for length in lengths]
+    for row in rows:
+        row[-1] = min(config.end_token, config.source_vocab - 1)
+    return pad_sequence(rows, batch_first=True, padding_value=config.pad_token)
+
+
+@torch.inference_mode()
+def _compare(model: Transformer, graphs: Graphs, source: Tensor, steps: int) -> OnnxParity:
+    token, state = torch.full((len(source),), model.config.start_token), model.start(source)
+    graphs.start(source)
+    worst, agreed = torch.tensor(0.0), 0
+    for _ in range(steps):
+        ours_BV, state = model.step(token, state)
+        theirs_BV = graphs.step(token)
+        worst = torch.maximum(worst, (ours_BV - theirs_BV).abs().amax())  # no number stays no number
+        token = ours_BV.argmax(dim=-1)
+        agreed += int((token == theirs_BV.argmax(dim=-1)).sum())
+    return OnnxParity(worst.item(), steps * len(source), agreed)
+
+
+def _session(path: Path) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.log_severity_level = ONLY_ERRORS
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

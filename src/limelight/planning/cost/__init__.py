@@ -1,0 +1,1 @@
+"""Parameters, operations, bytes and messages follow from the shape of a model."""

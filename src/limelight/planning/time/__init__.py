@@ -1,0 +1,1 @@
+"""Seconds follow from a cost and a machine, described or measured."""

@@ -1,0 +1,1 @@
+"""Keys, rates and quotas decide whose request is let in."""

@@ -1,0 +1,105 @@
+"""A ledger counts what every caller has used up, in memory and, where a folder is given, across restarts:
+
+    STATE/usage.json   {"month": "2026-11", "characters": {"forum": 81234}}
+
+The file is written whole every few seconds while there is something new, and at the end. A server that is killed forgets the last seconds.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from pydantic import Field, NonNegativeInt
+
+from limelight.config import Settings
+from limelight.errors import ConfigError
+from limelight.files import write_whole
+from limelight.serving.access.keys import Key, today
+from limelight.serving.access.rate_limits import Caller, UsageAccount
+
+logger = logging.getLogger(__name__)
+
+WRITTEN_EVERY = 10.0
+FAILED = "what keys have used up could not be written"
+
+
+class UsageFile(Settings):
+    month: str = Field(pattern=r"^[0-9]{4}-[0-9]{2}$")
+    characters: dict[str, NonNegativeInt] = Field(default_factory=dict, max_length=100_000)
+
+
+class Ledger:
+    """A ledger has one account for each name that ever called: as many as there are keys, and one for those without."""
+
+    def __init__(
+        self, state: Path | None = None, *, now: Callable[[], float] = time.monotonic, day: Callable[[], date] = today
+    ) -> None:
+        self._path = None if state is None else state / "usage.json"
+        self._now, self._day = now, day
+        self._accounts: dict[str, UsageAccount] = {}
+        self._states = itertools.count()
+        self._newest, self._written = -1, b""
+        self._disk = threading.Lock()
+        if self._path is not None:
+            self._open(self._path)
+
+    def caller(self, key: Key | None) -> Caller:
+        name = "" if key is None else key.name
+        account = self._accounts.setdefault(name, UsageAccount(name))
+        return Caller(account, key, self._now, self._day)
+
+    async def keep(self) -> None:
+        """Write now and then, until cancelled. On a thread: a slow disk must not make requests wait."""
+        while True:
+            await asyncio.sleep(WRITTEN_EVERY)
+            try:
+                await asyncio.to_thread(self._write, next(self._states), self._content())
+            except Exception:  # the disk is full or gone, or worse: the server goes on, and tries again the next time
+                logger.exception(FAILED)
+
+    def close(self) -> None:
+        try:
+            self._write(next(self._states), self._content())
+        except OSError:
+            logger.exception(FAILED)
+
+    def _open(self, path: Path) -> None:
+        """Read it and write it at once: a folder that cannot be used is better told at the start than in the log of a server that runs."""
+        try:
+            if path.exists():
+                self._read(path)
+            self._write(next(self._states), self._content())
+        except OSError as error:
+            raise ConfigError(
+                f"state={path.parent} cannot be used: {error.strerror}; it must be a folder that the server may write to"
+            ) from None
+
+    def _read(self, path: Path) -> None:
+        try:
+            file = UsageFile(**json.loads(path.read_bytes()))
+        except (ValueError, TypeError, ConfigError):
+            raise ConfigError(f"{path} is damaged; remove it, and the quotas of this month begin at nothing") from None
+        self._accounts = {
+            name: UsageAccount(name, file.month, characters) for name, characters in file.characters.items()
+        }
+
+    def _content(self) -> bytes:
+        month = f"{self._day():%Y-%m}"
+        used = {account.name: account.characters for account in self._accounts.values() if account.month == month}
+        return json.dumps({"month": month, "characters": used}, sort_keys=True).encode("utf-8")
+
+    def _write(self, state: int, content: bytes) -> None:
+        """Write, on any thread. One that had to wait while the server ended must not put an older state over the newer one."""
+        with self._disk:
+            if self._path is None or state < self._newest:
+                return
+            if content != self._written:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(self._path, content)
+            self._newest, self._written = state, content

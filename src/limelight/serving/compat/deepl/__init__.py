@@ -1,0 +1,1 @@
+"""The DeepL-compatible API translates texts and documents, and keeps glossaries."""

@@ -1,0 +1,1 @@
+"""The LibreTranslate-compatible API translates texts and files, detects languages, and takes suggestions."""

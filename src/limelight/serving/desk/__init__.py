@@ -1,0 +1,1 @@
+"""The lighting desk serves traces, exports, importance of heads and probes."""

@@ -1,0 +1,268 @@
+"""The handlers of the lighting desk make traces, files of them, and jobs that rank heads. They also serve the probes that training left;
+all are under /api/v1.
+
+A trace counts for its caller as a translation does. It is made in a thread beside the event loop, written as JSON there too, and thrown
+away: who asks for another part of it names it, and it is made again.
+"""
+
+import json
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from limelight.decoding.steps import IsOver
+from limelight.inspection.trace import Trace
+from limelight.inspection.wire.arrays import Encoding
+from limelight.inspection.wire.trace_json import as_json
+from limelight.serving.access.guard import caller_of
+from limelight.serving.desk.files import TYPES, file_of
+from limelight.serving.desk.importance import make_importance_task, rank_heads
+from limelight.serving.desk.jobs import Jobs
+from limelight.serving.desk.probes import probe, probes
+from limelight.serving.desk.requests import ExportRequest, TraceRequest, desk_requests
+from limelight.serving.desk.trace_pool import TraceInputs, TracePool, new_name
+from limelight.serving.http.compression import json_answer
+from limelight.serving.http.disconnect import while_connected
+from limelight.serving.middleware.request_log import note
+from limelight.serving.native.events import COMMENT, SILENCE, EventStream, breathing, format_event
+from limelight.serving.native.requests import read_request
+from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.service import Service
+from limelight.serving.queue.text_thread import aside, weight
+from limelight.serving.queue.work import Deadline
+
+Id = Annotated[str, Path(min_length=1, max_length=64)]
+Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
+Parts = Annotated[str | None, Query(max_length=16_000, pattern=r"^[a-z0-9_.]{1,40}(,[a-z0-9_.]{1,40})*$")]
+STAGES = "stages"  # may stand among the parts, for those that are named beside them
+ModelName = Annotated[str | None, Query(max_length=255)]
+
+
+@dataclass(frozen=True)
+class TraceResponse:
+    """A response carries a trace as it goes out: JSON, or a file."""
+
+    response: Response
+    pieces: int
+
+
+class Desk:
+    """These are the handlers of the routes. Each says in one line what it does; FastAPI shows it."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.settings = service, service.settings.desk
+        self.asked = desk_requests(service.settings)
+        self.traces, self.inputs = TracePool(self.settings), TraceInputs(self.settings.kept)
+        self.jobs = Jobs(self.settings.jobs, lambda: service.under_way.draining)
+
+    async def trace(self, request: Request) -> Response:
+        """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
+        asked = await read_request(request, self.asked.trace)
+        served, owner = self._pick_model(asked.model), caller_of(request).name
+        name, before = new_name(), new_name()
+        changed, deadline = False, self.service.deadline()
+
+        def answer(trace: Trace) -> Response:
+            nonlocal changed
+            changed = asked.changes.any()
+            beside = None if changed else translation_beside(served, asked, trace, deadline.left)
+            return self._answer(request, trace, asked, name, before, beside)
+
+        response = await self._run_trace(request, served, asked, answer, deadline)
+        if changed:
+            self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
+        self.inputs.keep(owner, name, served, asked, before)
+        return response
+
+    async def again(
+        self,
+        request: Request,
+        id: Id,
+        include: Parts = None,
+        stages: Parts = None,
+        layers: Numbers = None,
+        heads: Numbers = None,
+        encoding: Encoding | None = None,
+    ) -> Response:
+        """Other parts of a trace that was made before; all of it if none are named."""
+        kept = self.inputs.find(id, caller_of(request).name)
+        parts = [] if include is None else [each for each in include.split(",") if each != STAGES]
+        parts += [] if stages is None else stages.split(",")
+        wanted: dict[str, Any] = {
+            "include": None if include is None and stages is None else parts,
+            "encoding": encoding,
+        }
+        wanted |= {"layers": _numbers(layers), "heads": _numbers(heads)}
+        asked = kept.asked.model_copy(update={name: value for name, value in wanted.items() if value is not None})
+
+        def answer(trace: Trace) -> Response:
+            return self._answer(request, trace, asked, id, kept.before)
+
+        return await self._run_trace(request, kept.served, asked, answer)
+
+    async def export(self, request: Request) -> Response:
+        """A trace that was made before as a file."""
+        wanted: ExportRequest = await read_request(request, self.asked.export)
+        kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
+
+        def answer(trace: Trace) -> Response:
+            headers = {"Content-Disposition": f'attachment; filename="limelight-trace.{wanted.format}"'}
+            content = file_of(trace, wanted, self.settings.answer_bytes)
+            return Response(content, headers=headers, media_type=TYPES[wanted.format])
+
+        return await self._run_trace(request, kept.served, kept.asked, answer)
+
+    async def importance(self, request: Request) -> Response:
+        """Which heads matter: each is muted in turn, as a job."""
+        asked = await read_request(request, self.asked.importance)
+        served, caller = self._pick_model(asked.model), caller_of(request)
+        about = await aside(weight(asked.sentences or ()), lambda: make_importance_task(served, asked, caller.name))
+        caller.spend(about.characters, about.sentences)
+        note(request, characters=about.characters, texts=about.sentences, model=served.id)
+        longest = self.settings.pieces
+        job = self.jobs.submit(
+            caller.name, served.id, about.key, lambda report: rank_heads(served, about, longest, report)
+        )
+        return JSONResponse(job.as_dict(), 200 if job.over else 202)
+
+    async def job(self, request: Request, id: Id) -> Response:
+        """How a job stands, and what it found."""
+        return JSONResponse(self.jobs.find(id, caller_of(request).name).as_dict())
+
+    async def job_events(self, request: Request, id: Id) -> Response:
+        """How a job stands, whenever that changes: `progress`, and `done` or `error` at the end."""
+        told = self.jobs.watch(self.jobs.find(id, caller_of(request).name))
+
+        async def events() -> AsyncGenerator[bytes, None]:
+            async with aclosing(breathing(told, SILENCE)) as items:
+                async for item in items:
+                    yield COMMENT if item is None else format_event(_event(item), item)
+
+        return EventStream(await anext(made := events()), made)
+
+    async def drop_job(self, request: Request, id: Id) -> Response:
+        """End a job, and forget it."""
+        job = self.jobs.find(id, caller_of(request).name)
+        self.jobs.drop(job)
+        return JSONResponse(job.as_dict())
+
+    async def probes(self, request: Request, model: ModelName = None) -> Response:
+        """Sentences that were traced while the model was trained, and at which steps."""
+        caller_of(request)
+        served = self._pick_model(model)
+        found = await self.traces.run(lambda: probes(served.run), self.service.deadline())
+        return JSONResponse({"model": served.id, "probes": found})
+
+    async def probe(
+        self,
+        request: Request,
+        n: Annotated[int, Path(ge=0, le=999)],
+        step: Annotated[int, Path(ge=0, le=1 << 53)],
+        model: ModelName = None,
+    ) -> Response:
+        """One of these traces."""
+        caller_of(request)
+        served = self._pick_model(model)
+
+        def answer() -> Response:
+            told = probe(served.run, n, step)
+            told["model"]["id"] = served.id
+            return json_answer(_encode_json({**told, "trace_id": f"probe.{n}.{step}"}), request)
+
+        return await self.traces.run(answer, self.service.deadline())
+
+    def close(self) -> None:
+        self.traces.close()
+        self.jobs.close()
+
+    def _pick_model(self, model: str | None) -> ServedModel:
+        known = self.service.models
+        named = model is not None and (model != "default" or any(each.id == model for each in known.all))
+        return known.by_id(model) if named and model is not None else known.all[0]
+
+    async def _run_trace(
+        self,
+        request: Request,
+        served: ServedModel,
+        asked: TraceRequest,
+        answer: Callable[[Trace], Response],
+        deadline: Deadline | None = None,
+    ) -> Response:
+        """Charge for a trace, and make it while the client is there; it is written by `answer` in the same thread."""
+        deadline = deadline or self.service.deadline()
+        caller_of(request).spend(asked.characters)
+        note(request, characters=asked.characters, texts=1, model=served.id)
+        begin = time.monotonic()
+
+        def work() -> TraceResponse:
+            trace = make_trace(served, asked, self.settings.pieces, deadline.is_over)
+            if deadline.is_over():
+                raise deadline.late("the trace")
+            return TraceResponse(answer(trace), len(trace.source.tokens))
+
+        done = await while_connected(request, self.traces.run(work, deadline))
+        note(request, pieces=done.pieces)
+        self.service.watching.stage("trace", time.monotonic() - begin)
+        return done.response
+
+    def _answer(
+        self,
+        request: Request,
+        trace: Trace,
+        asked: TraceRequest,
+        name: str,
+        before: str,
+        beside: dict[str, Any] | None = None,
+    ) -> Response:
+        most = self.settings.answer_bytes
+        told = as_json(trace, asked.include, asked.layers, asked.heads, asked.encoding, most_bytes=most)
+        if "baseline" in told:
+            told["baseline"]["trace_id"] = before
+        if beside is not None:
+            told["translation"] = beside
+        return json_answer(_encode_json({"v": told.pop("v"), "trace_id": name, **told}), request)
+
+
+def make_trace(served: ServedModel, asked: TraceRequest, longest: int, is_over: IsOver) -> Trace:
+    """Make a trace, not in the event loop: already thousands of dimmers take a while to be understood."""
+    made = served.translator.trace(
+        asked.source,
+        asked.target,
+        prefix=asked.prefix,
+        changes=asked.changes,
+        search=asked.search(served.translator.settings.search),
+        nbest=asked.nbest,
+        topk=asked.topk,
+        longest=longest,
+        is_over=is_over,
+    )
+    return replace(made, model=replace(made.model, id=served.id))
+
+
+def translation_beside(served: ServedModel, asked: TraceRequest, trace: Trace, seconds: float) -> dict[str, Any] | None:
+    """What /translate answers to the same text, where it is another translation: a guard searched again, or something was protected."""
+    if asked.target is not None or asked.prefix:
+        return None
+    search = asked.search(served.translator.settings.search)
+    [made] = served.translator.translate([asked.source], search, timeout=seconds)
+    if made.text == trace.target.text:
+        return None
+    return {"text": made.text, "warnings": [{"code": each.code, "message": each.message} for each in made.warnings]}
+
+
+def _numbers(written: str | None) -> list[int] | None:
+    return None if written is None else [int(each) for each in written.split(",")]
+
+
+def _event(job: dict[str, Any]) -> str:
+    return {"done": "done", "failed": "error", "cancelled": "error"}.get(job["state"], "progress")
+
+
+def _encode_json(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -1,0 +1,1 @@
+"""Each request passes through these layers before a route sees it."""

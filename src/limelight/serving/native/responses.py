@@ -1,0 +1,267 @@
+"""Classes describe the answers of the native API for OpenAPI, and functions make them of translations.
+
+Answers are made as plain dictionaries, which costs a tenth of checking them; tests check that they have the shapes that are promised.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from limelight.documents.units import Remark
+from limelight.planning.cost.size import parameters
+from limelight.serving.native.requests import TranslateRequest
+from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.service import State
+from limelight.serving.settings import Limits
+from limelight.text.language_names import name
+from limelight.translator.alignment import split_at_spaces
+from limelight.translator.translation import DIGITS, Alternative, Translation
+
+MANY = 10_000_000  # a bound for what an answer holds; what decides it are the limits of requests
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
+Text = Annotated[str, Field(max_length=MANY)]
+Short = Annotated[str, Field(max_length=1_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Score = Annotated[float, Field(ge=-1e12, le=1e12)]
+Number = Annotated[float, Field(ge=-1e12, le=1e12)]
+Finish = Literal["eos", "length", "empty_input"]
+
+
+class Problem(BaseModel):
+    code: Short = Field(description="For programs.")
+    message: Text = Field(description="For people.")
+    hint: Text | None = Field(description="What to do about it.")
+
+
+class ErrorAnswer(BaseModel):
+    error: Problem
+
+
+class WordAnswer(BaseModel):
+    text: Text
+    confidence: Share | None
+
+
+class PieceAnswer(BaseModel):
+    text: Text = Field(description="As the vocabulary spells it: ▁ is a space.")
+    probability: Share | None
+
+
+class AlignmentAnswer(BaseModel):
+    words: Annotated[list[tuple[Count, Count]], Field(max_length=MANY)] = Field(
+        description="Pairs of (source, target): which word comes from which, counted from 0."
+    )
+    source_words: Annotated[list[Text], Field(max_length=MANY)] = Field(description="The words between spaces.")
+    target_words: Annotated[list[Text], Field(max_length=MANY)]
+
+
+class AlternativeAnswer(BaseModel):
+    text: Text
+    score: Score
+    confidence: Share
+    words: Annotated[list[WordAnswer], Field(max_length=MANY)]
+    alignment: AlignmentAnswer | None = None
+
+
+class WarningAnswer(BaseModel):
+    code: Short
+    message: Text
+
+
+class ResultAnswer(BaseModel):
+    text: Text
+    score: Score | None = Field(description="What the search maximized; null for html.")
+    confidence: Share | None = Field(description="Share of the words that should be right; null for html.")
+    finish: Finish = Field(description="Ended by the model, by the limit, or there was nothing to translate.")
+    words: Annotated[list[WordAnswer], Field(max_length=MANY)]
+    pieces: Annotated[list[PieceAnswer], Field(max_length=MANY)] | None = None
+    alignment: AlignmentAnswer | None = None
+    alternatives: Annotated[list[AlternativeAnswer], Field(max_length=100)]
+    protected: bool = Field(description="All that must not be translated is there.")
+    degenerate: bool = Field(description="It repeats itself, or is empty, and a second search did not help.")
+    warnings: Annotated[list[WarningAnswer], Field(max_length=MANY)]
+    characters: Count = Field(description="Of the text that was given.")
+    source_pieces: Count | None = Field(description="That the model read; null for html.")
+
+
+class TranslateAnswer(BaseModel):
+    model: Short
+    source: Short
+    target: Short
+    results: Annotated[list[ResultAnswer], Field(max_length=10_000)]
+    took_ms: Number
+
+
+class PlacedPiece(BaseModel):
+    text: Text
+    id: Count
+    begin: Count = Field(description="In characters of the text that was given.")
+    end: Count
+
+
+class TokenizeAnswer(BaseModel):
+    model: Short
+    text: Text = Field(description="As the model reads it: normalized.")
+    pieces: Annotated[list[PlacedPiece], Field(max_length=MANY)]
+
+
+class ScoreAnswer(BaseModel):
+    model: Short
+    log_prob: Score = Field(description="Natural logarithm of the probability of all pieces and of the end.")
+    confidence: Share
+    pieces: Annotated[list[PieceAnswer], Field(max_length=MANY)]
+
+
+class Layers(BaseModel):
+    encoder: Count
+    decoder: Count
+
+
+class Names(BaseModel):
+    source: Short
+    target: Short
+
+
+class LearntAnswer(BaseModel):
+    marks: Count
+    terms: bool
+    longest: Count | None
+
+
+class ScoreOfModel(BaseModel):
+    test_set: Short
+    metric: Short
+    value: Number
+    signature: Short
+    lines: Count
+
+
+class SearchAnswer(BaseModel):
+    beam: Count
+    length_penalty: Number
+    max_length: Count
+
+
+class ModelAnswer(BaseModel):
+    id: Short
+    source: Short
+    target: Short
+    names: Names
+    engine: Short
+    runs_on: Annotated[list[Text], Field(max_length=100)]
+    parameters: Count
+    layers: Layers
+    heads: Count
+    vocabulary: Count
+    learnt: LearntAnswer | None = Field(description="What it was taught beside translating; null: not known.")
+    calibrated: bool = Field(description="Was measured how often it is right when it says so?")
+    scores: Annotated[list[ScoreOfModel], Field(max_length=10_000)]
+    search: SearchAnswer
+    reverse: Short | None = Field(description="Id of the model for the way back.")
+
+
+class LimitsAnswer(BaseModel):
+    characters: Count = Field(description="Of one text.")
+    texts: Count = Field(description="Of one request.")
+    alternatives: Count = Field(description="Translations of one text beside the best.")
+    beam: Count = Field(description="Largest that may be asked for.")
+    file_bytes: Count = Field(description="Of a request with a file.")
+
+
+class ModelsAnswer(BaseModel):
+    models: Annotated[list[ModelAnswer], Field(max_length=10_000)]
+    limits: LimitsAnswer = Field(description="Of this server, for whoever makes requests.")
+
+
+class QueueAnswer(BaseModel):
+    requests: Count
+    pieces: Count
+    wait_seconds: Number
+
+
+class HealthAnswer(BaseModel):
+    status: State
+    version: Short
+    uptime_s: Number
+    queue: QueueAnswer
+    models: Annotated[list[Short], Field(max_length=10_000)]
+
+
+def result(given: str, made: Translation, asked: TranslateRequest) -> dict[str, Any]:
+    """A `ResultAnswer`. Pieces and alignment only if they were asked for."""
+    found = {
+        **_alternative(given, made, asked),
+        "finish": made.finish,
+        "alternatives": [_alternative(given, each, asked) for each in made.alternatives],
+        "protected": made.protected,
+        "degenerate": made.degenerate,
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in made.warnings],
+        "characters": len(given),
+        "source_pieces": made.source_pieces,
+    }
+    if asked.pieces:
+        found["pieces"] = [{"text": text, "probability": _round_digits(likely)} for text, likely in made.pieces]
+    return found
+
+
+def html_result(given: str, text: str, remarks: Sequence[Remark]) -> dict[str, Any]:
+    """A `ResultAnswer` of a fragment of a page: many texts, so there is no one score."""
+    told = [{"code": code, "message": f"line {line}: {message}"} for line, code, message in remarks]
+    nothing: dict[str, Any] = {
+        "score": None,
+        "confidence": None,
+        "source_pieces": None,
+        "words": [],
+        "alternatives": [],
+    }
+    facts = {"finish": "eos", "protected": True, "degenerate": False, "warnings": told, "characters": len(given)}
+    return {"text": text, **nothing, **facts}
+
+
+def model(served: ServedModel, models: Models) -> dict[str, Any]:
+    """A `ModelAnswer`."""
+    translator = served.translator
+    settings = translator.settings
+    shape, reverse = settings.model, models.reverse(served)
+    search = settings.search
+    return {
+        "id": served.id,
+        "source": served.source,
+        "target": served.target,
+        "names": {"source": name(served.source), "target": name(served.target)},
+        "engine": translator.engine.name,
+        "runs_on": list(translator.runs_on),
+        "parameters": sum(parameters(shape).values()),
+        "layers": {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers},
+        "heads": shape.num_heads,
+        "vocabulary": shape.vocab_size,
+        "learnt": None if settings.learnt is None else settings.learnt.model_dump(mode="json"),
+        "calibrated": translator.calibration is not None,
+        "scores": [score.model_dump(mode="json") for score in settings.scores],
+        "search": {"beam": search.beam, "length_penalty": search.length_penalty, "max_length": search.max_length},
+        "reverse": None if reverse is None else reverse.id,
+    }
+
+
+def limits(known: Limits) -> dict[str, int]:
+    """A `LimitsAnswer`."""
+    return known.model_dump(include=set(LimitsAnswer.model_fields))
+
+
+def _alternative(given: str, made: Alternative, asked: TranslateRequest) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "text": made.text,
+        "score": round(made.score, DIGITS),
+        "confidence": round(made.confidence, DIGITS),
+        "words": [{"text": text, "confidence": _round_digits(sure)} for text, sure in made.words],
+    }
+    if asked.align:
+        links = [] if made.alignment is None else made.alignment.words
+        words = {"source_words": split_at_spaces(given), "target_words": split_at_spaces(made.text)}
+        found["alignment"] = {"words": [list(link) for link in links], **words}
+    return found
+
+
+def _round_digits(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)

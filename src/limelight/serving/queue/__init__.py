@@ -1,0 +1,1 @@
+"""Texts of many requests become batches, in a fair order and within their deadlines."""

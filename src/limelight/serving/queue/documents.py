@@ -1,0 +1,94 @@
+"""Each document has a thread that reads and writes it, and asks the service in the event loop for its texts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from limelight.documents.document import Kind, TranslatedDocument, translate_document
+from limelight.errors import DeadlineError, LimelightError
+from limelight.serving.queue.work import Deadline
+from limelight.serving.refusals import BadRequest, Busy
+from limelight.translator.translation import Translation
+
+AT_ONCE = 2  # threads
+WAITING = 6  # documents beside those
+Translate = Callable[[Sequence[str]], Coroutine[Any, Any, list[Translation]]]
+
+
+class DocumentPool:
+    def __init__(self) -> None:
+        self.open = 0
+        self._pool = ThreadPoolExecutor(AT_ONCE, "document")
+
+    async def translate(
+        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, name: str
+    ) -> TranslatedDocument:
+        """When nobody waits, or time is over, no further text is asked for."""
+        if self.open >= AT_ONCE + WAITING:
+            raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
+        asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
+        work = asyncio.get_running_loop().run_in_executor(
+            self._pool,
+            _forgetting,
+            lambda: translate_document(
+                data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()
+            ),
+        )
+        self.open += 1
+        work.add_done_callback(self._release)  # a thread that still reads is no room for another document
+        try:
+            with deadline:
+                return await _within(asyncio.shield(work), deadline)
+        except LimelightError as error:
+            raise BadRequest(f"the document cannot be translated: {error}") from None
+        finally:
+            asking.end()
+            work.cancel()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _release(self, work: "asyncio.Future[TranslatedDocument]") -> None:
+        self.open -= 1
+        if not work.cancelled():
+            work.exception()  # whoever waited has heard of it
+
+
+class LoopBridge:
+    """A bridge leads from the thread of a document into the event loop. `end` may come at any moment, from the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, translate: Translate, deadline: Deadline) -> None:
+        self.loop, self.translate, self.deadline = loop, translate, deadline
+        self.over = False
+        self.asked: Future[list[Translation]] | None = None
+
+    def texts(self, texts: Sequence[str]) -> list[Translation]:
+        if self.over or self.deadline.is_over():
+            raise self.deadline.late("the document")
+        self.asked = asyncio.run_coroutine_threadsafe(self.translate(texts), self.loop)
+        if self.over:  # it ended between the look and the question
+            self.asked.cancel()
+        return self.asked.result()
+
+    def end(self) -> None:
+        self.over = True
+        if self.asked is not None:
+            self.asked.cancel()
+
+
+def _forgetting(work: Callable[[], TranslatedDocument]) -> TranslatedDocument:
+    """An error holds the frames it came through, and they a million lines: freed in this thread, not in the event loop (40 ms)."""
+    try:
+        return work()
+    except LimelightError as error:
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        raise
+
+
+async def _within(work: Awaitable[TranslatedDocument], deadline: Deadline) -> TranslatedDocument:
+    try:
+        async with asyncio.timeout(deadline.left):
+            return await work
+    except (TimeoutError, DeadlineError):
+        raise deadline.late("the document") from None

@@ -1,0 +1,293 @@
+"""The service translates the texts of every route through one queue. Requests may be refused, late or cancelled."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+from limelight.decoding.config import SearchSettings
+from limelight.documents.document import Kind as DocumentKind
+from limelight.documents.document import TranslatedDocument
+from limelight.errors import DeadlineError
+from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
+from limelight.serving.queue.batcher import RequestBatcher
+from limelight.serving.queue.documents import DocumentPool
+from limelight.serving.queue.in_flight import InFlight
+from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.observer import ServiceObserver
+from limelight.serving.queue.text_thread import SMALL, TextThread, weight
+from limelight.serving.queue.work import Deadline, QueuedRequest, within
+from limelight.serving.refusals import Failed, Late
+from limelight.serving.settings import ServeSettings
+from limelight.text.careful.glossary import Glossary
+from limelight.translator.planned import TranslationOptions, TranslationPlan
+from limelight.translator.translation import Scored, Translation
+
+LARGE = 1_024  # pieces, some thirty sentences
+SLOWER = 10  # times a second search takes, to begin with
+JOINING = 60.0  # seconds to put translations together: work that is done is not thrown away
+State = Literal["ready", "draining"]
+
+
+@dataclass(frozen=True)
+class TranslateOptions:
+    """Options say how one request is translated. `caller` has a fair share of the engine, whatever the others send; empty: nobody known."""
+
+    served: ServedModel
+    search: SearchSettings | None = None
+    align: bool = False
+    probabilities: bool = False
+    protect: bool = True
+    segment: bool | None = True
+    glossary: Glossary | None = None
+    deadline: Deadline | None = None  # else as long as the server gives
+    caller: str = ""
+
+    @property
+    def settings(self) -> SearchSettings:
+        return self.served.translator.settings.search if self.search is None else self.search
+
+
+class StreamedSentence(NamedTuple):
+    """Sentence `part` of the `parts` of text number `text` is done."""
+
+    text: int
+    part: int
+    parts: int
+    translation: Translation
+
+
+class StreamedText(NamedTuple):
+    """All of text number `text` is done."""
+
+    text: int
+    translation: Translation
+
+
+class Pressure(NamedTuple):
+    requests: int
+    pieces: int
+    wait_seconds: float
+
+
+class Service:
+    """The service lives in one event loop. Loading is done before."""
+
+    def __init__(self, models: Models, settings: ServeSettings, watching: ServiceObserver) -> None:
+        self.models, self.settings, self.watching = models, settings, watching
+        self.started = time.monotonic()
+        workers = max(each.translator.engine.workers for each in models.all)
+        speed = min(each.speed for each in models.all)
+        slower = RequestBatcher(1, speed / SLOWER, settings.queue, watching, stage="wait_again")
+        self.batcher = RequestBatcher(workers, speed, settings.queue, watching, slower)
+        self._reading, self._documents = TextThread(), DocumentPool()
+        self.under_way = InFlight()
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        options: TranslateOptions,
+        *,
+        prefixes: Sequence[str] | None = None,
+        phrases: Sequence[Sequence[str]] | None = None,
+    ) -> list[Translation]:
+        """Return a translation for each text. Cancelling takes what has not begun out of the queue."""
+        return await self._translate(texts, options, prefixes, phrases)
+
+    async def _translate(
+        self,
+        texts: Sequence[str],
+        options: TranslateOptions,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        document: object | None = None,
+    ) -> list[Translation]:
+        if document is None:
+            self.batcher.refuse_when_full(options.caller or None)
+        deadline = options.deadline or self.deadline()
+        with deadline:
+            size = self._size(texts, options, prefixes, phrases)
+            planned, lengths = await self._plan(texts, options, prefixes, phrases, deadline, size)
+            job = self._submit(planned, lengths, options, document=document)
+            try:
+                made = await within(job, deadline)
+            finally:
+                self.batcher.leave(job)
+        if job.begun is not None:
+            self.watching.stage("translate", time.monotonic() - job.begun)
+        width = options.settings.nbest
+        return await self._reading.run(width * size, lambda: planned.join(_numbers(made)), JOINING)
+
+    async def stream(
+        self, texts: Sequence[str], options: TranslateOptions, *, prefixes: Sequence[str] | None = None
+    ) -> AsyncIterator[StreamedSentence | StreamedText]:
+        """Each sentence when it is done, in any order, and each text when its last sentence is."""
+        self.batcher.refuse_when_full(options.caller or None)
+        deadline = options.deadline or self.deadline()
+        with deadline:
+            size = self._size(texts, options, prefixes, None)
+            planned, lengths = await self._plan(texts, options, prefixes, None, deadline, size)
+        told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
+        job = self._submit(planned, lengths, options, told=lambda *each: told.put_nowait(each))
+        made: list[Any] = [None] * len(planned.asked)
+        left = [len(cut.parts) for cut in planned.cuts]
+        first = planned.begins()
+        try:
+            for _ in planned.asked:
+                place, result = await _next(told, job, deadline)
+                made[place] = _numbers([result])[0]
+                text = planned.owner[place]
+                parts = len(planned.cuts[text].parts)
+                yield StreamedSentence(text, place - first[text], parts, made[place])
+                left[text] -= 1
+                if not left[text]:
+                    own = made[first[text] : first[text] + parts]
+                    yield StreamedText(
+                        text, await self._reading.run(size, partial(planned.join_text, text, own), JOINING)
+                    )
+        finally:
+            self.batcher.leave(job)
+            deadline.end()
+
+    async def score(self, sources: Sequence[str], targets: Sequence[str], options: TranslateOptions) -> list[Scored]:
+        """How probable given translations are."""
+        translator, deadline = options.served.translator, options.deadline or self.deadline()
+        size = weight((*sources, *targets))
+        lengths = await self._reading.run(
+            size, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left
+        )
+        pairs = list(zip(sources, targets, strict=True))
+        job = self.batcher.submit(ScoreKind(options.served), pairs, lengths, options.caller or None)
+        try:
+            return await within(job, deadline)
+        finally:
+            self.batcher.leave(job)
+
+    async def document(
+        self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document"
+    ) -> TranslatedDocument:
+        """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
+        its_own, deadline = object(), options.deadline or self.deadline()
+
+        def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
+            return self._translate(texts, replace(options, deadline=deadline), None, None, its_own)
+
+        languages = (options.served.source, options.served.target)
+        return await self._documents.translate(data, kind, languages, translate, deadline, name)
+
+    def pressure(self) -> Pressure:
+        batcher = self.batcher
+        return Pressure(len(batcher.jobs), batcher.queue.pieces, batcher.backlog)
+
+    @property
+    def state(self) -> State:
+        return "draining" if self.under_way.draining else "ready"
+
+    def drain(self) -> None:
+        """Not ready from now on; and after a moment, in which what was sent before may arrive, nothing new is taken."""
+        self.under_way.drain()
+
+    async def wait_drained(self) -> None:
+        """Return when nothing is under way any more."""
+        await self.under_way.over()
+
+    def close(self) -> None:
+        self.batcher.close()
+        self._reading.close()
+        self._documents.close()
+        self.models.close()
+
+    def deadline(self, timeout: float | None = None) -> Deadline:
+        """Return a deadline `timeout` seconds from now, or as many as a request may have."""
+        longest = self.settings.queue.timeout_seconds
+        return Deadline(longest if timeout is None else min(timeout, longest))
+
+    def _submit(
+        self,
+        planned: TranslationPlan,
+        lengths: Sequence[int],
+        options: TranslateOptions,
+        told: Callable[[int, Any], None] | None = None,
+        document: object | None = None,
+    ) -> QueuedRequest:
+        """Part of a document was let in with the document. It, and a request as large as one, has a share of the engine of its own: what
+        its caller asks for beside it does not wait behind it."""
+        wanted = TranslationOptions(options.align, True, options.probabilities)
+        kind = TranslateKind(options.served, options.settings, wanted)
+        flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
+        return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
+
+    def _size(
+        self,
+        texts: Sequence[str],
+        options: TranslateOptions,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+    ) -> int:
+        """What it costs to cut texts and to join them. With a glossary never little: each place of a text may begin many terms."""
+        beside = chain(prefixes or (), chain.from_iterable(phrases or ()))
+        return weight(texts) + weight(beside) + (0 if options.glossary is None else SMALL)
+
+    async def _plan(
+        self,
+        texts: Sequence[str],
+        options: TranslateOptions,
+        prefixes: Sequence[str] | None,
+        phrases: Sequence[Sequence[str]] | None,
+        deadline: Deadline,
+        size: int,
+    ) -> tuple[TranslationPlan, list[int]]:
+        translator = options.served.translator
+
+        def plan() -> tuple[TranslationPlan, list[int]]:
+            try:
+                planned = translator.plan(
+                    texts,
+                    options.settings,
+                    prefixes=prefixes,
+                    phrases=phrases,
+                    protect=options.protect,
+                    glossary=options.glossary,
+                    segment=options.segment,
+                    is_over=deadline.is_over,
+                )
+            except DeadlineError:
+                raise Late("the text was not read in time") from None
+            return planned, translator.lengths(planned)
+
+        begin = time.monotonic()
+        try:
+            result = await self._reading.run(size, plan, deadline.left)
+        except Late:
+            raise deadline.late("the text was not even read, and the answer") from None
+        self.watching.stage("prepare", time.monotonic() - begin)
+        return result
+
+
+def _numbers(made: Sequence[Any]) -> list[Any]:
+    if any(each is None for each in made):
+        raise Failed(
+            "the model's scores are no numbers", "the weights are at fault: the operator has to look at the model"
+        )
+    return list(made)
+
+
+async def _next(told: "asyncio.Queue[tuple[int, Any]]", job: QueuedRequest, deadline: Deadline) -> tuple[int, Any]:
+    """The next that is done. A job that failed has nothing more to tell."""
+    if not told.empty():
+        return told.get_nowait()
+    hears: asyncio.Future[Any] = asyncio.ensure_future(told.get())
+    try:
+        waits: set[asyncio.Future[Any]] = {hears, job.done}
+        await asyncio.wait(waits, timeout=deadline.left, return_when=asyncio.FIRST_COMPLETED)
+        if hears.done():
+            found: tuple[int, Any] = hears.result()
+            return found
+        if job.done.done() and not isinstance(job.done.exception(), DeadlineError):
+            job.done.result()  # raises what went wrong
+        raise deadline.late()
+    finally:
+        hears.cancel()

@@ -1,0 +1,146 @@
+"""A `Glossary` finds its terms in a text, and `is_met` says whether a translation uses them:
+
+    glossary = Glossary.of({"connector": ["Konnektor", "Verbinder"]})
+    glossary.find("Two connectors")           -> [Term("connector", ("Konnektor", "Verbinder"))]
+    is_met(term, "Zwei Konnektorinstanzen")   -> True
+
+A file is TSV (source, tab, target, more targets after "|") or TBX. All that is wrong with it is said at once, with the lines.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from limelight.errors import ConfigError, DataError
+from limelight.text.careful.tbx import pairs_of, read_tbx
+from limelight.text.careful.term_targets import LONGEST_TERM, TargetFinder
+from limelight.text.careful.term_tree import TermTree
+
+MOST_TERMS = 200_000
+MOST_TARGETS = 20  # of one term
+LARGEST_FILE = 64 << 20  # bytes
+MOST_PROBLEMS = 20  # that are listed
+
+_Row = tuple[str, str, list[str]]  # where it stands, source, targets
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term has translations, of which the first is preferred and any will do."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """A glossary has the terms by which a text is translated. Use `of` or `load`; a source that comes twice has the targets of both."""
+
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, terms: Mapping[str, str | Sequence[str]]) -> Self:
+        """Glossary.of({"connector": "Konnektor", "file": ["Datei", "Akte"]})"""
+        rows = [
+            (f"term {at}", source, [targets] if isinstance(targets, str) else list(targets))
+            for at, (source, targets) in enumerate(terms.items(), 1)
+        ]
+        merged, problems = _merge_rows(rows)
+        if problems:
+            raise ConfigError("this glossary cannot be used", _first(problems))
+        return cls(merged)
+
+    @classmethod
+    def load(cls, path: Path, languages: tuple[str, str] | None = None) -> Self:
+        """From a TSV or TBX file. `languages`: which two of a TBX file that has more."""
+        try:
+            with path.open("rb") as file:
+                content = file.read(LARGEST_FILE + 1)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror}); is it the right path?") from None
+        if len(content) > LARGEST_FILE:
+            raise DataError(f"{path}: more than {LARGEST_FILE >> 20} MB; a glossary has at most {MOST_TERMS:,} terms")
+        content = content.removeprefix(b"\xef\xbb\xbf")
+        if path.suffix.lower() in (".tbx", ".xml") or content.lstrip()[:1] == b"<":
+            pairs = pairs_of(str(path), read_tbx(str(path), content), languages)
+            rows = [(f"line {line}", source, targets) for line, source, targets in pairs]
+            problems: list[str] = []
+        else:
+            rows, problems = _tsv_rows(content)
+        merged, more = _merge_rows(rows)
+        problems += more
+        if problems:
+            raise DataError(
+                "\n".join([f"{path}: this glossary cannot be used", *(f"  - {each}" for each in _first(problems))])
+            )
+        return cls(merged)
+
+    def find(self, text: str) -> list[Term]:
+        """The terms of a text in the order in which they stand there, each once.
+
+        Where two overlap, the longer one is taken; of "it" and "It" the one that is spelt so in the text.
+        Whole words match, in any case unless the term is all capitals, and in the plural with -s: "IT" is not in "it", "URL" is in "URLs".
+        """
+        return [self.terms[number] for number in self._tree.find(text)]
+
+    @cached_property
+    def _tree(self) -> TermTree:
+        return TermTree([term.source for term in self.terms])
+
+
+def is_met(term: Term, translation: str) -> bool:
+    """Does any of its targets occur? is_met(Term("connector", ("Konnektor",)), "die Cloud-Konnektoren")  ->  True"""
+    return not unmet([term], translation)
+
+
+def unmet(terms: Iterable[Term], translation: str) -> list[Term]:
+    """The terms none of whose targets occurs."""
+    written = TargetFinder(translation)
+    return [term for term in terms if not any(map(written.has, term.targets))]
+
+
+def _tsv_rows(content: bytes) -> tuple[list[_Row], list[str]]:
+    """(where, source, targets) of each line, and what is wrong with others."""
+    rows, problems = list[_Row](), list[str]()
+    for number, line in enumerate(content.split(b"\n"), 1):
+        try:
+            cells = [cell.strip() for cell in line.decode().split("\t")]
+        except UnicodeDecodeError:
+            problems.append(f"line {number}: not UTF-8")
+            continue
+        if cells == [""] or (number == 1 and [cell.lower() for cell in cells[:2]] == ["source", "target"]):
+            continue
+        if len(cells) < 2:
+            problems.append(f"line {number}: no tab between source and target")
+        else:
+            rows.append((f"line {number}", cells[0], cells[1].split("|")))
+    return rows, problems
+
+
+def _merge_rows(rows: Sequence[_Row]) -> tuple[tuple[Term, ...], list[str]]:
+    """One term for each source, and every problem."""
+    if len(rows) > MOST_TERMS:
+        return (), [f"{len(rows):,} terms, of which {MOST_TERMS:,} can be used; leave out what no text has"]
+    targets_of: dict[str, dict[str, None]] = {}
+    problems = list[str]()
+    for where, source, given in rows:
+        source, targets = source.strip(), [target for each in given if (target := each.strip())]
+        if not source or not targets:
+            problems.append(f"{where}: the {'target' if source else 'source'} is empty")
+        elif max(map(len, [source, *targets])) > LONGEST_TERM:
+            problems.append(f"{where}: a term of more than {LONGEST_TERM} characters")
+        elif any(unicodedata.category(sign) in ("Cc", "Cs") for sign in "".join([source, *targets])):
+            problems.append(f"{where}: a control character in a term")
+        else:
+            targets_of.setdefault(source, {}).update(dict.fromkeys(targets))
+            if len(targets_of[source]) > MOST_TARGETS:
+                problems.append(f"{where}: more than {MOST_TARGETS} targets of one term")
+    return tuple(Term(source, tuple(targets)) for source, targets in targets_of.items()), problems
+
+
+def _first(problems: list[str]) -> list[str]:
+    more = len(problems) - MOST_PROBLEMS
+    return problems[:MOST_PROBLEMS] + ([f"and {more:,} more"] if more > 0 else [])

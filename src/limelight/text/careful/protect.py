@@ -1,0 +1,295 @@
+"""`protect` masks what must survive a translation by marks that a model copies, and `restore` puts it back:
+
+    protect("Open <b>%s</b>").text          -> "Open ⟦0⟧⟦1⟧⟦2⟧", and spans <b>, %s, </b>
+    restore("⟦0⟧⟦1⟧⟦2⟧ öffnen", protected)  -> "<b>%s</b> öffnen"
+
+A translation is right when it has each mark once, the marks of paired tags are nested, and what a program fills in one after the other
+(%s, %d, {}) keeps its order; then the spans of both texts are the same.
+No sentence that is made here holds any of the text: it may be written to a log.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from limelight.text.careful.messages import is_message
+from limelight.text.careful.spans import MARK, TAG_NAME, Kind, Numbers, Range, find, in_turn
+from limelight.text.pieces.tokenizer import placeholder
+
+__all__ = (
+    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_pair", "protect", "restore", "text_faults",
+)  # fmt: skip
+
+_MESSAGE = "a message with plural forms or a selection (ICU) whose braces could not be read, or are not to be, is not protected"
+_UNORDERED = "placeholders without numbers are in another order, and a program would fill in the wrong values"
+_NO_SPACE_BEFORE = ".,;:!?)]}»”"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span is a piece of text that is not translated."""
+
+    text: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A protected text has marks. Span i stands where the mark `placeholder(numbers[i])` is."""
+
+    text: str
+    spans: tuple[Span, ...]
+    numbers: tuple[int, ...]
+    nested: tuple[tuple[int, int], ...]  # (opening span, closing span), tags that belong together
+    problem: str | None  # why not all is masked
+    ordered: tuple[tuple[int, ...], ...] = ()  # groups of spans that keep their order
+
+
+def protect(text: str, most: int = 16, numbers: Numbers = "long") -> Protected:
+    """Mask at most `most` spans, from the left, since a model has no more marks. Marks that are in the text already come first."""
+    ranges = find(text, numbers)
+    problem = unreadable(text)
+    if len(ranges) > most:
+        problem = f"{len(ranges)} spans are to be protected, and there are marks for {most}; divide the text"
+        ranges = _first(ranges, most)
+    return _protect_ranges(text, ranges, range(len(ranges)), problem)
+
+
+def unreadable(text: str) -> str | None:
+    """Why nothing can be promised of a text, whatever a model can carry."""
+    return _MESSAGE if is_message(text) else None
+
+
+def find_placeholder_faults(marked: str, protected: Protected) -> str | None:
+    """What is wrong with the marks of a translation, as a sentence. None: every mark is there once, nested and in order."""
+    wanted, given = (Counter(_marks(text)) for text in (protected.text, marked))
+    missing, more = wanted - given, given - wanted
+    foreign = sum(count for number, count in more.items() if number not in wanted)
+    twice = more.total() - foreign
+    faults = [
+        f"{count} {what}"
+        for count, what in ((missing.total(), "missing"), (twice, "too often"), (foreign, "not of this text"))
+        if count
+    ]
+    if faults:
+        return f"of {wanted.total()} marks: {', '.join(faults)}"
+    at = {number: i for i, number in enumerate(protected.numbers)}
+    order = [at[number] for number in _marks(marked) if number in at]
+    if not _is_nested(order, protected.nested):
+        return "paired tags are not nested"
+    place = {i: at for at, i in enumerate(order)}
+    kept = all(place[a] < place[b] for group in protected.ordered for a, b in pairwise(group))
+    return None if kept else _UNORDERED
+
+
+def restore(marked: str, protected: Protected) -> str:
+    """Marks become what they stand for. Blanks just inside paired tags move outside, unless the source has blanks there; what would run
+    together with a letter or a number, and does not in the source, gets a blank: "⟦0⟧Uhr" -> "10:35 Uhr".
+
+    restore(protect(text).text, protect(text)) == text, for every text.
+    """
+    parts = MARK.split(_blanks_outside(marked, protected))
+    spans = dict(zip(protected.numbers, protected.spans, strict=True))
+    glued = {(mark, after) for after in (False, True) for mark in _beside_letter(protected, after=after)}
+    text = parts[0]
+    for at in range(1, len(parts), 2):
+        number, following = int(parts[at]), parts[at + 1]
+        span = spans[number].text if number in spans else placeholder(number)
+        text += " " * (_run_together(text, span) and (number, False) not in glued) + span
+        text += " " * (_run_together(span, following) and (number, True) not in glued) + following
+    return text
+
+
+def text_faults(source: str, translation: str) -> str | None:
+    """The same question as `find_placeholder_faults` of plain texts: do both have the same spans, and the same tags around something?"""
+    from_spans, to_spans = (_apart(_spans(text, find(text))) for text in (source, translation))
+    wanted, given = Counter(from_spans), Counter(to_spans)
+    missing, more = wanted - given, given - wanted
+    faults = [
+        f"{count} {kind} {what}"
+        for spans, what in ((missing, "missing"), (more, "added"))
+        for kind, count in Counter(span.kind for span in spans.elements()).items()
+    ]
+    if faults:
+        return f"of {wanted.total()} protected spans: {', '.join(faults)}"
+    if _count_pairs(from_spans) != _count_pairs(to_spans):
+        return "paired tags are not nested"
+    return None if _turns(from_spans) == _turns(to_spans) else _UNORDERED
+
+
+def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str] | None:
+    """Both sides of a training pair with the same marks; span i of the source gets mark choose[i].
+
+    mask_pair("%s of %s", "%s von %s", [7, 3]) -> ("⟦7⟧ of ⟦3⟧", "⟦7⟧ von ⟦3⟧")
+
+    None when there is no span, or more than marks, or the spans of both sides differ, or the target has them nested in another way or in
+    an order that matters.
+    """
+    ranges = find(source)
+    if not ranges or len(ranges) > len(choose):
+        return None
+    target_ranges = find(target)
+    if len(ranges) != len(target_ranges) or is_message(source) or is_message(target):
+        return None
+    unused: defaultdict[str, deque[int]] = defaultdict(deque)
+    for (start, end, _), number in zip(ranges, choose, strict=False):
+        unused[source[start:end]].append(number)
+    numbers = []
+    for start, end, _ in target_ranges:
+        same = unused.get(target[start:end])
+        if not same:
+            return None
+        numbers.append(same.popleft())
+    masked = _protect_ranges(source, ranges, choose[: len(ranges)], None)
+    translation = _mask_ranges(target, target_ranges, numbers)
+    return None if find_placeholder_faults(translation, masked) else (masked.text, translation)
+
+
+def _protect_ranges(text: str, ranges: Sequence[Range], numbers: Sequence[int], problem: str | None) -> Protected:
+    spans = _spans(text, ranges)
+    ordered = tuple(tuple(group) for group in in_turn([span.text for span in spans]) if len(group) > 1)
+    return Protected(_mask_ranges(text, ranges, numbers), spans, tuple(numbers), _pairs(spans), problem, ordered)
+
+
+def _first(ranges: Sequence[Range], most: int) -> list[Range]:
+    """The first spans, but marks before all else: one that stayed could not be told from ours. If they are too many, nothing is masked."""
+    marks = sum(kind == "mark" for _, _, kind in ranges)
+    if marks > most:
+        return []
+    others = most - marks
+    kept = []
+    for one in ranges:
+        if one[2] == "mark" or others > 0:
+            kept.append(one)
+            others -= one[2] != "mark"
+    return kept
+
+
+def _mask_ranges(text: str, ranges: Iterable[Range], numbers: Iterable[int]) -> str:
+    parts = []
+    at = 0
+    for (start, end, _), number in zip(ranges, numbers, strict=True):
+        parts += [text[at:start], placeholder(number)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _marks(text: str) -> list[int]:
+    return [int(number) for number in MARK.findall(text)]
+
+
+def _spans(text: str, ranges: Iterable[Range]) -> tuple[Span, ...]:
+    return tuple(Span(text[start:end], kind) for start, end, kind in ranges)
+
+
+def _apart(spans: Iterable[Span]) -> list[Span]:
+    """An element with nothing inside as two tags: "<b>x</b>" may have become "<b></b>"."""
+    texts = ((span, *span.text.rpartition("</")) for span in spans)
+    return [
+        Span(text, span.kind)
+        for span, opening, sign, closing in texts
+        for text in ((opening, sign + closing) if span.kind == "tag" and opening.endswith(">") else (span.text,))
+    ]
+
+
+def _pairs(spans: Sequence[Span]) -> tuple[tuple[int, int], ...]:
+    """Opening and closing tags that belong together, never crossing. In <p><br></p> the <br>, in <b><i></b></i> the <i> are alone."""
+    pairs = []
+    opened: list[tuple[str, int]] = []
+    waiting: Counter[str] = Counter()
+    for i, span in enumerate(spans):
+        name = TAG_NAME.match(span.text) if span.kind == "tag" else None
+        if name is None or span.text.endswith("/>") or "></" in span.text:
+            continue
+        closes, called = name[1], name[2].lower()
+        if not closes:
+            opened.append((called, i))
+            waiting[called] += 1
+        elif waiting[called]:  # then it is on the stack, and what lies above it is never closed
+            while True:
+                top, opening = opened.pop()
+                waiting[top] -= 1
+                if top == called:
+                    break
+            pairs.append((opening, i))
+    return tuple(sorted(pairs))
+
+
+def _turns(spans: Sequence[Span]) -> list[list[str]]:
+    texts = [span.text for span in spans]
+    return [[texts[i] for i in group] for group in in_turn(texts)]
+
+
+def _count_pairs(spans: Sequence[Span]) -> Counter[tuple[str, str]]:
+    return Counter((spans[opening].text, spans[closing].text) for opening, closing in _pairs(spans))
+
+
+def _is_nested(order: Iterable[int], nested: Iterable[tuple[int, int]]) -> bool:
+    """Whether each closing tag closes the one opened last. All are there, so none stays open then."""
+    opening_of = {closing: opening for opening, closing in nested}
+    openings = set(opening_of.values())
+    opened = []
+    for i in order:
+        if i in openings:
+            opened.append(i)
+        elif i in opening_of and (not opened or opened.pop() != opening_of[i]):
+            return False
+    return True
+
+
+def _blanks_outside(marked: str, protected: Protected) -> str:
+    """Innermost tags first, so that a blank passes all that it must: "a⟦0⟧⟦1⟧ b" -> "a⟦0⟧ ⟦1⟧b" -> "a ⟦0⟧⟦1⟧b"."""
+    openings, closings = (
+        {protected.numbers[pair[side]] for pair in protected.nested} - loose
+        for side, loose in (
+            (0, _beside_blank(protected.text, after=True)),
+            (1, _beside_blank(protected.text, after=False)),
+        )
+    )
+    parts = MARK.split(marked)  # text, number, text, number, ..., text
+    last = len(parts) - 1
+    for i in range(last - 1, 0, -2):
+        if int(parts[i]) in openings and parts[i + 1].startswith(" "):
+            parts[i + 1] = parts[i + 1].lstrip(" ")
+            if (i > 1 or parts[0]) and not parts[i - 1].endswith(" "):
+                parts[i - 1] += " "
+    for i in range(1, last, 2):
+        if int(parts[i]) in closings and parts[i - 1].endswith(" "):
+            parts[i - 1] = parts[i - 1].rstrip(" ")
+            if (i + 1 < last or parts[last]) and not parts[i + 1].startswith((" ", *_NO_SPACE_BEFORE)):
+                parts[i + 1] = " " + parts[i + 1]
+    return "".join(placeholder(int(part)) if i % 2 else part for i, part in enumerate(parts))
+
+
+def _beside_letter(protected: Protected, *, after: bool) -> set[int]:
+    """The marks that run together with what stands just after (or just before) them."""
+    spans = dict(zip(protected.numbers, protected.spans, strict=True))
+    parts = MARK.split(protected.text)
+    found = set()
+    for at in range(1, len(parts), 2):
+        span, beside = spans.get(int(parts[at])), at + 1 if after else at - 1
+        neighbour = parts[beside]
+        if not neighbour and 0 < beside < len(parts) - 1:  # another mark
+            other = spans.get(int(parts[beside + (1 if after else -1)]))
+            neighbour = other.text if other else ""
+        pair = (span.text if span else "", neighbour)
+        if _run_together(*(pair if after else pair[::-1])):
+            found.add(int(parts[at]))
+    return found
+
+
+def _run_together(before: str, after: str) -> bool:
+    """Whether both are letters that have capitals, or figures; scripts without spaces may follow each other."""
+    return all(sign.isdigit() or sign.lower() != sign.upper() for sign in (before[-1:], after[:1])) and bool(
+        before and after
+    )
+
+
+def _beside_blank(text: str, *, after: bool) -> set[int]:
+    """The marks with a blank just after (or just before) them."""
+    return {
+        int(mark[1])
+        for mark in MARK.finditer(text)
+        if (text[mark.end() : mark.end() + 1] if after else text[max(mark.start() - 1, 0) : mark.start()]) == " "
+    }

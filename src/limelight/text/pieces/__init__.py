@@ -1,0 +1,1 @@
+"""Words become subword pieces with ids, and ids become words again."""

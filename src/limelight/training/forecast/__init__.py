@@ -1,0 +1,1 @@
+"""A forecast says what a run will cost before it begins."""

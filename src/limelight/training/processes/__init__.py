@@ -1,0 +1,1 @@
+"""Ranks are the processes of one run: here they are started, exchange values, are watched and ended."""

@@ -1,0 +1,1 @@
+"""A request for a run becomes a complete recipe."""

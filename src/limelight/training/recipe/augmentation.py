@@ -1,0 +1,68 @@
+"""Augmentation of the text is all that its pieces can show, unless a person asked for other changes or none."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+
+from limelight.bundle import Learnt
+from limelight.corpus.encode import at_most
+from limelight.corpus.feeding.alter import DRAWN, Drawn
+from limelight.corpus.feeding.augment import AugmentSettings, count_placeholders, lacking
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.training.run_folder import RunChoice
+
+WORDS: Final[dict[Drawn, str]] = {
+    "copied": "with marks to copy",
+    "upper": "upper case",
+    "title": "title case",
+    "lower": "lower case",
+    "typos": "typos",
+    "punctuation": "without full stop",
+    "merged": "merged with the next",
+    "terms": "with terms",
+}
+LEAST_RANGE: Final = 32  # pieces: below that nothing is worth parting
+WHY: Final = "so that case, typos and placeholders do not break it"
+
+
+def choose_augmentation(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[AugmentSettings | None, RunChoice]:
+    """`asked` is what a person gave for the batches."""
+    given = asked.get("augment", {})
+    if given is None:
+        return None, RunChoice("augment", "none", "asked for")
+    lacks = lacking(*prepared.tokenizers())
+    settings = AugmentSettings(**{**dict.fromkeys(lacks, 0.0), **given})
+    why = "asked for" if given else WHY
+    for reason in dict.fromkeys(lacks.values()):
+        without = [kind for kind, because in lacks.items() if because == reason and not settings.share(kind)]
+        why += f"; without {' and '.join(without)}, since {reason}" if without else ""
+    return settings, RunChoice("augment", describe_augmentation(settings), why)
+
+
+def derive_learnt(prepared: PreparedCorpus, settings: AugmentSettings | None) -> Learnt | None:
+    """What a model is taught beside translating when its text is changed so. None: nothing."""
+    if settings is None:
+        return None
+    figures = prepared.manifest.statistics["pieces"]["train"]["source"]
+    # A sentence twice as long as nearly all has positions that the model has hardly seen.
+    longest = min(figures["longest"], 2 * at_most(figures["lengths"], 0.999, figures["longest"]))
+    marks = count_placeholders(*prepared.tokenizers()) if settings.protect or settings.copied else 0
+    return Learnt(marks=marks, terms=settings.terms > 0, longest=max(LEAST_RANGE, longest))
+
+
+def describe_augmentation(settings: AugmentSettings) -> str:
+    """protect 90 % of pairs with placeholders; 3 % upper case, 2 % title case"""
+    parts = [f"protect {_percent(settings.protect)} of pairs with placeholders"] if settings.protect else []
+    shares = [f"{_percent(settings.share(kind))} {WORDS[kind]}" for kind in DRAWN if settings.share(kind)]
+    return "; ".join([*parts, *([", ".join(shares)] if shares else [])]) or "none"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def workers_for(batch: BatchSettings, device: torch.device) -> int:
+    """Changing text takes the time of one step in fifty or a hundred of a CPU, which has no core to spare; an accelerator would wait."""
+    return int(batch.sampling is not None or (batch.augment is not None and device.type != "cpu"))

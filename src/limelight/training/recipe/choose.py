@@ -1,0 +1,299 @@
+"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand:
+
+    plan = RecipePlanner(...).plan()
+    plan.recipe                     complete; plan.chosen says each choice in words, with its reason
+
+The rules stand in `limelight.planning.rules`, which plans go by too, and in `recipe.rules`; a value that a person gave wins
+over every rule. Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
+from limelight.errors import ConfigError
+from limelight.model.config import ModelConfig
+from limelight.planning import rules as choosing
+from limelight.planning.cost.compute import flops_of_pair
+from limelight.planning.cost.size import parameters
+from limelight.planning.gist import find_shortfall
+from limelight.runtime import memory_at_hand
+from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.recipe import rules
+from limelight.training.recipe.augmentation import choose_augmentation
+from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
+from limelight.training.recipe.frequencies import frequencies
+from limelight.training.run_folder import RunChoice
+
+
+@dataclass(frozen=True)
+class PreparedText(choosing.TextStats):
+    """The statistics are those of a prepared corpus."""
+
+    @classmethod
+    def of(cls, manifest: CorpusManifest) -> "PreparedText":
+        """Corpora are seen as often as their weights say."""
+        rows = [0.0] * len(manifest.corpora)
+        for shard in manifest.splits["train"]:
+            rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
+        plain = sum(rows)
+        pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
+        figures = manifest.statistics["pieces"]["train"]
+        source, target = (
+            (figures[side]["pieces"] + around * plain) * pairs / plain
+            for side, around in zip(("source", "target"), manifest.marks.around, strict=True)
+        )
+        return cls(pairs, source, target)
+
+
+@dataclass(frozen=True)
+class Plan:
+    recipe: Recipe
+    chosen: list[RunChoice]
+
+
+@dataclass
+class RecipePlanner:
+    """A planner fills a recipe. `changes` are values of a person, nested as in a recipe; `model` is that of a bundle to go on from."""
+
+    prepared: PreparedCorpus
+    stand: ComputeSetup
+    changes: Mapping[str, Any]
+    preset: str | None = None
+    budget_seconds: float | None = None
+    spent: float = 0.0  # seconds of the budget that are gone
+    steps: int | None = None
+    model: ModelConfig | None = None
+    fine_tuning: FineTuning | None = None
+    seed: int = 1
+    chosen: list[RunChoice] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
+        self.augment, told = choose_augmentation(self.prepared, self.changes.get("batch", {}))
+        config, measured = self._size()
+        self.enough = choosing.enough(self.text.target, sum(parameters(config).values()))
+        seen = self._pieces(measured)
+        batch, accumulate, pieces = self._batch(config, seen, measured)
+        steps = self.steps or max(choosing.LEAST_STEPS, int(seen / pieces))
+        epochs = steps * pieces / self.text.target
+        config = self._choose_dropout(config, epochs)
+        self._say(told.name, told.value, told.why)
+        self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
+        self._say_shortfall(config, steps * pieces, steps, measured)
+        values: dict[str, Any] = {
+            "data": self.prepared.manifest.settings,
+            "model": config.model_dump(),
+            "batch": batch.model_dump(),
+            "accumulate": accumulate,
+            "optimizer": {"learning_rate": self._rate(config), "clip": rules.CLIP},
+            "schedule": {
+                "steps": steps,
+                "fixed": self.steps is not None or self._is_enough(seen),
+                "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10))),
+            },
+            "average": {"decay": _decay(steps)},
+            "validation": self._validation(steps, pieces / measured.pieces_per_second),
+            "machine": {
+                "device": str(self.stand.device),
+                "precision": self.stand.precision,
+                "threads": measured.threads,
+            },
+            "budget_seconds": self.budget_seconds,
+            "seed": self.seed,
+            "fine_tuning": self.fine_tuning.model_dump() if self.fine_tuning else None,
+        }
+        return Plan(Recipe(**merge(values, self.changes)), self.chosen)
+
+    def _size(self) -> tuple[ModelConfig, CalibrationResult]:
+        """A preset that was asked for, or the model to go on from; else the largest that text and time have use for."""
+        if self.model is not None:
+            _refuse_another_shape(self.model, self.changes.get("model", {}))
+            self._say("model", _describe_model(self.model), "that of the translator it goes on from")
+            return self.model, self._measure(self.model)
+        if self.preset is not None:
+            config = self._config(self.preset)
+            self._say("model", f"{self.preset}: {_describe_model(config)}", "asked for")
+            return config, self._measure(config)
+        most = [name for name, least in choosing.TEXT_FOR.items() if self.text.target >= least][-1]
+        measured_on = self._config("small" if most != "tiny" else "tiny")
+        measured = self._measure(measured_on)
+        configs = {name: self._config(name) for name in choosing.TEXT_FOR}
+
+        def seen(name: str) -> float:
+            source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
+            slower = flops_of_pair(configs[name], source, target) / flops_of_pair(measured_on, source, target)
+            return measured.pieces_per_second / slower * self._training_seconds()
+
+        counts = {name: sum(parameters(config).values()) for name, config in configs.items()}
+        unlimited = self.budget_seconds is None or self.steps is not None
+        size = choosing.preset_for(self.text.target, counts, None if unlimited else seen)
+        config = configs[size.name]
+        self._say("model", f"{size.name}: {_describe_model(config)}", size.why)
+        return config, measured if config == measured_on else self._measure(config)
+
+    def _config(self, preset: str) -> ModelConfig:
+        sizes = self.prepared.manifest.vocab_sizes
+        shared = len(self.prepared.manifest.pieces) == 1
+        apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
+        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self.changes.get("model", {})})
+
+    def _measure(self, config: ModelConfig) -> CalibrationResult:
+        budget = self.budget_seconds or 600.0
+        seconds = min(rules.LONGEST_CALIBRATION, rules.SHARE_TO_CALIBRATE * budget)
+        if self.steps is not None:
+            seconds = min(seconds, rules.CALIBRATION_FOR_STEPS)
+        batch = self._settings_of_batch(config, 2 * choosing.BATCH[0])
+        optimizer = OptimizerSettings(**self.changes.get("optimizer", {}))
+        began = time.monotonic()
+        measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
+        self.spent += time.monotonic() - began
+        if measured.one_thread is not None:
+            many = measured.threads > 1
+            self._say(
+                "threads",
+                str(measured.threads),
+                f"{measured.pieces_per_second:,.0f} target pieces/s, and {measured.one_thread:,.0f} with one"
+                if many
+                else "more were hardly faster, or slower: other programs seem to be busy",
+            )
+            self.stand = ComputeSetup(self.stand.device, self.stand.precision, measured.threads)
+        return measured
+
+    def _training_seconds(self) -> float:
+        assert self.budget_seconds is not None
+        return choosing.training_seconds(self.budget_seconds, self.spent)
+
+    def _say_shortfall(self, config: ModelConfig, seen: float, steps: int, measured: CalibrationResult) -> None:
+        """Before it begins: what would end useless, and the time that would do. A translator to go on from is beyond that."""
+        speed = measured.pieces_per_second if self.steps is None else None
+        short = None if self.fine_tuning else find_shortfall(config, self.text, seen, steps, speed, self.spent)
+        if short is not None:
+            self._say("expect", short.value, short.why)
+
+    def _why(self, seen: float, measured: CalibrationResult) -> str:
+        """The reason for the number of steps."""
+        if self.steps is not None:
+            return "asked for"
+        speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"
+        if self.budget_seconds is None:
+            minutes = seen / measured.pieces_per_second / 60
+            return f"{speed}, so about {minutes:,.0f} minutes at most; it ends earlier when it no longer improves"
+        if self._training_seconds() <= choosing.LEAST_TRAINING:
+            return (
+                f"{self.spent:.0f} of the {self.budget_seconds:.0f} seconds went by before training, so it is short and ends "
+                "after the budget; give a larger one"
+            )
+        if self._is_enough(seen):
+            return f"{speed}; it ends before the budget, since more passes over this text teach nothing more"
+        return f"{speed}, and the rate reaches its end within the budget"
+
+    def _is_enough(self, seen: float) -> bool:
+        """Is the text learnt before the time is up? Then the time left makes no more steps."""
+        return self.steps is None and self.budget_seconds is not None and seen >= self.enough
+
+    def _pieces(self, measured: CalibrationResult) -> float:
+        """Target pieces that the whole run will see."""
+        if self.steps is not None:
+            return float(self.steps * choosing.BATCH[0])
+        if self.budget_seconds is None:
+            return self.enough
+        passes = 2.0 if self.changes.get("r_drop") else 1.0
+        return min(self.enough, measured.pieces_per_second / passes * self._training_seconds())
+
+    def _batch(self, config: ModelConfig, seen: float, measured: CalibrationResult) -> tuple[BatchSettings, int, float]:
+        """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
+        wanted = choosing.batch_for(seen, self.text.target)
+        # The share of the cells of a batch that hold a target piece; the others hold a source piece, or padding.
+        share = (1 - measured.padding) * self.text.target / (self.text.source + self.text.target)
+        cells = wanted.pieces / share
+        at_once = cells if self.stand.device.type != "cpu" else min(cells, rules.MOST_AT_ONCE)
+        room = memory_at_hand(self.stand.device)
+        if room is not None:
+            at_once = min(at_once, rules.MEMORY_TO_USE * room / measured.bytes_per_cell)
+        asked = "budget" in self.changes.get("batch", {})
+        accumulate = 1 if asked else max(1, math.ceil(cells / at_once - 0.01))
+        if self._settings_of_batch(config, int(cells / accumulate)).budget * share >= self.text.target:
+            accumulate = 1  # one batch holds the text
+        accumulate = int(self.changes.get("accumulate", accumulate))
+        batch = self._settings_of_batch(config, int(cells / accumulate))
+        pieces = min(batch.budget * share, self.text.target) * accumulate
+        self._say(
+            "batch",
+            f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else ""),
+            "asked for" if asked else wanted.why,
+        )
+        return batch, accumulate, pieces
+
+    def _settings_of_batch(self, config: ModelConfig, cells: int) -> BatchSettings:
+        longest = max(1, config.max_length - 1)
+        return BatchSettings(
+            **merge(
+                {
+                    "budget": max(cells, 2 * longest + 4),
+                    "longest": longest,
+                    "seed": self.seed,
+                    "augment": self.augment and self.augment.model_dump(),
+                },
+                self.changes.get("batch", {}),
+            )
+        )
+
+    def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
+        if "dropout" in self.changes.get("model", {}):
+            return config
+        rate = choosing.dropout_for(epochs)
+        self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
+        return config.changed(dropout=rate)
+
+    def _rate(self, config: ModelConfig) -> float:
+        rate = choosing.peak_rate(config)
+        return rate * rules.FINE_TUNING_RATE if self.fine_tuning else rate
+
+    def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "every": max(1, steps // rules.VALIDATIONS, int(rules.BETWEEN_VALIDATIONS / step_seconds))
+        }
+        if self.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
+            values["sentences"] = int(min(rules.SENTENCES[1], max(rules.SENTENCES[0], self.budget_seconds)))
+        if self.budget_seconds is None and self.steps is None:
+            values["patience"] = rules.PATIENCE
+        return values
+
+    def _say(self, name: str, value: str, why: str) -> None:
+        self.chosen = [each for each in self.chosen if each.name != name] + [RunChoice(name, value, why)]
+
+
+def _decay(steps: int) -> float:
+    """The average reaches over about the last twentieth of the run."""
+    return round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)
+
+
+def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> None:
+    """Weights fit one shape. What is not in them, such as dropout, may change."""
+    shape = {key: value for key, value in changes.items() if "dropout" not in key and getattr(model, key) != value}
+    if shape:
+        raise ConfigError(
+            "the translator to go on from has its shape, which cannot be changed; leave these out, or train a new one without --from:",
+            [f"model.{key}={value}, but it has {key}={getattr(model, key)}" for key, value in shape.items()],
+        )
+
+
+def _describe_model(config: ModelConfig) -> str:
+    layers, total = f"{config.encoder_layers}+{config.decoder_layers} layers", sum(parameters(config).values())
+    return f"{layers}, {config.d_model} wide, {total / 1e6:.1f} M parameters"
+
+
+def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}}) -> {"a": {"x": 1, "y": 3}}"""
+    result = dict(values)
+    for key, value in changes.items():
+        inner = result.get(key)
+        both = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        result[key] = merge(inner, value) if both else value  # type: ignore[arg-type]
+    return result

@@ -1,0 +1,147 @@
+"""A request is resolved into a complete recipe: a given one with the machine filled in, or a chosen one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from limelight import bundle
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.errors import ConfigError
+from limelight.runtime import choose_device, choose_threads
+from limelight.training.config import OF_THE_WORLD, FineTuning, Recipe
+from limelight.training.recipe.calibrate import ComputeSetup
+from limelight.training.recipe.choose import RecipePlanner, merge
+from limelight.training.recipe.replay import inherit_from
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.run_folder import RunChoice
+from limelight.training.step.trained_model import choose_precision
+
+
+def resolve_recipe(
+    asked: TrainRequest, prepared: PreparedCorpus, spent: float, say: Callable[[RunChoice], None]
+) -> Recipe:
+    """`spent` seconds of the budget are gone; `say` hears of every choice."""
+    prepared.validation_pairs()  # refused before minutes of measuring, not after
+    asked = _by_name(asked)
+    if "vocab_size" in (changed := asked.changes.get("model", {})):
+        _check_pieces((changed.get("source_vocab_size") or changed["vocab_size"], changed["vocab_size"]), prepared)
+    device = choose_device(asked.device)
+    threads = choose_threads(asked.threads)
+    precision = choose_precision(device.value, asked.precision)
+    say(RunChoice("device", str(device.value), device.why))
+    say(RunChoice("numbers", precision.value, precision.why))
+    stand = ComputeSetup(device.value, precision.value, asked.threads and threads.value)
+    recipe = _complete_recipe(asked, stand) if asked.recipe else _choose_recipe(asked, prepared, stand, spent, say)
+    _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
+    _check_marks(recipe, prepared)
+    return recipe
+
+
+def _check_pieces(wanted: tuple[int, int], prepared: PreparedCorpus) -> None:
+    sizes = prepared.manifest.vocab_sizes
+    if wanted != sizes:
+        raise ConfigError(
+            f"the recipe's model has {wanted[0]:,} and {wanted[1]:,} pieces, but the text has "
+            f"{sizes[0]:,} and {sizes[1]:,}; set data.pieces.size={sizes[1]} and model.vocab_size={sizes[1]}"
+        )
+
+
+def _check_marks(recipe: Recipe, prepared: PreparedCorpus) -> None:
+    """Batches and model mean the same ids; else it would learn from the wrong ones, silently."""
+    model, marks = recipe.model, prepared.manifest.marks
+    wanted, found = (model.pad_token, model.start_token, model.end_token), (marks.pad, marks.start, marks.end)
+    if wanted != found:
+        raise ConfigError(
+            f"the recipe's model has the ids {wanted} for padding, start and end, but the text has {found}; "
+            f"set model.pad_token={found[0]} model.start_token={found[1]} model.end_token={found[2]}"
+        )
+
+
+def _by_name(asked: TrainRequest) -> TrainRequest:
+    """What was written as a key of the recipe, as if it had been asked for by its option: both mean the same, and the key wins."""
+    changes = asked.changes
+    machine = asked.recipe.machine.model_dump() if asked.recipe else {}
+    keys = {name: changes.get("machine", {}).get(name) for name in ("device", "precision", "threads")}
+    keys |= {"steps": changes.get("schedule", {}).get("steps")}
+    keys |= {name: changes.get(name) for name in ("budget_seconds", "seed")}
+    given = {name: value if value is not None else getattr(asked, name) for name, value in keys.items()}
+    for name in ("device", "precision", "threads"):
+        given[name] = given[name] if given[name] is not None else machine.get(name)
+    return replace(asked, **given)
+
+
+def _choose_recipe(
+    asked: TrainRequest, prepared: PreparedCorpus, stand: ComputeSetup, spent: float, say: Callable[[RunChoice], None]
+) -> Recipe:
+    fine_tuning, model = None, None
+    old = asked.old_text
+    if old is not None:
+        translator = bundle.read(old.bundle)
+        fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share, inherits=inherit_from(translator))
+        model = translator.settings.model
+    planner = RecipePlanner(
+        prepared,
+        stand,
+        asked.changes,
+        preset=asked.preset,
+        budget_seconds=asked.budget_seconds,
+        spent=spent,
+        steps=asked.steps,
+        model=model,
+        fine_tuning=fine_tuning,
+        seed=1 if asked.seed is None else asked.seed,
+    )
+    plan = planner.plan()
+    for chosen in plan.chosen:
+        say(chosen)
+    return plan.recipe
+
+
+def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
+    """What was asked for on the command line wins over what is written, and that over what this machine would choose."""
+    assert asked.recipe is not None
+    values = asked.recipe.model_dump()
+    machine = {"device": str(stand.device), "precision": stand.precision, "threads": torch.get_num_threads()}
+    written = {key: value for key, value in values["machine"].items() if value is not None}
+    given = {name: getattr(asked, name) for name in machine if getattr(asked, name) is not None}
+    values["machine"] = {**machine, **written, **given}
+    torch.set_num_threads(values["machine"]["threads"])
+    changes: dict[str, Any] = {}
+    if asked.steps:
+        changes = {"schedule": {"steps": asked.steps, "fixed": True}, "budget_seconds": None}
+    if asked.budget_seconds is not None:
+        changes["budget_seconds"] = asked.budget_seconds
+    if asked.seed is not None:
+        changes |= {"seed": asked.seed, "batch": {"seed": asked.seed}}
+    recipe = Recipe(**merge(merge(values, changes), asked.changes))
+    if recipe.batch.longest is None:  # else the first pair too long for the model would end the run, hours later
+        recipe = recipe.changed(batch=recipe.batch.changed(longest=recipe.model.max_length - 1))
+    return recipe
+
+
+def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
+    """The same run with more time or more steps, or shared by processes in another way."""
+    steps, budget = asked.steps, asked.budget_seconds
+    machine = {**(asked.recipe.machine.model_dump() if asked.recipe else {}), **asked.changes.get("machine", {})}
+    world = {key: value for key, value in machine.items() if key in OF_THE_WORLD}
+    recipe = recipe.changed(machine=recipe.machine.changed(**world))
+    if budget is not None or steps is not None:  # what was asked for before is over
+        recipe = recipe.changed(budget_seconds=budget)
+    if steps is not None and steps != recipe.schedule.steps:
+        warmup = min(recipe.schedule.warmup, max(1, steps // 10))
+        recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
+    return recipe
+
+
+def asks_for_more(asked: TrainRequest, done: Recipe) -> bool:
+    """More time or more steps than a run that has ended had."""
+    more_time = (asked.budget_seconds or 0) > (done.budget_seconds or 0)
+    return more_time or (asked.steps or 0) > done.schedule.steps
+
+
+def refuse_device(asked: TrainRequest) -> None:
+    """Before hours of preparation, not after."""
+    written = asked.recipe.machine.device if asked.recipe else None
+    choose_device(asked.device or asked.changes.get("machine", {}).get("device") or written)

@@ -1,0 +1,194 @@
+"""Rules give advice after a run; each says what it saw, in figures, and what usually helps:
+
+    advise(record) -> [Advice("longer", "still improving: +0.4 chrF in the last 2 000 steps", "train longer", "limelight train ...")]
+
+Rules judge what was seen in this run alone, so they are hints. Here stand those about data, machine and translations; those about
+learning are in `advice_learning`.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from limelight.corpus.report.markup import figure
+from limelight.evaluation.suspicions import SuspicionKind
+from limelight.training.report.advice_learning import (
+    NAMES,
+    Advice,
+    another_kind,
+    is_too_short,
+    overfits,
+    percent,
+    still_improving,
+    too_short,
+    underfits,
+    unstable,
+)
+from limelight.training.report.attention import Attention, rests_too_much
+from limelight.training.report.run_record import TITLES, RunRecord
+
+
+def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
+    """Serious ones first. `looked`: where its heads looked, if that was traced."""
+    found = [advice for rule in RULES if (advice := rule(record)) is not None]
+    if not is_too_short(record):  # of what it learnt there is nothing to say yet
+        found += [advice for rule in LEARNT if (advice := rule(record)) is not None]
+        found += _resting(looked)
+        found += _suspicious(record)
+    return sorted(found, key=lambda advice: not advice.serious)
+
+
+def _resting(looked: Attention | None) -> list[Advice]:
+    share = rests_too_much(looked)
+    if looked is None or share is None:
+        return []
+    heads = max(1, looked.last[0].model.heads // 2)
+    return [
+        Advice(
+            "resting_heads",
+            f"{share} heads rest: they look at the end or the start and nowhere else",
+            f"fewer and wider heads may do as well (model.num_heads={heads}); measure it with a run of its own",
+        )
+    ]
+
+
+PADDING: Final = 0.15
+
+
+def _padding(record: RunRecord) -> Advice | None:
+    if record.padding is None or record.padding <= PADDING:
+        return None
+    window = record.recipe.batch.window_rows if record.recipe else None
+    more = f"batch.window={4 * window}, now {window}" if window else "a larger batch.window"
+    return Advice(
+        "padding",
+        f"{percent(record.padding)} of the cells of the batches hold nothing",
+        f"sort more pairs together ({more}), or leave out the few longest (batch.longest)",
+    )
+
+
+WAITING: Final = 0.10
+
+
+def _waiting(record: RunRecord) -> Advice | None:
+    if record.waiting is None or record.waiting <= WAITING:
+        return None
+    workers = record.recipe.machine.workers if record.recipe else None
+    do = (
+        f"more processes that make batches: machine.workers={2 * (workers or 1)}{f', now {workers}' if workers else ''}"
+    )
+    if record.recipe and record.recipe.batch.sampling is not None:
+        do += "; segmenting the text anew each time (batch.sampling) is what takes them long"
+    return Advice("waiting", f"{percent(record.waiting)} of the training time went by waiting for data", do)
+
+
+FALL: Final = 0.85  # of the chrF of all sentences; those whose interval reaches it may be chance
+
+
+def _long_sentences(record: RunRecord) -> Advice | None:
+    whole = record.scores.of("chrF") if record.scores else None
+    buckets = [bucket for bucket in record.scores.buckets if not bucket.few] if record.scores else []
+    if whole is None or len(buckets) < 2:
+        return None
+    longest = buckets[-1]
+    score = next((each for each in longest.scores if each.metric == whole.name), None)
+    if score is None or score.value >= FALL * whole.value or (score.high is not None and score.high >= whole.value):
+        return None
+    return Advice(
+        "long_sentences",
+        f"long sentences fall off: chrF {score.value:.1f} for {longest.name} {longest.unit}, {whole.value:.1f} for all",
+        "more long sentences in the corpus, and none left out by batch.longest; model.positions=rotary carries further; or translate "
+        "sentence by sentence",
+    )
+
+
+BELOW: Final = 5.0  # points
+
+
+def _below_validation(record: RunRecord) -> Advice | None:
+    best = record.best
+    score = record.scores.of(TITLES[record.metric]) if record.scores else None
+    if best is None or score is None:
+        return None
+    valid = float(getattr(best, record.metric))
+    if score.value >= valid - BELOW:
+        return None
+    return Advice(
+        "below_validation",
+        f"{NAMES[record.metric]} is {score.value:.1f} on the test set and was {valid:.1f} on the validation set",
+        "the test set is of another kind than the corpus, or validation pairs are close to training pairs: see the overlap in the report "
+        "of the corpus, and add text like the test set's",
+        serious=True,
+    )
+
+
+SMALL: Final = 10_000  # pairs
+
+
+def _small(record: RunRecord) -> Advice | None:
+    pairs = record.train_pairs()
+    if pairs is None or pairs >= SMALL:
+        return None
+    return Advice(
+        "small_corpus",
+        f"{figure(pairs)} training pairs are few",
+        "more pairs help more than any setting: further corpora, translations of target text back into the source language, or going on "
+        "from a finished translator of the same languages (--from)",
+    )
+
+
+DROPPED: Final = 0.30
+
+
+def _check_dropped(record: RunRecord) -> Advice | None:
+    if record.manifest is None:
+        return None
+    read = sum(corpus.read for corpus in record.manifest.corpora)
+    reasons: Counter[str] = Counter()
+    for corpus in record.manifest.corpora:
+        reasons.update(corpus.dropped)
+    dropped = sum(reasons.values())
+    if dropped <= DROPPED * read:
+        return None
+    most, pairs = reasons.most_common(1)[0]
+    return Advice(
+        "dropped",
+        f"{percent(dropped / read)} of the pairs were dropped, most ({figure(pairs)}) as {most.replace('_', ' ')}",
+        "look at the dropped pairs in the report of the corpus: bad text is well lost, but a wrong language code or a shifted line "
+        "loses good text",
+    )
+
+
+RULES: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (
+    too_short, another_kind, still_improving, overfits, underfits, unstable, _padding, _waiting, _small, _check_dropped,
+)  # fmt: skip
+LEARNT: Final[tuple[Callable[[RunRecord], Advice | None], ...]] = (_long_sentences, _below_validation)
+
+# Kind of suspicion: the share of the sentences from which on it is a matter of the translator, whether that is serious, what helps.
+SUSPICIONS: Final = {
+    SuspicionKind.LOOP: (0.01, True, "loops are a sign of too little training or text; until then --no-repeat 4 forbids them"),
+    SuspicionKind.COPIED: (
+        0.01,
+        True,
+        "the corpus likely holds untranslated pairs; shorter copies are dropped too by data.filters.copied_words=2",
+    ),
+    SuspicionKind.EMPTY: (0.005, True, "something is wrong: look at these sources"),
+    SuspicionKind.SAME: (0.01, True, "it says what is frequent, not what the source says: too little training or text, or shifted lines"),
+    SuspicionKind.NUMBERS: (0.02, False, "drop pairs whose numbers differ, that the model learns to copy them: data.filters.numbers=drop"),
+    SuspicionKind.PLACEHOLDERS: (0.01, False, "too few pairs of the corpus have any: add text with %s and {name} in it"),
+    SuspicionKind.SHORT: (0.02, False, "a longer translation is preferred by a higher --length-penalty, such as 1.0"),
+    SuspicionKind.LONG: (0.02, False, "a shorter translation is preferred by a lower --length-penalty, such as 0.2"),
+    SuspicionKind.ESCAPED: (0.005, False, "the corpus holds HTML escapes such as &quot;: undo them before training"),
+}  # fmt: skip
+
+
+def _suspicious(record: RunRecord) -> list[Advice]:
+    if record.scores is None or not record.scores.sentences:
+        return []
+    found = []
+    for kind, (bound, serious, do) in SUSPICIONS.items():
+        number, of = record.scores.suspicious.get(kind.value, 0), record.scores.sentences
+        if number > bound * of:
+            seen = f"{figure(number)} of {figure(of)} translations ({percent(number / of)}): {kind.value}"
+            found.append(Advice(f"suspicious_{kind.name.lower()}", seen, do, serious=serious))
+    return found

@@ -1,0 +1,230 @@
+"""Rules about learning tell whether a run was long enough, learned by heart, could not learn, or was shaken.
+
+A rule is a function of the record that gives an advice or None. Its bounds stand above it as named numbers.
+"""
+
+import math
+import re
+import shlex
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from limelight.corpus.report.markup import THIN_SPACE, figure
+from limelight.evaluation.verdict import LEAST, Use, times
+from limelight.planning.gist import PARENT, Shortfall, find_shortfall
+from limelight.training.events import ValidReport
+from limelight.training.recipe.choose import PreparedText
+from limelight.training.recipe.frequencies import frequencies_in
+from limelight.training.report.run_record import BY_HEART, RunRecord
+from limelight.training.run_folder import PREPARED
+
+NUMBER: Final = r"\d+(\.\d+)?"
+NAMES: Final = {"chrf": "chrF", "bleu": "BLEU"}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """An advice says what was seen, in figures, and what usually helps. `serious`: the translator or its score is doubtful."""
+
+    code: str
+    seen: str
+    do: str
+    command: str | None = None
+    serious: bool = False
+
+
+VALIDATIONS: Final = 4  # fewer tell no direction
+GAIN: Final = 0.3  # points, between the last quarter and all before
+
+
+def gain(record: RunRecord) -> tuple[float, int] | None:
+    """What the last quarter of the validations added to the best score before it, and over how many steps."""
+    if len(record.validations) < VALIDATIONS:
+        return None
+    cut = len(record.validations) - max(1, len(record.validations) // 4)
+    before, after = record.validations[:cut], record.validations[cut:]
+    best = [max(getattr(valid, record.metric) for valid in some) for some in (before, after)]
+    return best[1] - best[0], after[-1].step - before[-1].step
+
+
+def is_too_short(record: RunRecord) -> bool:
+    """Did it end, useless, before it had seen its text a few times? Of what such a run learnt there is nothing to say yet."""
+    useless = record.verdict is not None and record.verdict.use is Use.NOT_USABLE
+    return record.state == "done" and useless and record.epochs is not None and record.epochs < BY_HEART
+
+
+def too_short(record: RunRecord) -> Advice | None:
+    if not is_too_short(record) or record.epochs is None or record.is_mismatched:
+        return None
+    short = _shortfall(record)
+    seen = f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps"
+    if short is not None and short.pieces is None:
+        return Advice(
+            "too_short",
+            seen,
+            f"by the law of limelight plan no time is enough with so little text: {PARENT}",
+            serious=True,
+        )
+    more = (
+        short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
+    )
+    told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""
+    do = f"train longer, before anything else is changed{told}"
+    return Advice("too_short", seen, do, lengthen_command(record, math.ceil(more or 2.0)), serious=True)
+
+
+def _shortfall(record: RunRecord) -> Shortfall | None:
+    """What the law says is missing. None: it does not know, as of a run that began with another's weights."""
+    if record.recipe is None or record.manifest is None or record.recipe.fine_tuning is not None:
+        return None
+    text = replace(PreparedText.of(record.manifest), frequencies=frequencies_in(record.run / PREPARED))
+    seen = max(1.0, text.target * (record.epochs or 0.0))
+    return find_shortfall(record.recipe.model, text, seen, record.last_step)
+
+
+def another_kind(record: RunRecord) -> Advice | None:
+    if not record.is_mismatched:
+        return None
+    late, last, epochs = record.late_nll, record.validations[-1], record.epochs
+    return Advice(
+        "another_kind",
+        f"the training loss, {late:.2f}, stands far below the validation loss, {last.nll:.2f}, after {epochs:.2g} passes",
+        "it cannot know its text by heart yet, so the validation pairs are of another kind than the corpus: source and target swapped, "
+        "another language, or lines that are shifted; read some pairs of both",
+        serious=True,
+    )
+
+
+def still_improving(record: RunRecord) -> Advice | None:
+    found = gain(record)
+    if found is None or found[0] < GAIN or record.state != "done" or is_too_short(record) or overfits(record):
+        return None
+    points, steps = found
+    return Advice(
+        "longer",
+        f"still improving: +{points:.1f} {NAMES[record.metric]} in the last {figure(steps)} steps",
+        "train longer",
+        lengthen_command(record),
+    )
+
+
+def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
+    """The same command with `factor` times the time or the steps: the run goes on where it ended.
+
+    limelight train a.en a.de -o en-de --budget 30m  ->  limelight train a.en a.de -o en-de --budget 60m
+    """
+    words = list(record.facts.command)
+    grown = False
+    for i, (before, word) in enumerate(pairwise(["", *words])):
+        if before in ("--budget", "--steps") or word.startswith(("--budget=", "--steps=")):
+            words[i], grown = re.sub(NUMBER, lambda number: f"{factor * float(number[0]):.15g}", word), True
+    more = [] if grown else ["--steps", str(factor * record.planned_steps)]
+    return shlex.join([*words, *more]) if words else None
+
+
+def change_command(record: RunRecord, *settings: str) -> str | None:
+    """The same command with other settings, into a folder of its own: a run does not go on with other settings."""
+    words = list(record.facts.command)
+    place = f"{str(record.run).rstrip('/')}-2"
+    for i, (before, word) in enumerate(pairwise(["", *words])):
+        if before in ("-o", "--output") or word.startswith("--output="):
+            del words[max(0, i - (before in ("-o", "--output"))) : i + 1]
+            break
+    return shlex.join([*words, *settings, "-o", place]) if words else None
+
+
+LONG_AGO: Final = 0.7  # of the steps at which the best score came
+AFTER_BEST: Final = 3  # validations that did not reach it again
+# Scores below which a best one is mostly chance: what is said then is the same of all sentences.
+TELLS: Final = {"chrf": LEAST[Use.GIST][0], "bleu": LEAST[Use.GIST][1]}
+RISE: Final = 0.03  # of the lowest validation loss
+
+
+def overfits(record: RunRecord) -> Advice | None:
+    best, valids = record.best, record.validations
+    if best is None or len(valids) < VALIDATIONS or (record.epochs or 0.0) < BY_HEART:
+        return None
+    seen = []
+    told = getattr(best, record.metric) >= TELLS[record.metric]
+    if (
+        told
+        and best.step <= LONG_AGO * record.last_step
+        and sum(valid.step > best.step for valid in valids) >= AFTER_BEST
+    ):
+        seen.append(
+            f"the best {NAMES[record.metric]} came at step {figure(best.step)} of {figure(record.last_step)} and was not reached again"
+        )
+    lowest, last = min(valids, key=_nll), valids[-1]
+    if last.nll > (1 + RISE) * lowest.nll:
+        seen.append(
+            f"the validation loss rose from {lowest.nll:.3f} at step {figure(lowest.step)} to {last.nll:.3f} at step {figure(last.step)}"
+        )
+    if not seen:
+        return None
+    dropout = record.recipe.model.dropout if record.recipe else 0.1
+    more = min(0.5, round(dropout + 0.1, 2))
+    return Advice(
+        "overfits",
+        "; ".join(seen),
+        f"the model learns its corpus by heart: more dropout (model.dropout={more:g}, now {dropout:g}), more text, or a smaller model; "
+        "validation.patience=5 ends such a run by itself. The best weights were kept.",
+    )
+
+
+def _nll(valid: ValidReport) -> float:
+    return valid.nll if math.isfinite(valid.nll) else math.inf
+
+
+UNDERFIT: Final = 0.4  # nats by which the training loss stands above that of validation
+
+
+def underfits(record: RunRecord) -> Advice | None:
+    late, best = record.late_nll, record.best
+    broken_off = is_too_short(record) or record.state == "diverged"
+    if late is None or best is None or broken_off or not late > best.nll + UNDERFIT:
+        return None
+    dropout = record.recipe.model.dropout if record.recipe else 0.1
+    return Advice(
+        "underfits",
+        f"the training loss, {late:.2f}, stands far above the validation loss, {best.nll:.2f}",
+        f"so much is dropped while it learns (model.dropout={dropout:g}) that it cannot learn more: less dropout, or a larger model",
+    )
+
+
+SKIPPED: Final = 3  # steps; one or two happen to healthy runs
+SKIPPED_SHARE: Final = 0.01  # of all steps, from which on they are serious
+
+
+def unstable(record: RunRecord) -> Advice | None:
+    diverged = record.state == "diverged"
+    if len(record.skipped) < SKIPPED and not diverged:
+        return None
+    reasons = Counter(_kind(step.skipped or "") for step in record.skipped).most_common()
+    told = ", ".join(f"{figure(number)} times {reason}" for reason, number in reasons)
+    seen = f"{figure(len(record.skipped))} of {figure(len(record.steps))} steps were left out" + (
+        f" ({told}), the first at step {figure(record.skipped[0].step)}" if reasons else ""
+    )
+    if diverged:
+        seen = f"diverged at step {figure(record.last_step)}; {seen}"
+    do, settings = "a lower learning rate, and a longer warm-up", []
+    if record.recipe:
+        rate, warmup = record.recipe.optimizer.learning_rate, record.recipe.schedule.warmup
+        room = max(1, record.recipe.schedule.steps // 2)
+        calm = min(room, max(2 * warmup, 1000))
+        settings = [f"optimizer.learning_rate={rate * 0.35:.1g}", f"schedule.warmup={calm}"]
+        do = f"learning rate {rate:g} is likely too high for a warm-up of {figure(warmup)} steps; try lower and longer"
+    serious = diverged or len(record.skipped) > SKIPPED_SHARE * max(1, len(record.steps))
+    return Advice("unstable", seen, do, change_command(record, *settings) if settings else None, serious)
+
+
+def _kind(reason: str) -> str:
+    """_kind("the loss 31.2 is 9 standard deviations above ...") -> "the loss was out of proportion"."""
+    what, number, _ = re.split(r"(\d)", reason, maxsplit=1) if re.search(r"\d", reason) else (reason, "", "")
+    return f"{what.strip()} was out of proportion" if number else what
+
+
+def percent(share: float) -> str:
+    """percent(0.178) -> "17.8 %"."""
+    return f"{100 * share:.1f}{THIN_SPACE}%"

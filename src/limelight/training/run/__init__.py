@@ -1,0 +1,1 @@
+"""A run is assembled, led through its phases, logged and ended here."""

@@ -1,0 +1,105 @@
+"""Model, validator and loader are put together for a training loop, in the leading process and in its helpers."""
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.planning.cost.parallel import Parallel
+from limelight.runtime import choose_threads, memory_at_hand
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints.best_weights import BestWeights
+from limelight.training.checkpoints.checkpoint import Checkpoint
+from limelight.training.config import Recipe
+from limelight.training.processes.stop_signals import Stop
+from limelight.training.processes.world import World
+from limelight.training.recipe.augmentation import workers_for
+from limelight.training.recipe.choose_parallel import choose_parallel
+from limelight.training.recipe.request import TrainResult
+from limelight.training.run.loop import TrainingLoop
+from limelight.training.run.result import EXIT_CODES
+from limelight.training.run_folder import CHECKPOINTS, KEPT, PREPARED, RunChoice
+from limelight.training.step.train_state import seed_rank
+from limelight.training.step.trained_model import TrainedModel, build_model
+from limelight.training.validation.validator import Validator
+
+FIRST_STEP = 3  # times the usual patience: until then kernels are built and files are read
+
+
+@dataclass(frozen=True)
+class Parts:
+    """These parts exist in every process of a run."""
+
+    numbers: TrainedModel
+    validator: Validator
+    loader: Loader
+
+
+def assemble(
+    recipe: Recipe,
+    prepared: PreparedCorpus,
+    resumed: Checkpoint | None,
+    world: World,
+    parallel: Parallel,
+    stop: Stop,
+    stack: ExitStack,
+) -> Parts:
+    """Builds the parts of this process. The stack closes the loader."""
+    device = world.device(recipe.machine.device or "cpu")
+    world.set_patience(FIRST_STEP * recipe.machine.patience)
+    world.phase("building the model", long=True)
+    numbers = build_model(recipe, device, resumed is not None, parallel)
+    if world.size > 1:
+        seed_rank(recipe.seed, 0, parallel.data_rank(world.rank))
+    tokenizers = prepared.tokenizers()
+    validator = Validator(numbers.model, prepared, tokenizers, recipe.validation, recipe.batch.augment, world)
+    ahead = recipe.machine.workers
+    loader = Loader(
+        prepared,
+        recipe.batch,
+        rank=parallel.data_rank(world.rank),
+        world=parallel.data_size,
+        workers=workers_for(recipe.batch, numbers.device) if ahead is None else ahead,
+        state=resumed.state["loader"] if resumed else None,
+    )
+    stack.enter_context(loader)
+    with stop.shield_children():
+        loader.start()
+    return Parts(numbers, validator, loader)
+
+
+def announce_parallel(recipe: Recipe, world: World) -> tuple[Parallel, RunChoice | None]:
+    """Chooses, in the main process, how the others take part, and tells them."""
+    if world.size == 1:
+        return Parallel(), None
+    device = world.device(recipe.machine.device or "cpu")
+    memory = memory_at_hand(device)
+    if memory is not None and device.type == "cpu":
+        memory //= world.per_host
+    chosen = choose_parallel(recipe.model, recipe.machine, world.size, world.per_host, memory)
+    world.announce({"recipe": recipe.model_dump(mode="json"), "parallel": asdict(chosen.value)})
+    return chosen.value, RunChoice("processes", f"{world.size}, {chosen.value.described}", chosen.why)
+
+
+def help_out(world: World, folder: Path, stop: Stop) -> TrainResult:
+    """In the other processes: wait for the main one's word, then take every step with it. They write only their parts of checkpoints."""
+    world.phase("waiting for the main process", long=True)
+    resumed = checkpoint.latest(folder / CHECKPOINTS, world).checkpoint
+    word: dict[str, Any] = world.await_announcement()
+    if "over" in word:
+        return TrainResult(word["state"], folder, word["over"], None, [], {})
+    recipe, parallel = Recipe(**word["recipe"]), Parallel(**word["parallel"])
+    choose_threads(recipe.machine.threads)
+    prepared = PreparedCorpus.open(folder / PREPARED)
+    with ExitStack() as stack:
+        parts = assemble(recipe, prepared, resumed, world, parallel, stop, stack)
+        kept = BestWeights(folder / KEPT, recipe.average.best)
+        training = TrainingLoop(
+            recipe, folder, parts.numbers, parts.loader, parts.validator, kept, lambda event: None, stop, world=world
+        )
+        if resumed is not None:
+            training.resume(resumed)
+        ending = training.run()
+    return TrainResult(ending, folder, EXIT_CODES[ending], None, [], {})

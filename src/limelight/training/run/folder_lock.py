@@ -1,0 +1,43 @@
+"""A folder lock lets one process at a time write into a run, which begins in no folder of someone else.
+
+The lock goes with the process, however it ends.
+"""
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from limelight.errors import ConfigError
+from limelight.training.run_folder import FACTS, PREPARED
+
+LOCK = ".lock"
+
+
+def refuse_foreign(folder: Path) -> None:
+    """A folder with things of someone else in it; a run begins in an empty one, or in one with a prepared corpus."""
+    there = {path.name for path in folder.iterdir()} - {LOCK} if folder.exists() else set()
+    if there and not there & {PREPARED, FACTS}:
+        raise ConfigError(f"{folder} is there already and is no run; give another folder with -o")
+
+
+@contextmanager
+def lock_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
+    """`patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will."""
+    with (run / LOCK).open("ab") as file:
+        latest = time.monotonic() + patience
+        while not _try_lock(file):
+            if time.monotonic() > latest:
+                raise ConfigError(f"another process is training in {run}; wait for it, or give another folder with -o")
+            time.sleep(0.5)
+        yield
+
+
+def _try_lock(file: BinaryIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,300 @@
+"""The leader takes a run through its phases, in the main process, which alone decides, writes and tells."""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from limelight.corpus.cleaning.mistakes import summary
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.exchange.engine import ExchangeEngine, Progress
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
+from limelight.corpus.prepare import prepare
+from limelight.corpus.work_folder import REPORT
+from limelight.errors import ConfigError, LimelightError, ModelFileError
+from limelight.evaluation.config import InferenceOptions, Speed
+from limelight.runtime import choose_threads, keep_freed_memory
+from limelight.training.checkpoints import checkpoint
+from limelight.training.checkpoints.best_weights import BestWeights
+from limelight.training.config import Recipe
+from limelight.training.events import RunNotice, Watcher
+from limelight.training.processes.stop_signals import Stop, Stopped
+from limelight.training.processes.world import World
+from limelight.training.recipe.choose import PreparedText
+from limelight.training.recipe.replay import mix_old_text
+from limelight.training.recipe.request import TrainRequest, TrainResult, differences
+from limelight.training.recipe.resolve import asks_for_more, extend_recipe, refuse_device, resolve_recipe
+from limelight.training.report.report import write_report
+from limelight.training.report.run_record import read_run
+from limelight.training.run.assembly import announce_parallel, assemble
+from limelight.training.run.event_writers import add_writers, forget_after
+from limelight.training.run.loop import TrainingLoop
+from limelight.training.run.optional_files import OptionalFiles
+from limelight.training.run.provenance import describe, origin
+from limelight.training.run.result import divergence, dry_result, result_of
+from limelight.training.run_folder import (
+    CHECKPOINTS,
+    KEPT,
+    PREPARED,
+    RECIPE,
+    SCORES,
+    RunChoice,
+    RunFacts,
+    State,
+    read_status,
+    write_status,
+)
+from limelight.training.step.budget_clock import memory_held
+from limelight.training.step.step_dump import TROUBLE
+from limelight.training.validation.final_weights import (
+    RemainingBudget,
+    calibrate_confidence,
+    choose_winner,
+    score,
+    validations_to_end,
+    write_bundle,
+)
+from limelight.training.validation.probes import add_probes
+
+logger = logging.getLogger(__name__)
+
+
+class RunLeader:
+    """A leader takes one start through its phases. What must outlive it is in the folder."""
+
+    def __init__(
+        self,
+        asked: TrainRequest,
+        folder: Path,
+        engine: ExchangeEngine,
+        watch: Watcher,
+        progress: Callable[[Progress], None],
+        command: Sequence[str],
+        stop: Stop,
+        began: float,
+        world: World,
+    ) -> None:
+        self.asked, self.folder, self.engine, self.watch, self.progress = asked, folder, engine, watch, progress
+        self.began, self.stop, self.world = began, stop, world  # a budget counts from when the command was given
+        self.spared, self.facts = OptionalFiles(), RunFacts.load(folder)
+        self.resumes = bool(self.facts.asked)
+        world.phase("preparing", long=True)
+        self.found = checkpoint.latest(self.folder / CHECKPOINTS, world)
+        saved = self.found.checkpoint
+        self._check(saved is not None)
+        if not self.resumes:
+            self.facts = replace(origin(command), asked=asked.fingerprint())
+        self.step = saved.step if saved else 0
+        self.steps = int(saved.state["schedule"]["steps"]) if saved else 0
+
+    def _check(self, started: bool) -> None:
+        if self.found.refused and not started:
+            raise ModelFileError(
+                "\n  - ".join([f"{self.folder} cannot go on, every checkpoint of it is damaged:", *self.found.refused])
+                + f"\nto begin again from the first step, remove {self.folder / CHECKPOINTS}; its bundle and best weights stay"
+            )
+        if self.resumes and self.facts.asked != self.asked.fingerprint():
+            if not started:  # nothing is lost: what was asked for before failed or was stopped before the first step
+                self.resumes = False
+                return
+            raise ConfigError(
+                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
+                "folder with -o:",
+                differences(self.facts.asked, self.asked.fingerprint()),
+            )
+
+    def go(self) -> TrainResult:
+        """However it ends, there is a status and a report."""
+        refuse_device(self.asked)
+        state: State = read_status(self.folder).get("state", "failed")
+        # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
+        if (
+            self.resumes
+            and state in ("done", "diverged")
+            and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE))
+        ):
+            return result_of(self.folder, state)
+        self.facts.problem = None  # of an earlier start
+        state = "failed"
+        try:
+            state = self._phases()
+        except Stopped as stopped:
+            state = stopped.reason
+        except BaseException as error:
+            self.facts.problem = str(error) if isinstance(error, LimelightError) else f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            if not self.asked.dry_run:
+                self._close(state)
+        if self.asked.dry_run and state == "done":
+            return dry_result(self.folder, self.facts)
+        return result_of(self.folder, state)
+
+    def _close(self, state: State) -> None:
+        """What goes wrong here must not hide why the run ended."""
+        works: list[Callable[[], object]] = [
+            lambda: self.facts.save(self.folder),
+            lambda: write_status(self.folder, state, self.step, self.steps),
+        ]
+        if not self.stop.again:  # it takes seconds, and `limelight report` writes it at any time
+            works.append(lambda: write_report(self.folder))
+        for work in works:
+            try:
+                work()
+            except Exception as error:
+                logger.error("%s: the end of the run could not be recorded: %s", self.folder, error)
+
+    def _phases(self) -> State:
+        if not self.asked.dry_run:
+            self.facts.save(self.folder)
+            write_status(self.folder, "preparing", self.step, self.steps)
+        goes_on = self.found.checkpoint is not None
+        prepared = (
+            PreparedCorpus.open(self.folder / PREPARED) if goes_on else self._time_phase("prepare", self._prepare)
+        )
+        self.engine.close()  # its processes would wait through hours of training
+        keep_freed_memory()
+        recipe = self._time_phase("calibrate", lambda: self._recipe(prepared, goes_on))
+        if self.asked.dry_run:
+            return "done"
+        with ExitStack() as stack:
+            return self._train(recipe, prepared, stack)
+
+    def _prepare(self) -> PreparedCorpus:
+        settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
+        if settings is None:
+            raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
+        place = self.folder / PREPARED
+
+        def into_place(wanted: PrepareSettings) -> CorpusManifest:
+            return prepare(wanted, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)[0]
+
+        old = self.asked.old_text
+        if old is not None:
+            seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
+            settings = mix_old_text(settings, old, self.folder, seed, into_place)
+            self._say(RunChoice("replay", *old.described))
+        corpora = into_place(settings).corpora
+        self._say(RunChoice("text", summary(corpora), f"what was dropped: {place / REPORT}"))
+        return PreparedCorpus.open(place)
+
+    def _recipe(self, prepared: PreparedCorpus, goes_on: bool) -> Recipe:
+        """That of the folder when the run goes on; else the one given, or a chosen one."""
+        path = self.folder / RECIPE
+        if goes_on and path.exists():
+            recipe = extend_recipe(Recipe.load(path), self.asked)
+            choose_threads(recipe.machine.threads)
+        else:
+            recipe = resolve_recipe(self.asked, prepared, time.monotonic() - self.began, self._say)
+            self._refuse_used_up(recipe.budget_seconds)
+        if not self.asked.dry_run:
+            recipe.save(path)
+        return recipe
+
+    def _refuse_used_up(self, budget: float | None) -> None:
+        spent = time.monotonic() - self.began
+        if budget is not None and spent > budget:
+            raise ConfigError(
+                f"the budget of {budget:.0f} s is too small: preparing the text and measuring the machine took {spent:.0f} s of it; give "
+                f"a larger one, such as --budget {math.ceil(spent / 10)}m; what is prepared stays, so this part will be shorter"
+            )
+
+    def _train(self, recipe: Recipe, prepared: PreparedCorpus, stack: ExitStack) -> State:
+        resumed, world = self.found.checkpoint, self.world
+        describe(self.facts, recipe, PreparedText.of(prepared.manifest))
+        self.facts.winner, self.facts.compared, self.facts.calibrated = None, {}, None
+        parallel, chosen = announce_parallel(recipe, world)
+        if chosen is not None:
+            self._say(chosen)
+        with self.spared("run.json"):
+            self.facts.save(self.folder)
+        (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
+        kept = BestWeights(self.folder / KEPT, recipe.average.best)
+        at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
+        forget_after(self.folder, at["step"], at["validated"])
+        kept.forget_after(at["step"])
+        parts = assemble(recipe, prepared, resumed, world, parallel, self.stop, stack)
+        watch = add_writers(self.folder, self.watch, stack, at["step"])
+        watch = add_probes(watch, self.folder, recipe.probes, parts.validator, at["validated"] if resumed else None)
+        training = TrainingLoop(
+            recipe, self.folder, parts.numbers, parts.loader, parts.validator, kept, watch, self.stop,
+            self._better(recipe, prepared), world,
+        )  # fmt: skip
+        training.pace.spent.before = time.monotonic() - self.began
+        training.pace.validations_to_end = validations_to_end(prepared, len(parts.validator.sources))
+        if resumed is not None:
+            training.resume(resumed)
+            training.tell("resumed", f"goes on from step {resumed.step:,}")
+        for sentence in self.found.refused:
+            training.tell("note", sentence)
+        try:
+            ending = training.run()
+        finally:
+            self.step, self.steps = training.saved, training.schedule.steps
+            spent = training.pace.spent
+            self.facts.seconds |= {"train": spent.train, "validate": spent.validate, "save": spent.save}
+            self.facts.memory = max(self.facts.memory, memory_held(parts.numbers.device))
+        if ending == "diverged":
+            self.step = training.at.step
+            self.facts.problem = f"{divergence(recipe, self.step)}; the last of them is kept in {self.folder / TROUBLE}"
+        if ending == "done":
+            self.facts.seconds["score"] = 0.0
+            self._time_phase("score", lambda: self._finish(training, prepared))
+        return ending
+
+    def _better(self, recipe: Recipe, prepared: PreparedCorpus) -> Callable[[Any, Any], None]:
+        """From the first validation on there is a translator to try."""
+
+        def write(weights: Any, report: Any) -> None:
+            with self.spared("the translator"):
+                write_bundle(self.folder, recipe, prepared, weights, report.step)
+
+        return write
+
+    def _finish(self, training: TrainingLoop, prepared: PreparedCorpus) -> None:
+        write_status(self.folder, "scoring", self.step, self.steps)
+        recipe, threads = training.recipe, torch.get_num_threads()
+        told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
+        metric, last = recipe.validation.metric, training.last_score
+        self.world.phase("scoring", self.step, long=True)
+        self.world.leave()  # the other processes are done
+        training.validator.world = World()
+        remaining = RemainingBudget(training.pace, len(training.validator.sources))
+        affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
+        won = choose_winner(
+            training.last, self.step, training.kept, training.validator, metric, threads, told, last, affordable
+        )
+        self.facts.winner, self.facts.compared = won.name, won.compared
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step)
+        running = InferenceOptions(device=recipe.machine.device, threads=threads)
+
+        def said(phase: str) -> Callable[[Speed, int], None]:
+            return lambda speed, total: self.progress(Progress(phase, speed.sentences, total))
+
+        confidence = calibrate_confidence(self.folder, prepared, running, said("confidence"), remaining)
+        self.facts.calibrated = None if confidence is None else confidence.lines
+        found = score(self.folder, prepared, running, said("score"), remaining, confidence)
+        if found is None:
+            training.tell("note", "there is no test set, so there are no scores; give one with --test")
+        scores, verdict = () if found is None else found[1], read_run(self.folder).verdict
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict)
+
+    def _time_phase(self, name: str, work: Callable[[], Any]) -> Any:
+        began = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.facts.seconds[name] = self.facts.seconds.get(name, 0.0) + time.monotonic() - began
+
+    def _say(self, chosen: RunChoice) -> None:
+        if chosen not in self.facts.chosen:
+            self.facts.chosen = [each for each in self.facts.chosen if each.name != chosen.name] + [chosen]
+            text = f"{chosen.name}: {chosen.value} ({chosen.why})"
+            self.watch(RunNotice(0, time.monotonic() - self.began, "chosen", text))

@@ -1,0 +1,59 @@
+"""A result sums up a run that ended: lines for people, values for programs, and the exit code."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from limelight.training.checkpoints import checkpoint
+from limelight.training.config import Recipe
+from limelight.training.recipe.request import TrainResult
+from limelight.training.report.run_record import read_run
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, RunFacts, State, read_status
+
+# 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
+EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted": 75, "diverged": 70}
+
+
+def result_of(run: Path, state: State) -> TrainResult:
+    facts, status, scores = RunFacts.load(run), read_status(run), _scores(run)
+    headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
+    lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
+    # Only of a run that is over: reading all of it would keep one waiting that was told to stop.
+    verdict = read_run(run).verdict if state == "done" else None
+    if verdict is not None:
+        lines += [f"{verdict.headline}.", verdict.because]
+    if facts.problem:
+        lines.append(facts.problem)
+    if state in ("interrupted", "preempted"):
+        saved = checkpoint.latest(run / CHECKPOINTS).checkpoint
+        again = (
+            "; the same command goes on from there" if state == "preempted" else ""
+        )  # Ctrl-C is told so by the command line
+        lines.append(f"saved at step {saved.step:,}{again}" if saved else "nothing was saved yet")
+    if (run / BUNDLE).exists():
+        lines.append(f'translate   limelight translate {run} "..."')
+    if (run / REPORT_HTML).exists():
+        lines.append(f"report      {run / REPORT_HTML}")
+    values: dict[str, Any] = {"state": state, "folder": str(run), **status, "scores": scores, "seconds": facts.seconds}
+    values["verdict"] = None if verdict is None else verdict.values()
+    return TrainResult(state, run, EXIT_CODES.get(state, 70), headline or None, lines, values)
+
+
+def dry_result(run: Path, facts: RunFacts) -> TrainResult:
+    """What would be trained, and why."""
+    lines = [f"{each.name}: {each.value} ({each.why})" for each in facts.chosen]
+    values = {"state": "done", "folder": str(run), "chosen": [vars(each) for each in facts.chosen]}
+    return TrainResult("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)
+
+
+def _scores(run: Path) -> list[dict[str, Any]]:
+    path = run / SCORES
+    return list(json.loads(path.read_bytes())["evaluation"]["scores"]) if path.exists() else []
+
+
+def divergence(recipe: Recipe, step: int) -> str:
+    rate, warmup = recipe.optimizer.learning_rate, recipe.schedule.warmup
+    return (
+        f"{recipe.trouble.in_a_row} steps in a row could not be used (up to step {step:,}); likely the learning rate {rate:g} is too "
+        f"high for a warm-up of {warmup}; try optimizer.learning_rate={rate / 3:.2g} in a new folder"
+    )

@@ -1,0 +1,92 @@
+"""A run takes text in and gives a translator and a report, in five phases:
+
+    prepare     clean, split, learn pieces                  limelight.corpus
+    choose      calibrate, then fix size, steps, schedule   recipe.toml
+    train       the loop, with validation and checkpoints   metrics.jsonl, checkpoints/, best/, bundle/
+    finish      the best weights, the test set              bundle/, scores.json
+    report      always, however the run ended               report.md, report.html
+
+The same command on the same folder goes on where the run was stopped.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from limelight.corpus.exchange.engine import ExchangeEngine, Progress
+from limelight.errors import LimelightError
+from limelight.training.config import MachineSettings
+from limelight.training.events import Watcher
+from limelight.training.processes.heartbeat import is_collective_error
+from limelight.training.processes.stop_signals import Stop, Stopped
+from limelight.training.processes.world import World, is_distributed, is_elastic, join_world
+from limelight.training.recipe.request import TrainRequest as TrainRequest
+from limelight.training.recipe.request import TrainResult as TrainResult
+from limelight.training.run.assembly import FIRST_STEP, help_out
+from limelight.training.run.folder_lock import lock_folder, refuse_foreign
+from limelight.training.run.leader import RunLeader
+from limelight.training.run.result import result_of
+from limelight.training.run_folder import (
+    State,
+    write_status,
+)
+
+LOCK_SECONDS: Final = 150.0  # a process that was cut off ends itself by then
+
+
+def train(
+    asked: TrainRequest,
+    folder: Path,
+    engine: ExchangeEngine,
+    watch: Watcher,
+    progress: Callable[[Progress], None],
+    command: Sequence[str],
+    began: float | None = None,
+) -> TrainResult:
+    """Begins a run in `folder`, or goes on with the one that is there. One of several processes leads it, the others help.
+
+    A budget counts from `began`, of the monotonic clock; now, if nothing is said.
+    """
+    began = time.monotonic() if began is None else began
+    stop = Stop()
+    with stop.listening():
+        try:
+            with join_world(patience=MachineSettings().patience * FIRST_STEP) as world:
+                if not world.main:
+                    return help_out(world, folder, stop)
+                return _lead(
+                    folder, partial(RunLeader, asked, folder, engine, watch, progress, command, stop, began), world
+                )
+        except Stopped as stopped:  # before it began, or while it was already closing
+            return result_of(folder, stopped.reason)
+        except RuntimeError as error:
+            if not (is_distributed() and is_collective_error(error)):
+                raise
+            raise LimelightError(
+                f"an exchange with the other processes broke ({str(error).partition(chr(10))[0][:200]}); who is lost stands above, or is "
+                "told by the others; the same command goes on from the last checkpoint"
+            ) from None
+
+
+def _lead(folder: Path, begin: Callable[[World], RunLeader], world: World) -> TrainResult:
+    state: State = "failed"
+    code = LimelightError.exit_code
+    try:
+        refuse_foreign(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock_folder(folder, LOCK_SECONDS if is_elastic() else 0.0):
+            run = begin(world)
+            try:
+                result = run.go()
+            except Stopped as stopped:
+                write_status(folder, stopped.reason, run.step, run.steps)
+                result = result_of(folder, stopped.reason)
+        state, code = result.state, result.exit_code
+        return result
+    except LimelightError as error:
+        code = error.exit_code
+        raise
+    finally:
+        world.announce({"over": code, "state": state})  # to those that still wait for a first word

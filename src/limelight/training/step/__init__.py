@@ -1,0 +1,1 @@
+"""An optimizer step is taken here, and all the state that it changes is kept here."""

@@ -1,0 +1,49 @@
+"""The learning rate, as a part of its peak, is a function of the step and of the settings.
+
+rate(200, ScheduleSettings(warmup=400))  ->  0.5
+
+All three rise in a straight line, n / warmup at step n, and are exactly 1 at its end. Then:
+
+    inverse_sqrt   sqrt(warmup / n)                             the paper's (5.3), divided by its peak; it has no end and no floor
+    cosine         floor + (1 - floor) (1 + cos(pi t)) / 2      Loshchilov and Hutter 2017; t goes from 0 to 1 after the warm-up
+    stable_decay   1, then 1 - (1 - floor) t                    Hu et al. 2024; t goes from 0 to 1 in the last `decay` of the steps
+
+The last two are exactly `floor` at the last step and stay there. What a run takes by itself is the third with decay=1: up, and straight
+down; with a budget `run.loop` moves its last step after each validation (`budget_clock`), and so the settings are part of a checkpoint.
+"""
+
+import math
+
+from limelight.training.config import ScheduleSettings
+
+
+def rate(step: int, settings: ScheduleSettings) -> float:
+    """The factor for the peak rate, from 0 to 1. Step 1 is the first.
+
+    `stable_decay` never falls before the warm-up has ended; with decay=1 it falls from there on.
+    """
+    assert step >= 1, "step 1 is the first"
+    if settings.name == "inverse_sqrt":
+        return _inverse_sqrt(step, settings.warmup)
+    if step >= settings.steps:
+        return settings.floor
+    if step <= settings.warmup:
+        return step / settings.warmup
+    if settings.name == "cosine":
+        fallen = (1 - math.cos(math.pi * _interpolate(step, settings.warmup, settings.steps))) / 2
+    else:
+        begin = max(float(settings.warmup), settings.steps * (1 - settings.decay))
+        fallen = _interpolate(step, begin, settings.steps)
+    return max(settings.floor, 1 - (1 - settings.floor) * fallen)
+
+
+def _inverse_sqrt(step: int, warmup: int) -> float:
+    """min(n / warmup, sqrt(warmup / n)). The paper's own is this times 1 / sqrt(d_model warmup); without warm-up 1 / sqrt(n)."""
+    if step < warmup:
+        return step / warmup
+    return math.sqrt(max(warmup, 1) / step)
+
+
+def _interpolate(step: int, begin: float, end: int) -> float:
+    """Which part of the way from `begin` to `end` lies behind `step`; 0 before it."""
+    return max(0.0, (step - begin) / (end - begin))

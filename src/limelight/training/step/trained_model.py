@@ -1,0 +1,92 @@
+"""A model is built, sharded and compiled for training in one of three number formats.
+
+Whichever it is, the optimizer works on float32 weights by name.
+
+masters     bfloat16 weights with float32 masters: fastest where bfloat16 is multiplied
+autocast    float32 weights, products in bfloat16: the same quality, a little slower on a CPU
+float32     where there is no bfloat16, and to compare with
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from limelight.bundle import read
+from limelight.model.transformer import Batch, Transformer
+from limelight.planning.cost.parallel import Parallel
+from limelight.runtime import RuntimeChoice, choose_dtype, set_seed
+from limelight.training.config import Precision, Recipe
+from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.sharding import Objective, spread
+
+
+class TrainedModel:
+    """A trained model has its weights as the optimizer sees them. In many processes they may be parts of weights."""
+
+    def __init__(self, model: Transformer, precision: Precision, parallel: Parallel = Parallel()) -> None:  # noqa: B008
+        self.model, self.precision, self.parallel = model, precision, parallel
+        device = next(model.parameters()).device
+        objective = Objective(model)
+        self._spread = spread(objective, parallel, device, precision)
+        # Cut weights are masters themselves: what is gathered of them to compute with is bfloat16.
+        own = precision == "masters" and not self._spread.in_step
+        self._masters = MasterWeights(model) if own else None
+        self.named: dict[str, Tensor] = self._masters.named if self._masters else dict(model.named_parameters())
+        self.device = device
+
+    @property
+    def same_passes(self) -> bool:
+        """Must every process make as many passes as the others?"""
+        return self._spread.in_step
+
+    def loss(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
+        """Loss, with its gradient, and negative log-likelihood, both summed over the pieces."""
+        with self._computing():
+            return self._spread.objective(batch, smoothing, r_drop)
+
+    def synchronizing(self, last: bool) -> AbstractContextManager[object]:
+        """Around each pass of a step, forward and backward: after the last one the processes have added up their gradients."""
+        return self._spread.synchronizing(last)
+
+    def _computing(self) -> AbstractContextManager[object]:
+        if self.precision == "autocast":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return nullcontext()
+
+    def take_gradients(self) -> None:
+        """After each backward pass: gradients of several add up in float32."""
+        if self._masters:
+            self._masters.take_gradients()
+
+    def drop_gradients(self) -> None:
+        for weight in (*self.named.values(), *self.model.parameters()):
+            weight.grad = None
+
+    def publish(self) -> None:
+        """After each step of the optimizer."""
+        if self._masters:
+            self._masters.publish()
+
+
+def choose_precision(device: torch.device, asked: Precision | None) -> RuntimeChoice[Precision]:
+    if asked is not None:
+        return RuntimeChoice(asked, "asked for")
+    dtype = choose_dtype(device)
+    if dtype.value == torch.bfloat16:
+        return RuntimeChoice("masters", f"bfloat16 weights with float32 masters, since {dtype.why}")
+    return RuntimeChoice("float32", dtype.why)
+
+
+def build_model(recipe: Recipe, device: torch.device, goes_on: bool, parallel: Parallel = Parallel()) -> TrainedModel:  # noqa: B008
+    """A model as the recipe says: with random weights, or with those of the translator it goes on from. Those of a run come later."""
+    set_seed(recipe.seed)
+    model = Transformer(recipe.model).to(device)
+    if recipe.fine_tuning is not None and not goes_on:
+        model.load_state_dict(read(Path(recipe.fine_tuning.bundle)).weights())
+    model.recompute_activations(recipe.machine.recompute)
+    if recipe.machine.compile:
+        for block in (*model.encoder.blocks, *model.decoder.blocks):
+            block.compile()
+    return TrainedModel(model, recipe.machine.precision or "float32", parallel)

@@ -1,0 +1,1 @@
+"""A model is scored here while it trains, and its final weights are chosen."""

@@ -1,0 +1,230 @@
+"""The final weights of a run are chosen, bundled, and scored on text that nothing was chosen by."""
+
+import dataclasses
+import json
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from limelight import bundle
+from limelight.bundle.card import VERDICT
+from limelight.bundle.confidence import Calibration
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.tokenizers import read_vocabulary
+from limelight.evaluation.confidence.calibration import ENOUGH, check, collect, fit_calibration
+from limelight.evaluation.config import EvaluateSettings, InferenceOptions, Speed
+from limelight.evaluation.evaluate import Evaluation, evaluate
+from limelight.evaluation.translating import TranslatedSet, translate_set
+from limelight.evaluation.verdict import QualityVerdict
+from limelight.files import write_whole
+from limelight.training.checkpoints.best_weights import BestWeights
+from limelight.training.config import Inherited, Recipe
+from limelight.training.recipe.replay import split_off_at
+from limelight.training.run_folder import BUNDLE, SCORES
+from limelight.training.step.budget_clock import BudgetClock
+from limelight.training.validation.validator import Validator, build_bundle_settings, sample_evenly
+
+AT_THE_END = "weights at the end"
+SHOWN = 5  # examples of each kind in the report
+SETTINGS = EvaluateSettings(worst=SHOWN)
+
+
+BEAM_COST = 3.0  # of a sentence as a user would have it, in sentences of a validation: a beam, and the guards
+LEAST_SCORED = 50  # sentences, however late it is
+SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is for the test set
+
+
+class RemainingBudget:
+    """The remaining budget tells how many sentences can still be translated while a run ends."""
+
+    def __init__(self, pace: BudgetClock, sentences: int) -> None:
+        """`sentences` of a validation."""
+        self.pace = pace
+        self.each = BEAM_COST * pace.validation / max(1, sentences)  # seconds of one
+
+    @property
+    def seconds(self) -> float:
+        """Before the report has to be written; without a budget as many as it takes."""
+        return math.inf if self.pace.budget is None else self.pace.budget - self.pace.elapsed - self.pace.report()
+
+    def update_speed(self, speed: Speed) -> None:
+        self.each = speed.seconds / max(1, speed.sentences)
+
+    def sentences(self, rows: int, share: float = 1.0) -> int:
+        """Return how many of `rows` sentences there is time for."""
+        room = share * self.seconds
+        return rows if self.each * rows <= room else max(0, int(room / self.each))
+
+
+def validations_to_end(prepared: PreparedCorpus, sentences: int) -> float:
+    """How many validations of `sentences` sentences the end takes as long as: two to compare weights, the confidence, the test set."""
+    rows = min(ENOUGH, prepared.split("valid").rows) + _test_rows(prepared)
+    return 2 + BEAM_COST * rows / max(1, sentences)
+
+
+@dataclasses.dataclass(frozen=True)
+class Winner:
+    name: str
+    weights: Mapping[str, Tensor]
+    compared: dict[str, float]  # what was tried, and its validation score
+
+
+def choose_winner(
+    last: Mapping[str, Tensor],
+    step_of_last: int,
+    kept: BestWeights,
+    validator: Validator,
+    metric: str,
+    threads: int,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+    known: float | None = None,
+    affordable: Callable[[], bool] = lambda: True,
+) -> Winner:
+    """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best.
+
+    `known` is the score of those at the end, when the last validation was of them. Others are tried while that is `affordable`.
+    """
+    candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {AT_THE_END: lambda: last}
+    best = kept.best
+    if best is not None and best[0] != step_of_last:
+        step = best[0]
+        candidates[f"best validation (step {step:,})"] = lambda: kept.load(step)
+    count = len(kept.scores())
+    if count > 1:
+        candidates[f"mean of the {count} best"] = kept.mean
+    compared: dict[str, float] = {}
+    for name, get in candidates.items():
+        watch(len(compared), len(candidates))
+        if name == AT_THE_END and known is not None:
+            compared[name] = known
+        elif not compared or affordable():
+            compared[name] = validator.validate(get(), threads).score(metric)
+    watch(len(compared), len(candidates))
+    name = max(compared, key=lambda each: compared[each])
+    return Winner(name, candidates[name](), compared)
+
+
+def write_bundle(
+    run: Path,
+    recipe: Recipe,
+    prepared: PreparedCorpus,
+    weights: Mapping[str, Tensor],
+    step: int,
+    scores: Sequence[bundle.Score] = (),
+    confidence: Calibration | None = None,
+    verdict: QualityVerdict | None = None,
+) -> None:
+    manifest = prepared.manifest
+    pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
+    numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
+    pairs = sum(shard.rows for shard in manifest.splits["train"])
+    old = (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
+    settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
+        search=old.search,
+        alignment=old.alignment,
+        confidence=confidence,
+        scores=tuple(scores),
+        trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
+    )
+    stored = {name: weight.detach().cpu() for name, weight in weights.items()}
+    bundle.write(
+        run / BUNDLE,
+        settings,
+        stored,
+        (pieces[0], pieces[-1]),
+        license=old.license,
+        force=(run / BUNDLE).exists(),
+        vocabulary=(numbers[0], numbers[-1]) if numbers else None,
+    )
+
+
+def calibrate_confidence(
+    run: Path,
+    prepared: PreparedCorpus,
+    running: InferenceOptions,
+    watch: Callable[[Speed, int], None],
+    remaining: RemainingBudget,
+) -> Calibration | None:
+    """What is true of what the bundle claims, on the validation set, translated as a user would. None when that is too small.
+
+    The weights were chosen on the same set, and a little in its favour; nothing was learned from it.
+    """
+    pairs = prepared.validation_pairs()
+    most = remaining.sentences(min(ENOUGH, pairs.rows), SHARE_OF_CONFIDENCE)
+    if most < LEAST_SCORED and most < pairs.rows:
+        return None
+    source, target = sample_evenly(pairs, most)
+    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=True)
+    remaining.update_speed(made.speed)
+    return fit_calibration(collect(made.claimed, target))
+
+
+def score(
+    run: Path,
+    prepared: PreparedCorpus,
+    running: InferenceOptions,
+    watch: Callable[[Speed, int], None],
+    remaining: RemainingBudget,
+    confidence: Calibration | None = None,
+) -> tuple[Evaluation, list[bundle.Score]] | None:
+    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none."""
+    rows = _test_rows(prepared)
+    if not rows:
+        return None
+    source, target = sample_evenly(prepared.split("test"), min(rows, max(LEAST_SCORED, remaining.sentences(rows))))
+    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=confidence is not None)
+    checked = None if confidence is None else check(collect(made.claimed, target), confidence)
+    found = evaluate(made.texts, [target], source, prepared.manifest.languages[1], SETTINGS)
+    given = prepared.manifest.settings.get("held_out", {}).get("test")
+    named = bool(given) and Path(given[0]) != split_off_at(run, "test")
+    title = Path(given[0]).name if named else "test set split off from the corpus"
+    some = f"{found.sentences:,} of its {rows:,} pairs, since the budget was used up"
+    told = f"{title}, {found.sentences:,} pairs" if found.sentences == rows else f"{title}, {some}"
+    stored = _build_scores(told, found, made, source, target) | {"confidence": _plain(checked)}
+    write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
+    return found, [
+        bundle.Score(
+            test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences
+        )
+        for each in found.scores
+    ]
+
+
+def _test_rows(prepared: PreparedCorpus) -> int:
+    return prepared.split("test").rows if "test" in prepared.manifest.splits else 0
+
+
+def _build_scores(
+    told: str, found: Evaluation, made: TranslatedSet, source: Sequence[str], target: Sequence[str]
+) -> dict[str, Any]:
+    evaluation = {
+        field.name: _plain(getattr(found, field.name)) for field in dataclasses.fields(found) if field.name != "counts"
+    }
+    chrf = next(each for each in found.counts if each.name == "chrF2").of_each()
+    order = sorted(range(len(source)), key=lambda i: chrf[i])
+    chosen = {
+        "best": [i for i in reversed(order) if len(target[i].split()) > 3][:SHOWN],
+        "longest": sorted(range(len(source)), key=lambda i: -len(source[i]))[:SHOWN],
+        "random": random.Random(17).sample(range(len(source)), min(SHOWN, len(source))),
+    }
+    return {
+        "set": told,
+        "evaluation": evaluation,
+        "speed": vars(made.speed),
+        "search": made.search.model_dump(mode="json"),
+        "warnings": made.warnings,
+        "examples": {
+            kind: [{"source": source[i], "reference": target[i], "translation": made.texts[i]} for i in numbers]
+            for kind, numbers in chosen.items()
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,214 @@
+"""A validator scores the translator that a person would get at this moment, on text that it has not seen.
+
+The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limelight.bundle import BundleSettings
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.feeding.augment import AugmentSettings
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shards import Pairs, PreparedCorpus
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.steps import Specials
+from limelight.engines.torch import TorchEngine
+from limelight.errors import DataError
+from limelight.evaluation.config import EvaluateSettings
+from limelight.evaluation.metrics.metrics import count
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Transformer
+from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.training.config import ValidationSettings
+from limelight.training.events import Sample
+from limelight.training.processes.stop_signals import Stopped
+from limelight.training.processes.world import World
+from limelight.training.recipe.augmentation import derive_learnt
+from limelight.training.step.gradients import batch_of
+from limelight.training.step.sharding import whole
+from limelight.translator import Translator
+
+METRICS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=None)
+
+
+@dataclass(frozen=True)
+class ValidationResult:
+    nll: float  # per target piece, in nats
+    bleu: float
+    chrf: float
+    samples: tuple[Sample, ...]
+
+    def score(self, metric: str) -> float:
+        return self.chrf if metric == "chrf" else self.bleu
+
+
+class Validator:
+    """A validator keeps a twin of the model in float32, so that the one in training is not touched."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        prepared: PreparedCorpus,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        settings: ValidationSettings,
+        augment: AugmentSettings | None = None,
+        world: World = World(),  # noqa: B008
+    ) -> None:
+        """`augment`: how the text is changed while it is fed, and so what the model is taught beside translating."""
+        self.settings, self.prepared, self.world = settings, prepared, world
+        pairs = prepared.validation_pairs()
+        longest = model.config.max_length - 1
+        # Here as in training, pairs that the model has no positions for are left out.
+        self._batches = BatchSettings(budget=max(8192, 2 * longest + 2), longest=longest)
+        around, lengths = prepared.manifest.marks.around, pairs.lengths(np.arange(pairs.rows, dtype=np.int64))
+        if not self._batches.fits(lengths[0] + around[0], lengths[1] + around[1]).any():
+            raise DataError(
+                f"all {pairs.rows:,} validation pairs of {prepared.folder} are longer than model.max_length={model.config.max_length} "
+                "pieces; raise it, or give shorter pairs with --valid"
+            )
+        self.sources, self.references = sample_evenly(pairs, settings.sentences)
+        self._samples = sample_by_length(self.sources, settings.samples)
+        self.device = next(model.parameters()).device
+        self._twin = _twin(model.config, self.device)
+        self._language = prepared.manifest.languages[1]
+        self._tokenizers = tokenizers
+        self._bundle = build_bundle_settings(prepared, model.config, augment)
+        self._specials = Specials(
+            pad=model.config.pad_token,
+            unknown=tokenizers[1].unknown,
+            start=model.config.start_token,
+            end=model.config.end_token,
+            source_ends=self._bundle.source_ends,
+        )
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Those that were validated last, whole and in float32."""
+        return dict(self._twin.named_parameters())
+
+    @torch.no_grad()  # else the twin would hang on to whatever the weights were computed from
+    def take(self, weights: Mapping[str, Tensor]) -> None:
+        for name, weight in self._twin.named_parameters():
+            weight.copy_(whole(weights[name]))
+
+    def validate(
+        self,
+        weights: Mapping[str, Tensor],
+        threads: int,
+        stoppable: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> ValidationResult:
+        """`threads` of a CPU each translate a batch of their own; several processes each translate a part of the sentences.
+
+        Inside `stoppable`, a signal raises `Stopped`. If it did so in one of the processes, it is raised in all of them.
+        """
+        self.take(weights)
+        try:
+            with stoppable():
+                mine = self._part(threads)
+        except Stopped as stopped:
+            if self.world.size == 1:
+                raise
+            mine = {"stopped": stopped.reason}
+        parts = self.world.gather(mine) if self.world.size > 1 else [mine]
+        for part in parts:
+            if "stopped" in part:
+                raise Stopped(part["stopped"])
+        return self._merge_parts(parts)
+
+    def _part(self, threads: int) -> dict[str, Any]:
+        """What one process does of it."""
+        nll, pieces = self._nll()
+        before = torch.get_num_threads()
+        workers = 1
+        if self.device.type == "cpu":
+            workers = threads
+            torch.set_num_threads(1)
+        try:
+            engine = TorchEngine(self._twin, self._specials, workers=workers)
+            with closing(Translator(engine, self._bundle, *self._tokenizers)) as translator:
+                mine = self.sources[self.world.rank :: self.world.size]
+                # Without guards: a second search would hide that a model loops.
+                made = translator.translate(mine, SearchSettings(beam=self.settings.beam), guards=False)
+        finally:
+            torch.set_num_threads(before)
+        return {"nll": nll, "pieces": pieces, "made": [(each.text, each.confidence) for each in made]}
+
+    def _merge_parts(self, parts: Sequence[dict[str, Any]]) -> ValidationResult:
+        nll = sum(part["nll"] for part in parts) / sum(part["pieces"] for part in parts)
+        made: list[tuple[str, float]] = [("", 0.0)] * len(self.sources)
+        for rank, part in enumerate(parts):
+            made[rank :: self.world.size] = part["made"]
+        texts = [text for text, _ in made]
+        bleu, chrf = (count(name, texts, [self.references], METRICS, self._language).value for name in METRICS.metrics)
+        samples = tuple(Sample(self.sources[i], self.references[i], *made[i]) for i in self._samples)
+        return ValidationResult(nll, bleu, chrf, samples)
+
+    def translator(self, step: int) -> Translator:
+        """The translator of the weights validated last, which are those of this step: to be looked into, until the next validation."""
+        settings = self._bundle.changed(trained_on={"steps": step})
+        return Translator(TorchEngine(self._twin, self._specials), settings, *self._tokenizers)
+
+    @torch.inference_mode()
+    def _nll(self) -> tuple[float, int]:
+        """Of about as many pairs as are translated, the same ones each time, and of how many pieces; this process's part of each batch.
+        Pairs longer than the model's positions are left out."""
+        total, pieces, pairs = 0.0, 0, 0
+        rank, size = self.world.rank, self.world.size
+        with Loader(self.prepared, self._batches, rank=rank, world=size, split="valid") as loader:
+            for share in loader.epoch(0):
+                if len(share.source):
+                    loss = self._twin.loss(batch_of(share, self.device, self._twin.config.pad_token))
+                    total += float(loss.nll)
+                    pieces += int(loss.pieces)
+                pairs += share.rows
+                if pairs >= self.settings.sentences:
+                    break
+        return total, pieces
+
+
+def _twin(config: ModelConfig, device: torch.device) -> Transformer:
+    """Its weights do not matter: it gets those that are to be validated. Nor may it use up random numbers of the run."""
+    with torch.random.fork_rng(devices=[]):
+        return Transformer(config).to(device).eval().requires_grad_(False)
+
+
+def build_bundle_settings(
+    prepared: PreparedCorpus, model: ModelConfig, augment: AugmentSettings | None
+) -> BundleSettings:
+    """How text of this corpus is translated by a model that learns from it."""
+    marks = prepared.manifest.marks
+    return BundleSettings(
+        languages=prepared.manifest.languages,
+        model=model,
+        normalization=PrepareSettings(**prepared.manifest.settings).normalize,
+        source_begin=marks.source_begin,
+        target_begin=marks.target_begin,
+        source_ends=marks.source_ends,
+        learnt=derive_learnt(prepared, augment),
+    )
+
+
+def sample_evenly(pairs: Pairs, most: int) -> tuple[list[str], list[str]]:
+    """Sources and targets, over the whole set: what is given in the order of a book begins with its title page."""
+    chosen = np.unique(np.linspace(0, pairs.rows - 1, min(most, pairs.rows)).astype(np.int64))
+    source, target = pairs.texts(chosen)
+    return source.to_pylist(), target.to_pylist()
+
+
+def sample_by_length(sources: Sequence[str], most: int) -> list[int]:
+    """Numbers of sentences to watch: short, middle and long ones, the very shortest and longest left out."""
+    order = sorted(range(len(sources)), key=lambda i: (len(sources[i]), i))
+    middle = order[len(order) // 10 : len(order) - len(order) // 10] or order
+    return (
+        [middle[i] for i in np.unique(np.linspace(0, len(middle) - 1, min(most, len(middle))).astype(int))]
+        if most
+        else []
+    )
