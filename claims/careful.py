@@ -142,7 +142,7 @@ def terms(
     held = {}
     for name, given in (("without", None), ("with", each)):
         made = translator.translate(sources, glossary=given)
-        wanted = [(t, one.text) for g, s, one in zip(each, sources, made, strict=True) for t in g.found(s)]
+        wanted = [(t, one.text) for g, s, one in zip(each, sources, made, strict=True) for t in g.find(s)]
         held[name] = 100 * sum(is_met(term, text) for term, text in wanted) / len(wanted)
         chrf = sacrebleu.corpus_chrf([one.text for one in made], [references]).score
         claims.note(f"{what}, {name} glossary: chrF", chrf)

@@ -99,7 +99,7 @@ TEXT_DOORS: dict[str, Door] = {
     "source_words": lambda text: ProtectedSentence(text, text, text, protected=protect(text)).source_words(),
     "sample_of": lambda text: sample_of(text.encode()),
     "safe_name": safe_name,
-    "terms of a text": lambda text: GLOSSARY.found(text),
+    "terms of a text": lambda text: GLOSSARY.find(text),
     "terms met": lambda text: unmet(GLOSSARY.terms[:20], text),
     "a glossary of the text": lambda text: refused_or(
         lambda: Glossary.of({text[at : at + 9]: text[-200:] for at in range(0, len(text), 9)})

@@ -36,7 +36,7 @@ def scored(model: Transformer, gates: dict[str, float], given: int = 0) -> list[
     """The log-probability of each target, one by one, by an engine that knows nothing of importance."""
     found = []
     for source, target in PAIRS:
-        lit = IntervenedModel(model, Changes(gates=gates), SPECIALS.ended(source))
+        lit = IntervenedModel(model, Changes(gates=gates), SPECIALS.add_end(source))
         found.append(sum(TorchEngine(lit.model, SPECIALS).score([source], [target])[0][given:]))
     return found
 

@@ -175,7 +175,7 @@ def test_a_thousand_blanks_take_no_longer_than_a_thousand_letters() -> None:
     begin = time.perf_counter()
     assert asked.join_lines() == texts
     assert time.perf_counter() - begin < 0.5
-    assert replace(asked, texts=[" a \t\r\n\n b  c\rd "]).prepared() == ["a b  c d"]
+    assert replace(asked, texts=[" a \t\r\n\n b  c\rd "]).join_lines() == ["a b  c d"]
 
 
 def test_tags_are_kept_and_their_rules_followed(server: Serving) -> None:
