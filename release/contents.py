@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LARGEST = {".whl": 4_000_000, ".gz": 4_000_000}  # bytes, packed; a corpus or a model that slipped in would be more
 PAGE = ("limelight/serving/page/index.html", "limelight/inspection/page/desk.html")
 PRIVATE = re.compile(
-    r"(^|/)(\.|tests?/|keys\.toml$|secrets/|runs?/|dist/|node_modules/|__pycache__/)|\.(pyc|bin|en|de|gz|safetensors|part)$"
+    r"(^|/)(\.|tests?/|keys\.toml$|secrets/|(?<!training/)runs?/|dist/|node_modules/|__pycache__/)|\.(pyc|bin|en|de|gz|safetensors|part)$"
 )
 HARMLESS = (".gitignore", "web/.npmrc")  # settings of git and npm, without secrets
 IN_A_WHEEL = re.compile(r"limelight/|limelight-[^/]+\.dist-info/")

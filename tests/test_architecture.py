@@ -234,9 +234,9 @@ def test_imports_go_down_the_storeys_of_a_room() -> None:
 
 
 def test_a_planted_climb_is_caught() -> None:
-    assert climbs("limelight.training.step.optimizers", "from limelight.training.run.loop import Training")
+    assert climbs("limelight.training.step.optimizers", "from limelight.training.run.loop import TrainingLoop")
     assert climbs("limelight.training.report.markdown", "import limelight.training.forecast.text_size")
-    assert not climbs("limelight.training.run.loop", "from limelight.training.step.optimizers import new_optimizer")
+    assert not climbs("limelight.training.run.loop", "from limelight.training.step.optimizers import Optimizers")
 
 
 def test_every_part_of_a_room_has_its_storey() -> None:

@@ -48,7 +48,7 @@ def test_patterns_are_found_wherever_they_stand() -> None:
         "serving.http.body.FILENAME",
     ):
         assert name in places
-    for module in ("text.number_words", "documents.html_tokens", "text.accelerators"):
+    for module in ("text.careful.number_words", "documents.formats.html_tokens", "text.careful.accelerators"):
         assert any(place.startswith(f"{module}, line") for place in places)
     assert next(used for used in FOUND if used.place.endswith("xml_elements._TAG")).methods == ("match",)
 

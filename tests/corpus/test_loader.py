@@ -225,8 +225,8 @@ import itertools, signal, sys, time
 from pathlib import Path
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.loader import Loader
-from limelight.corpus.feeding.shards import Prepared
-loader = Loader(Prepared.open(Path(sys.argv[1])), BatchSettings(budget=300, window=400), workers=2)
+from limelight.corpus.feeding.shards import PreparedCorpus
+loader = Loader(PreparedCorpus.open(Path(sys.argv[1])), BatchSettings(budget=300, window=400), workers=2)
 list(itertools.islice(loader, 3))
 print(*(process.pid for process in loader._team.processes), flush=True)
 """

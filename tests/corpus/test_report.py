@@ -165,10 +165,8 @@ def test_equal_manifests_give_equal_bytes(made: CorpusManifest) -> None:
 def test_another_process_writes_the_same_bytes() -> None:
     """Names in pictures and the order of sets must not depend on the process."""
     made = manifest()
-    code = (
-        "import sys; from limelight.corpus.manifest import Manifest; from limelight.corpus.report.report import page; "
-    )
-    code += "sys.stdout.buffer.write(page(Manifest.model_validate_json(sys.stdin.read())).encode())"
+    code = "import sys; from limelight.corpus.manifest import CorpusManifest; from limelight.corpus.report.report import page; "
+    code += "sys.stdout.buffer.write(page(CorpusManifest.model_validate_json(sys.stdin.read())).encode())"
     command = [sys.executable, "-c", code]
     other = subprocess.run(command, input=made.model_dump_json().encode(), stdout=subprocess.PIPE, check=True)
     assert other.stdout == page(made).encode()
@@ -211,7 +209,7 @@ def test_without_matplotlib_the_tables_stay_and_one_sentence_says_how_to_get_pic
 
 @pytest.mark.process
 def test_the_report_loads_where_matplotlib_is_not_installed() -> None:
-    code = "import sys; sys.modules['matplotlib'] = None; from limelight.corpus import pictures, report; assert not pictures.INSTALLED"
+    code = "import sys; sys.modules['matplotlib'] = None; from limelight.corpus.report import pictures, report; assert not pictures.INSTALLED"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

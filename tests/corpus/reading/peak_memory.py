@@ -7,8 +7,8 @@ import sys
 PROGRAM = """
 import resource, sys
 from pathlib import Path
-from limelight.corpus.readers import Part, read
-rows = sum(len(batch) for batch in read(Part(0, 0, sys.argv[1], tuple(sys.argv[2:]), ("en", "de")), 4_000))
+from limelight.corpus.readers import CorpusPart, read
+rows = sum(len(batch) for batch in read(CorpusPart(0, 0, sys.argv[1], tuple(sys.argv[2:]), ("en", "de")), 4_000))
 status = Path("/proc/self/status")
 if status.exists():
     kilobytes = next(int(line.split()[1]) for line in status.read_text().split("\\n") if line.startswith("VmHWM"))
