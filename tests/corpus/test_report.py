@@ -209,7 +209,8 @@ def test_without_matplotlib_the_tables_stay_and_one_sentence_says_how_to_get_pic
 
 @pytest.mark.process
 def test_the_report_loads_where_matplotlib_is_not_installed() -> None:
-    code = "import sys; sys.modules['matplotlib'] = None; from limelight.corpus.report import pictures, report; assert not pictures.INSTALLED"
+    code = "import sys; sys.modules['matplotlib'] = None; from limelight.corpus.report import pictures, report; "
+    code += "assert not pictures.INSTALLED"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
