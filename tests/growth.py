@@ -38,13 +38,20 @@ def grows_too_fast(call: Callable[[str], object], text: Callable[[int], str]) ->
         while len(times) < 3:
             sizes.insert(0, sizes[0] // 2)
             times.insert(0, _seconds(call, text(sizes[0]), 3))
+        if _is_steep(times) and times[-1] < MEASURABLE:  # a cache that has just become too small is steep once
+            sizes.append(2 * sizes[-1])
+            times.append(_seconds(call, text(sizes[-1]), 3))
     except _StuckError:
         return f"more than {STUCK} s for at most {LONGEST:,} characters"
-    before, half, whole = times[-3:]
-    if whole > STEEP * half and half > STEEP * before:
+    if _is_steep(times):
         seen = ", ".join(f"{n:,}: {1000 * each:.2f} ms" for n, each in zip(sizes[-3:], times[-3:], strict=True))
         return f"characters and time: {seen}"
     return None
+
+
+def _is_steep(times: list[float]) -> bool:
+    before, half, whole = times[-3:]
+    return whole > STEEP * half and half > STEEP * before
 
 
 def _seconds(call: Callable[[str], object], text: str, tries: int = 1) -> float:

@@ -108,6 +108,7 @@ class TestDockerfile:
                 assert name != "ADD"
                 assert name != "RUN" or not re.search(r"[|;`<>]|&&|\$\(|curl|wget|--trusted-host", rest), rest
 
+    @pytest.mark.slow
     def test_port_health_check_and_signals_are_those_of_the_server(self, server: Server) -> None:
         entry, check = words_of(IMAGE["ENTRYPOINT"]), words_of(IMAGE["HEALTHCHECK"].partition("CMD ")[2])
         assert entry is not None

@@ -34,6 +34,7 @@ def sentences(path: Path) -> list[tuple[int, str]]:
     return [(text.lineno, text.value) for text in texts if isinstance(text.value, str)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", TREES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_errors_name_no_class_and_no_module_of_ours(path: Path) -> None:
     told = [

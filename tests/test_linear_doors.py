@@ -250,6 +250,7 @@ DOCUMENTS: dict[Kind, list[tuple[str, str, str]]] = {
 HOSTILE = [(kind, *text) for kind in KINDS for text in DOCUMENTS[kind]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "head", "one", "tail"), HOSTILE, ids=[f"{kind} {one[:30]!r}" for kind, _, one, _ in HOSTILE]
 )

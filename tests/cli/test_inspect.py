@@ -158,6 +158,7 @@ def test_sentences_of_a_validation_set_that_do_not_fit_are_left_out(monkeypatch:
     assert len(json.loads(done.stdout)["importance"]) == 24 and "1 more sentences" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -132,6 +132,7 @@ def test_lines_end_at_0x0a_only() -> None:
     assert not re.search("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", done.stdout.decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "lines"), [(b"", 0), (b"\n", 1), (b"\n\n", 2), (b"one", 1)])
 def test_as_many_lines_come_out_as_go_in(given: bytes, lines: int) -> None:
     done = run(given, "-q")
@@ -294,6 +295,7 @@ def test_what_was_not_asked_for_gives_way(
     assert (search.beam, search.nbest, search.groups) == (beam, nbest, groups)
 
 
+@pytest.mark.slow
 def test_lengths_and_repeats_are_limited() -> None:
     line = b"three three seven seven one\n"
     pieces = lambda *options: json.loads(run(line, "--jsonl", "--no-guards", *options).stdout)["pieces"]  # noqa: E731

@@ -24,6 +24,7 @@ def test_a_shuffle_is_a_bijection(count: int, key: int) -> None:
     assert np.array_equal(np.sort(shuffle(np.arange(count), count, key)), np.arange(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [300_000, 2**18 - 1, 2**18, 2**18 + 1])
 def test_a_large_shuffle_is_a_bijection(count: int) -> None:
     assert len(np.unique(shuffle(np.arange(count), count, 7))) == count

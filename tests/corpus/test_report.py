@@ -33,6 +33,7 @@ def made(request: pytest.FixtureRequest) -> CorpusManifest:
     return manifest(request.param)
 
 
+@pytest.mark.slow
 def test_figures_of_each_corpus_are_those_of_the_manifest_and_add_up(made: CorpusManifest) -> None:
     records = Reader(page(made)).records("Pairs of each corpus")
     *rows, total = records
@@ -52,6 +53,7 @@ def test_figures_of_each_corpus_are_those_of_the_manifest_and_add_up(made: Corpu
         assert number(cell) == sum(number(row[title]) for row in rows)
 
 
+@pytest.mark.slow
 def test_reasons_stand_in_the_order_of_the_filters_and_lead_from_read_to_kept(made: CorpusManifest) -> None:
     reader, left = Reader(page(made)), sum(entry.read for entry in made.corpora)
     rows = reader.records("Dropped pairs") if "Dropped pairs" in reader.tables else []
@@ -157,6 +159,7 @@ def test_no_address_but_those_of_namespaces(made: CorpusManifest) -> None:
     assert re.findall(r"url\((?!#)", html) == []
 
 
+@pytest.mark.slow
 def test_equal_manifests_give_equal_bytes(made: CorpusManifest) -> None:
     assert page(CorpusManifest.model_validate_json(made.model_dump_json())) == page(made)
 

@@ -187,6 +187,7 @@ def test_ids_that_the_vocabulary_does_not_have_are_refused(bad, where):
         find(table(), [sentence(100), sentence(101, **{where: value})], SearchSettings())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phrases", [[[4]], [[4, 5]], [[5], [4]], [[4, 4], [4]], [[4, 5], [5]]])
 @pytest.mark.parametrize("kind", ["plain", "eos_first"])
 def test_a_wide_beam_finds_the_best_of_all_translations_with_the_phrases(phrases, kind):

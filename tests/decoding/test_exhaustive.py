@@ -75,6 +75,7 @@ def test_a_length_penalty_that_is_off_by_one_is_caught(off):
     assert wrong == compared == BATCH
 
 
+@pytest.mark.slow
 def test_a_length_penalty_that_is_off_by_one_also_chooses_other_translations():
     """So that noticing it does not rest on the scores alone."""
     chosen = []

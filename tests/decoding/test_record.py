@@ -26,6 +26,7 @@ def noted(settings: SearchSettings, seed: int = 0, kind: str = "plain", numbers=
     return model, outcomes, record
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", SEARCHES.values(), ids=SEARCHES)
 @pytest.mark.parametrize("kind", ["plain", "ties", "holes", "eos_first", "shy"])
 def test_noting_leaves_every_outcome_as_it_is(settings, kind):

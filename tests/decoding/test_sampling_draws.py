@@ -117,6 +117,7 @@ def test_neighbouring_keys_draw_independently(step):
         assert abs(surprise(pairs, products)) < 4
 
 
+@pytest.mark.slow
 def test_the_first_pieces_over_many_keys_follow_the_distribution():
     """One draw each of many sentences, as a user has it."""
     settings = SearchSettings(nbest=1, max_length=1, sampling=Sampling())

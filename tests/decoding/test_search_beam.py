@@ -41,6 +41,7 @@ def test_a_beam_of_one_takes_the_most_probable_piece_at_every_step_whatever_the_
     assert compared >= 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_the_beam_with_one_row_equals_the_greedy_search(alpha):
     """1,000 of 1,000, also with ties. `search` takes the second for a beam of one, since it is faster."""
@@ -210,6 +211,7 @@ def covered(
     return sorted(found, key=lambda hypothesis: -hypothesis.score)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.0, 0.2, 1.5])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_coverage_penalty_counts_what_source_pieces_were_looked_at(beta, seed):

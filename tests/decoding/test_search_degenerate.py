@@ -44,6 +44,7 @@ def test_scores_that_are_no_numbers_give_no_translation(way, bad):
     assert all(outcome.invalid_scores and outcome.hypotheses == [] for outcome in outcomes)
 
 
+@pytest.mark.slow
 @every_way
 @pytest.mark.parametrize("bad", BAD_ROWS)
 @pytest.mark.parametrize("step", [0, 1, 5])
@@ -105,6 +106,7 @@ def test_a_beam_leaves_dead_ends_and_finds_the_only_way_out():
     assert find(model, [sentence(100)], SearchSettings(beam=1, max_length=6))[0].invalid_scores
 
 
+@pytest.mark.slow
 @every_way
 def test_a_model_that_never_ends_is_cut_at_the_limit(way):
     rows = random_rows(6, 2)

@@ -14,6 +14,7 @@ def found(model: TableModel, settings: SearchSettings):
     return find(model, [sentence(number) for number in NUMBERS], settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "ties", "holes", "eos_first", "shy"])
 @pytest.mark.parametrize(("beam", "groups"), [(4, 2), (6, 3), (4, 4), (6, 2)])
 @pytest.mark.parametrize("diversity", [0.0, 0.5, 100.0])

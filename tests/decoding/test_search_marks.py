@@ -108,6 +108,7 @@ def test_every_mark_occurs_once_and_well_nested(kind, seed, search, batch, max_l
             check_marked(model, request, outcome, settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", KINDS + ADVERSE)
 def test_models_that_want_anything_else_give_every_mark_once(kind, search):
@@ -180,6 +181,7 @@ def test_marks_of_an_ordered_group_come_in_that_order_whatever_the_model_would_h
         assert [m for m in free.hypotheses[0].ids if m in order] == [10, 9, 8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 def test_marks_in_a_batch_equal_marks_alone(search):
     model, settings = table("plain", 5), asked(search, max_ratio=1.0, max_extra=6, max_length=20)

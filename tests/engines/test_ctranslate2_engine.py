@@ -111,6 +111,7 @@ def test_a_transposed_weight_would_be_seen(engines: Any, tmp_path: Path):
     assert not np.allclose(ours.score(source, source), theirs.score(source, source), atol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 2, 4])
 @pytest.mark.parametrize(
     "changes",

@@ -81,6 +81,7 @@ def test_with_every_cross_head_muted_the_source_makes_no_difference() -> None:
     assert not torch.equal(logits(model, almost), logits(model, almost, other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", EVERYTHING, ids=lambda changes: str(EVERYTHING.index(changes)))
 @pytest.mark.parametrize("kind", KINDS[:3], ids=lambda kind: "-".join(map(str, kind.values())))
 def test_a_search_step_by_step_and_one_pass_say_the_same(kind: dict[str, object], changes: Changes) -> None:

@@ -307,6 +307,7 @@ def archives(tmp_path: Path) -> Iterator[Path]:
     assert not Path("/tmp/limelight-escaped").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_is_no_model_and_nothing_of_it_is_unpacked(
     name: str, archives: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -87,6 +87,7 @@ def test_selected_rows_continue_as_if_decoded_from_scratch(case: Case, data: st.
     torch.testing.assert_close(continued_BTV, scratch_BTV[:, 2:], **EXACT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved_at", [SelfCache.FIRST_ROOM - 1, SelfCache.FIRST_ROOM, SelfCache.FIRST_ROOM + 1])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_a_cache_that_outgrows_its_room_forgets_nothing(positions: str, moved_at: int):

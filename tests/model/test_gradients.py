@@ -154,6 +154,7 @@ def loss_of(smoothing: float, chunk: int | None = 3) -> tuple[Function, list[Ten
     return function, [draw(7, 4), draw(6, 4), draw(6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("chunk", [3, None])
 @pytest.mark.parametrize("bias", [True, False], ids=["bias", "no-bias"])

@@ -83,6 +83,7 @@ def test_without_the_division_by_the_number_of_writers_the_pre_norm_stream_leave
         assert values[-1] > 4.5
 
 
+@pytest.mark.slow
 @both_orders
 @both_norms
 def test_logits_start_with_order_one(norm_order: str, norm: str):

@@ -180,6 +180,7 @@ def far_outside(errors: Errors) -> bool:
     return errors.logits > 100 * LOGITS_TOLERANCE and errors.gradient > 100 * GRADIENT_TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_a_transposed_weight_is_noticed(norm_order: str, side: str) -> None:
@@ -192,6 +193,7 @@ def test_a_missing_scale_is_noticed(norm_order: str, monkeypatch: pytest.MonkeyP
     assert all(far_outside(compare(seed, norm_order)) for seed in range(4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 @pytest.mark.parametrize("causal", [True, False], ids=["look-ahead", "padding"])
 def test_a_mask_shifted_by_one_is_noticed(norm_order: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ def built(config: ModelConfig) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_planned_parameters_of_a_preset_equal_the_built_model(preset: str) -> None:
     config = ModelConfig.preset(preset, 8_000)

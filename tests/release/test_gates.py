@@ -52,6 +52,7 @@ def test_every_mutant_of_ours_is_python_and_another_program() -> None:
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), mutation.name
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_and_a_longer_list_begins_with_the_shorter() -> None:
     assert drawn(20, 3) == drawn(40, 3)[:20]
     assert drawn(20, 3) != drawn(20, 4)

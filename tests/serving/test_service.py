@@ -40,6 +40,7 @@ def run(models: Models, work: Callable[[Service, TranslateOptions], Awaitable[An
     return asyncio.run(whole())
 
 
+@pytest.mark.slow
 def test_a_service_translates_as_the_translator_does(models: Models) -> None:
     texts = ["one two three", TEXT, "", "  seven "]
 

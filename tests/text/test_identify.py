@@ -68,6 +68,7 @@ def test_known_sentences_are_identified(identifier):
     assert identifier.identify(pa.array(TEXTS)).languages.tolist() == wanted
 
 
+@pytest.mark.slow
 def test_every_probability_equals_that_of_py3langid(identifier, reference):
     assert_agrees(identifier, reference, TEXTS + ODD)
 
@@ -78,6 +79,7 @@ def test_any_text_is_treated_as_by_py3langid(identifier, reference, texts):
     assert_agrees(identifier, reference, texts)
 
 
+@pytest.mark.slow
 def test_batched_equals_one_by_one(identifier, monkeypatch):
     texts = (TEXTS + ODD) * 3
     together = identifier.identify(texts)

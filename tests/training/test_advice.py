@@ -88,6 +88,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", CASES)
 def test_a_rule_fires_beyond_its_bound_and_says_what_it_saw(tmp_path: Path, code: str) -> None:
     story, words, _ = CASES[code]
@@ -149,6 +150,7 @@ def test_an_interrupted_run_is_not_told_to_train_longer(tmp_path: Path) -> None:
     assert "longer" not in advised(tmp_path, HEALTHY.but(steps=800, state="interrupted", chrf=tuple(range(20, 28))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

@@ -155,6 +155,7 @@ def test_a_recipe_with_a_budget_is_not_said_to_take_the_same_steps(tmp_path: Pat
     assert "follows the clock" not in texts_of(write_report(run))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [FACTS, METRICS, RECIPE, SCORES, STATUS, f"{PREPARED}/manifest.json"])
 @pytest.mark.parametrize("content", [None, b"", b"\xff{[", b"[]", b"{}"])
 def test_a_missing_or_damaged_file_costs_its_own_part_only(

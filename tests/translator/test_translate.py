@@ -43,6 +43,7 @@ def test_sentences_of_mixed_length_come_back_in_order(workers: int) -> None:
     assert all(one.source_pieces == len(ids_of(one.source)) for one in found)
 
 
+@pytest.mark.slow
 def test_batches_hold_the_longest_first_and_as_many_as_fit() -> None:
     engine = TableEngine()
     made = translator(engine)
