@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 CI_TESTS := not long and not gpu and not network
+unexport PYTHONDONTWRITEBYTECODE # else each process of the tests compiles package and tests anew
 
 .PHONY: setup web check test test-all test-long test-web docs release coverage mutants demo clean
 

@@ -56,6 +56,7 @@ def test_package_inits_load_nothing_of_ours() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_public_names_are_there() -> None:
     for name in limelight.model.__all__:
         assert getattr(limelight.model, name).__name__ == name
