@@ -60,54 +60,45 @@ def straight(folder: Path) -> Job:
     return job
 
 
-def checkpoint_deleted_under_a_run(folder: Path) -> list[str]:
-    other, job = straight(folder), Job(folder / "job", STEPS, 1)
+def _deleted_under(
+    folder: Path, moment: str, delete: Callable[[Job], None], wanted: set[int], times: int = 1, same: bool = False
+) -> list[str]:
+    """`same`: a run that ends well all the same has the bits of one that nobody disturbed."""
+    other, job = straight(folder) if same else None, Job(folder / "job", STEPS, 1)
     job.start()
     try:
-        for _ in range(3):
-            job.wait_for("save", Random(1))
-            for path in (job.run / CHECKPOINTS).glob("step-*"):
-                shutil.rmtree(path, ignore_errors=True)
+        for _ in range(times):
+            job.wait_for(moment, Random(1))
+            delete(job)
         code = job.ended(SECONDS)
-        wrong = judged(job, code, {0, 74})
-        return wrong + (["other bits"] if code == 0 and differing(job, other) else [])
+        wrong = judged(job, code, wanted)
+        return wrong + (["other bits"] if other and code == 0 and differing(job, other) else [])
     finally:
         job.close()
+
+
+def _delete(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def checkpoint_deleted_under_a_run(folder: Path) -> list[str]:
+    def delete(job: Job) -> None:
+        for path in (job.run / CHECKPOINTS).glob("step-*"):
+            _delete(path)
+
+    return _deleted_under(folder, "save", delete, {0, 74}, times=3, same=True)
 
 
 def checkpoints_folder_deleted_under_a_run(folder: Path) -> list[str]:
-    other, job = straight(folder), Job(folder / "job", STEPS, 1)
-    job.start()
-    try:
-        job.wait_for("save", Random(1))
-        shutil.rmtree(job.run / CHECKPOINTS, ignore_errors=True)
-        code = job.ended(SECONDS)
-        wrong = judged(job, code, {0, 74})
-        return wrong + (["other bits"] if code == 0 and differing(job, other) else [])
-    finally:
-        job.close()
+    return _deleted_under(folder, "save", lambda job: _delete(job.run / CHECKPOINTS), {0, 74}, same=True)
 
 
 def run_folder_deleted_under_a_run(folder: Path) -> list[str]:
-    job = Job(folder / "job", STEPS, 1)
-    job.start()
-    try:
-        job.wait_for("steps", Random(1))
-        shutil.rmtree(job.run, ignore_errors=True)
-        return judged(job, job.ended(SECONDS), KNOWN - {75})
-    finally:
-        job.close()
+    return _deleted_under(folder, "steps", lambda job: _delete(job.run), KNOWN - {75})
 
 
 def prepared_text_deleted_under_a_run(folder: Path) -> list[str]:
-    job = Job(folder / "job", STEPS, 1)
-    job.start()
-    try:
-        job.wait_for("steps", Random(1))
-        shutil.rmtree(job.run / PREPARED, ignore_errors=True)
-        return judged(job, job.ended(SECONDS), KNOWN - {75})
-    finally:
-        job.close()
+    return _deleted_under(folder, "steps", lambda job: _delete(job.run / PREPARED), KNOWN - {75})
 
 
 def _resumed_with(folder: Path, change: Callable[[Path, Job], None], wanted: set[int], same: bool) -> list[str]:

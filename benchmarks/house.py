@@ -15,67 +15,13 @@ from typing import Final
 MOST_FILES: Final = 14  # in one folder, `__init__` not counted
 LARGE: Final = ("model", "decoding")  # every file there has the paper's or the field's name
 # Past participles that do not end in -ed; those that are verbs too (read, cut, put, set, split, hit) are none here.
-IRREGULAR: Final = frozenset(
-    [
-        "bent",
-        "begun",
-        "bound",
-        "broken",
-        "brought",
-        "built",
-        "caught",
-        "chosen",
-        "come",
-        "done",
-        "drawn",
-        "driven",
-        "fallen",
-        "felt",
-        "found",
-        "frozen",
-        "given",
-        "gone",
-        "grown",
-        "heard",
-        "held",
-        "hidden",
-        "kept",
-        "known",
-        "laid",
-        "learnt",
-        "led",
-        "left",
-        "lent",
-        "lit",
-        "lost",
-        "made",
-        "meant",
-        "met",
-        "paid",
-        "said",
-        "seen",
-        "sent",
-        "shown",
-        "spent",
-        "spoken",
-        "stood",
-        "sought",
-        "stuck",
-        "sunk",
-        "taken",
-        "taught",
-        "thought",
-        "thrown",
-        "told",
-        "torn",
-        "understood",
-        "undone",
-        "won",
-        "worn",
-        "woven",
-        "written",
-    ]
-)
+IRREGULAR: Final = frozenset((
+    "bent", "begun", "bound", "broken", "brought", "built", "caught", "chosen", "come", "done", "drawn", "driven",
+    "fallen", "felt", "found", "frozen", "given", "gone", "grown", "heard", "held", "hidden", "kept", "known",
+    "laid", "learnt", "led", "left", "lent", "lit", "lost", "made", "meant", "met", "paid", "said", "seen", "sent",
+    "shown", "spent", "spoken", "stood", "sought", "stuck", "sunk", "taken", "taught", "thought", "thrown", "told",
+    "torn", "understood", "undone", "won", "worn", "woven", "written",
+))  # fmt: skip
 VERBS: Final = frozenset(
     ["embed", "feed", "need", "seed", "shed", "speed", "exceed", "proceed", "succeed", "bleed", "breed"]
 )
@@ -126,6 +72,13 @@ class House:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found[node.name].append(file.module)
         return found
+
+    def large_folders(self) -> dict[str, int]:
+        counts = {name.removeprefix("limelight."): count for name, count in self.folders().items()}
+        return {name: count for name, count in counts.items() if count > MOST_FILES and name not in LARGE}
+
+    def names_used_twice(self) -> dict[str, list[str]]:
+        return {name: modules for name, modules in self.classes().items() if len(modules) > 1}
 
     def participles(self) -> list[str]:
         """Functions and methods named by what was done; properties, classmethods and what a framework calls are left out."""
@@ -179,15 +132,13 @@ def _imports(tree: ast.Module) -> set[str]:
 
 
 def measure(house: House) -> dict[str, str]:
-    folders = house.folders()
-    large = {name: count for name, count in folders.items() if name.removeprefix("limelight.") not in LARGE}
-    name, most = max(large.items(), key=lambda item: item[1])
-    twice = [modules for modules in house.classes().values() if len(modules) > 1]
+    others = {name: count for name, count in house.folders().items() if name.removeprefix("limelight.") not in LARGE}
+    name, most = max(others.items(), key=lambda item: item[1])
     return {
         "lines of the package": f"{house.lines():,} in {len(house.files)} files",
         "largest folder, without model and decoding": f"{most} files ({name})",
-        f"folders of more than {MOST_FILES} files": str(sum(count > MOST_FILES for count in large.values())),
-        "public class names used twice or more": f"{len(twice)} of {len(house.classes())}",
+        f"folders of more than {MOST_FILES} files": str(len(house.large_folders())),
+        "public class names used twice or more": f"{len(house.names_used_twice())} of {len(house.classes())}",
         "functions named by a participle": str(len(house.participles())),
         "arrows between the parts of training": str(house.arrows("training")),
         "arrows between the parts of serving": str(house.arrows("serving")),

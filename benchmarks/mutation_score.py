@@ -38,7 +38,7 @@ ROOMS = {
     "corpus": ("tests/corpus",),
     "training": ("tests/training",),
 }
-MARKERS = "not learns and not slow and not long and not gpu and not network"
+MARKERS = "not learns and not long and not gpu and not network"  # as CI, but for what only trains
 LONGEST = 600.0  # seconds for the tests of one mutant; one that makes them hang was noticed
 
 

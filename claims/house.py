@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "docs/si
 
 import house_map
 from claim import Claims, run
-from house import MOST_FILES, House
+from house import House
 
 NOUNS = (
     3  # names that end like participles and are what users read, or nouns of the field: Settings.changed, smoothed_loss
@@ -23,10 +23,8 @@ NOUNS = (
 
 def main(claims: Claims, full: bool) -> None:
     house = House.read(ROOT)
-    large = [name for name, count in house.folders().items() if count > MOST_FILES]
-    claims.at_most("folders of more than 14 files, model and decoding left out", len(large) - 2, 0)
-    twice = [name for name, modules in house.classes().items() if len(modules) > 1]
-    claims.at_most("public class names that mean two things", len(twice), 0)
+    claims.at_most("folders of more than 14 files, model and decoding left out", len(house.large_folders()), 0)
+    claims.at_most("public class names that mean two things", len(house.names_used_twice()), 0)
     claims.at_most("functions named by a participle", len(house.participles()), NOUNS)
     claims.at_most("arrows between the parts of training", house.arrows("training"), 40)
     claims.at_most("arrows between the parts of serving", house.arrows("serving"), 60)

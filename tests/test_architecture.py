@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "limelight"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "limelight"
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from house import House  # noqa: E402
 
 FLOORS = {
     "cli": 9,
@@ -125,8 +128,6 @@ STOREYS = {
         "translate",
     ),
 }
-MOST_FILES = 14  # in one folder, `__init__` not counted
-LARGE = ("model", "decoding")  # each file there is named by the paper or the field
 
 
 def room_of(module: str) -> str:
@@ -251,22 +252,11 @@ def test_every_part_of_a_room_has_its_storey() -> None:
     assert there == found
 
 
-def test_folders_are_small() -> None:
-    counts = {
-        folder.relative_to(SOURCE).as_posix(): len([path for path in folder.glob("*.py") if path.name != "__init__.py"])
-        for folder in {path.parent for _, path in modules()}
-    }
-    assert not {name: count for name, count in counts.items() if count > MOST_FILES and name not in LARGE}
-
-
 @pytest.mark.slow
-def test_public_class_names_are_unique() -> None:
-    found: dict[str, list[str]] = {}
-    for module, path in modules():
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(module)
-    assert not {name: places for name, places in found.items() if len(places) > 1}
+def test_folders_are_small_and_public_class_names_unique() -> None:
+    house = House.read(ROOT)
+    assert not house.large_folders()
+    assert not house.names_used_twice()
 
 
 @pytest.mark.slow

@@ -66,10 +66,10 @@ def current_pages() -> dict[Path, str]:
 
 
 def main() -> int:
-    old = [page for page, text in current_pages().items() if page.read_text("utf-8") != text]
+    old = {page: text for page, text in current_pages().items() if page.read_text("utf-8") != text}
     if "--check" in sys.argv[1:]:
         return bool(old)
-    for page, text in current_pages().items():
+    for page, text in old.items():
         page.write_text(text, "utf-8", newline="\n")
     return 0
 
