@@ -7,11 +7,10 @@ unexport PYTHONDONTWRITEBYTECODE # else each process of the tests compiles packa
 
 .PHONY: setup web check test test-all test-long test-web docs release coverage mutants demo clean
 
-# torch first and by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU.
+# torch by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU. What is imported is compiled then.
 setup:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[cluster,compare,docs,hub,onnx,pictures,report,serve,tracing,dev]'
+	$(BIN)/pip install --quiet --no-compile torch==2.13.0 --editable '.[all,docs,dev]'
 	@if [ -d .git ] && [ -z "$$CI" ]; then $(BIN)/pre-commit install; fi
 
 # The page of `limelight serve`; needs Node.js 20.19 or newer. Playwright's own browsers are not downloaded: the tests use the system's Chromium.

@@ -18,9 +18,7 @@ from limelight.model.attention import Visible, attend_fused, attend_in_stages
 PIECES, HEADS, D_HEAD = 8192, 4, 64
 
 
-def seconds(
-    attend: Callable[..., Tensor], length: int, visible: Visible, dtype: torch.dtype, device: str, train: bool
-) -> float:
+def seconds(attend: Callable[..., Tensor], length: int, visible: Visible, dtype: torch.dtype, device: str, train: bool) -> float:
     shape = (PIECES // length, HEADS, length, D_HEAD)
     q, k, v = (torch.randn(shape, dtype=dtype, device=device, requires_grad=train) for _ in range(3))
     start = time.perf_counter()
@@ -38,19 +36,14 @@ def main() -> None:
     device = parser.parse_args().device
     runtime.choose_threads()
     runtime.keep_freed_memory()
-    print(
-        "length  " + "  ".join(f"{dtype} {what:9s}" for dtype in ("bf16", "fp32") for what in ("training", "inference"))
-    )
+    print("length  " + "  ".join(f"{dtype} {what:9s}" for dtype in ("bf16", "fp32") for what in ("training", "inference")))
     for length in (16, 32, 64, 128, 256, 512, 1024):
         ratios = []
         for dtype in (torch.bfloat16, torch.float32):
             for train in (True, False):
                 keys = torch.ones(PIECES // length, length, dtype=torch.bool, device=device)
                 both = [
-                    [
-                        seconds(f, length, Visible(keys=keys), dtype, device, train)
-                        for f in (attend_in_stages, attend_fused)
-                    ]
+                    [seconds(f, length, Visible(keys=keys), dtype, device, train) for f in (attend_in_stages, attend_fused)]
                     for _ in range(6)
                 ]
                 stages, fused = (min(times[1:]) for times in zip(*both, strict=True))

@@ -58,9 +58,7 @@ def run(journal: Journal, count: int) -> None:
                 journal.fault(number, f"{case.__name__}: {type(error).__name__}", error=str(error)[-1500:])
 
 
-def translated(
-    port: int, key: str | None = None, text: str = "three seven one", **more: object
-) -> tuple[int | str, dict[str, Any]]:
+def translated(port: int, key: str | None = None, text: str = "three seven one", **more: object) -> tuple[int | str, dict[str, Any]]:
     headers = JSON | ({"X-API-Key": key} if key else {})
     status, body = ask(port, Request("POST", "/api/v1/translate", headers, json.dumps({"text": text, **more}).encode()))
     return status, json.loads(body) if body[:1] == b"{" else {}
@@ -70,20 +68,14 @@ def served(folder: Path) -> list[str]:
     """Answers, deadlines, uploads and keys while the clock jumps."""
     wrong, clock = list[str](), Clock(folder, "+0")
     key, file = make_key(folder)
-    file.write_text(
-        file.read_text() + "expires = 2027-12-31\nrequests_per_minute = 30\ncharacters_per_month = 100000\n"
-    )
+    file.write_text(file.read_text() + "expires = 2027-12-31\nrequests_per_minute = 30\ncharacters_per_month = 100000\n")
     state = folder / "state"
-    with Server(
-        limelight(serve_numbers.BUNDLE, "--api-key-file", file, f"state={state}"), environment=clock.variables
-    ) as server:
+    with Server(limelight(serve_numbers.BUNDLE, "--api-key-file", file, f"state={state}"), environment=clock.variables) as server:
         for jump in JUMPS:
             clock.set(jump)
             status, answer = translated(server.port, key)
             expired = jump == "+3650d"
-            if expired != (status in (401, 403)) or (
-                not expired and (status != 200 or answer["results"][0]["text"] != "drei sieben eins")
-            ):
+            if expired != (status in (401, 403)) or (not expired and (status != 200 or answer["results"][0]["text"] != "drei sieben eins")):
                 wrong.append(f"{jump}: {status} {str(answer)[:200]}")
             late, _ = translated(server.port, key, "one " * 900, timeout=0.1, beam=16)
             if not expired and late not in (504, 503, 429):

@@ -23,9 +23,7 @@ TAGS = (
     "<ruby>one<rt>two</rt></ruby>", "<meta charset=latin-1>",
     "<meta name=description content='one two'>", "<p class=notranslate>one</p>", "<![CDATA[one]]>", "<plaintext>", "<xmp>one</xmp>", "<b", "<b =>",
 )  # fmt: skip
-HEAD = (
-    'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n"Plural-Forms: nplurals=%s; plural=n != 1;\\n"\n\n'
-)
+HEAD = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=%s\\n"\n"Plural-Forms: nplurals=%s; plural=n != 1;\\n"\n\n'
 WORSE = (
     "</source>", "]]>", "<script>", "\x00", "\x0b", "\ud800", '"', "\\",
     "\n\n2\n00:00:09,000 --> 00:00:10,000\nEVIL", 'msgid "evil"', "&evil;",
@@ -54,9 +52,7 @@ def document(random: Random) -> Case:
             kind,
             _encoded(
                 text,
-                random.choice(
-                    ("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "koi8-r", "utf-8-sig", "shift_jis")
-                ),
+                random.choice(("utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "koi8-r", "utf-8-sig", "shift_jis")),
             ),
             "encoding",
         )
@@ -75,9 +71,7 @@ def answering(random: Random) -> tuple[str, Callable[[str], str]]:
     """A translator by its name."""
     ways: dict[str, Callable[[str], str]] = {
         "unchanged": lambda text: text,
-        "upper": lambda text: "".join(
-            part if part[:1] == "<" else part.upper() for part in re.split("(<[^>]*>)", text)
-        ),
+        "upper": lambda text: "".join(part if part[:1] == "<" else part.upper() for part in re.split("(<[^>]*>)", text)),
         "without tags": lambda text: re.sub("<[^>]*>", "", text) + "x",
         "worse": lambda text: text + random.choice(WORSE),
         "hostile": lambda text: hostile(random, 6),
@@ -93,9 +87,7 @@ def answering(random: Random) -> tuple[str, Callable[[str], str]]:
 def deep(kind: str, random: Random) -> str:
     """Nested, or with something huge."""
     depth, huge = random.choice((50, 400, 3000)), "a" * random.choice((1000, 40_000))
-    inner = random.choice(
-        (GROUP * depth + "one" + "</g>" * depth, f'<g id="{huge}">one</g>', "<x id='1'/>" * depth, "one " * depth)
-    )
+    inner = random.choice((GROUP * depth + "one" + "</g>" * depth, f'<g id="{huge}">one</g>', "<x id='1'/>" * depth, "one " * depth))
     return {
         "txt": random.choice(("one " * depth, "one\t" * depth, huge, "\n" * depth, "((" * depth)),
         "html": random.choice(
@@ -121,9 +113,7 @@ TMX = '<?xml version="1.0" encoding="utf-8"?><tmx version="1.4"><header srclang=
 
 def _text(random: Random, most: int = 6) -> str:
     sorts = (WORDS, WORDS, KEPT, SIGNS, ODD)
-    return "".join(
-        random.choice(random.choice(sorts)) + random.choice(("", " ", " ")) for _ in range(random.randint(0, most))
-    )
+    return "".join(random.choice(random.choice(sorts)) + random.choice(("", " ", " ")) for _ in range(random.randint(0, most)))
 
 
 def _escaped(text: str) -> str:
@@ -195,16 +185,10 @@ def _quoted(text: str) -> str:
 def _po(random: Random) -> str:
     made = HEAD % ("UTF-8", random.choice((1, 2, 2, 2, 3, 6)))
     for number in range(random.randint(0, 5)):
-        made += random.choice(
-            ("", "", "#, fuzzy\n", "#, c-format\n", "#. note\n", "#: a.c:1\n", '#| msgid "x"\n', "# Translators: x\n")
-        )
+        made += random.choice(("", "", "#, fuzzy\n", "#, c-format\n", "#. note\n", "#: a.c:1\n", '#| msgid "x"\n', "# Translators: x\n"))
         made += f"msgctxt {_quoted(_text(random, 1))}\n" if random.random() < 0.2 else ""
         text = f"{_text(random)}{number}"
-        made += (
-            f'msgid ""\n{_quoted(text[:3])}\n{_quoted(text[3:])}\n'
-            if random.random() < 0.3
-            else f"msgid {_quoted(text)}\n"
-        )
+        made += f'msgid ""\n{_quoted(text[:3])}\n{_quoted(text[3:])}\n' if random.random() < 0.3 else f"msgid {_quoted(text)}\n"
         if random.random() < 0.2:
             made += f'msgid_plural {_quoted(_text(random, 4) + "s")}\nmsgstr[0] ""\nmsgstr[1] ""\n\n'
         else:
@@ -226,9 +210,7 @@ def _html(random: Random) -> str:
 
 def _txt(random: Random) -> str:
     ends = ("\n", "\n", "\r\n", "\n\n", "\r", " ", "\t")
-    return random.choice(("", "", "\ufeff")) + "".join(
-        _text(random) + random.choice(ends) for _ in range(random.randint(0, 7))
-    )
+    return random.choice(("", "", "\ufeff")) + "".join(_text(random) + random.choice(ends) for _ in range(random.randint(0, 7)))
 
 
 def _encoded(text: str, encoding: str) -> bytes:

@@ -25,7 +25,8 @@ from stand_ins import each
 
 from campaign_document_cases import Case, answering, document
 from campaign_journal import Journal, shrunk
-from limelight.documents.document import TranslatedDocument, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.translating import TranslatedDocument
 from limelight.documents.units import has_words
 from limelight.errors import LimelightError
 
@@ -41,9 +42,7 @@ def run(journal: Journal, count: int) -> None:
         state = random.getstate()
         name, change = answering(random)
 
-        def found(
-            data: bytes, state: Any = state, case: Case = case, random: Random = random, change: Answering = change
-        ) -> set[str]:
+        def found(data: bytes, state: Any = state, case: Case = case, random: Random = random, change: Answering = change) -> set[str]:
             random.setstate(state)
             return faults(Case(case.kind, data, case.harm), name, change)  # noqa: B023
 
@@ -126,11 +125,7 @@ def _kept(tree: Any, kind: str) -> list[Any]:
         kept.append(
             (
                 name,
-                {
-                    key: value
-                    for key, value in element.attrib.items()
-                    if key not in stated and "/ns/its" not in key and "/its}" not in key
-                },
+                {key: value for key, value in element.attrib.items() if key not in stated and "/ns/its" not in key and "/its}" not in key},
             )
         )
         kept.append((element.text or "").strip())

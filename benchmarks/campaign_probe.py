@@ -45,9 +45,7 @@ class Probe:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.listen()
         for process in (self._asker, self._control):
             process.kill()
@@ -72,10 +70,7 @@ class Probe:
 
     def slowest(self) -> dict[str, float]:
         self.listen()
-        return {
-            name: round(max((took for each, _, took in self.seen if each == name), default=0.0), 2)
-            for name in self._ports
-        }
+        return {name: round(max((took for each, _, took in self.seen if each == name), default=0.0), 2) for name in self._ports}
 
 
 def _ask(ports: dict[str, int], mouth: Connection) -> None:

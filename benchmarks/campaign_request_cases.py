@@ -175,11 +175,7 @@ class Maker:
             if key == "file":
                 case = document(random)
                 data, more = case.data, f'; filename="{CANARY}{random.choice(NAMES)}.{case.kind}"'
-            parts += (
-                f'--{limit}\r\nContent-Disposition: form-data; name="{key}"{more}\r\n\r\n'.encode("utf-8", "replace")
-                + data
-                + b"\r\n"
-            )
+            parts += f'--{limit}\r\nContent-Disposition: form-data; name="{key}"{more}\r\n\r\n'.encode("utf-8", "replace") + data + b"\r\n"
         return f"multipart/form-data; boundary={limit}", parts + f"--{limit}--\r\n".encode() * (random.random() < 0.97)
 
 

@@ -70,11 +70,7 @@ def attack(journal: Journal, count: int, targets: list[Target], probe: Probe) ->
         for thread in threads:
             thread.join()
         for freeze in probe.freezes():
-            near = {
-                one: shown(request)
-                for one, (request, at) in this.sent.items()
-                if freeze.at - 5 < at < freeze.at + freeze.seconds
-            }
+            near = {one: shown(request) for one, (request, at) in this.sent.items() if freeze.at - 5 < at < freeze.at + freeze.seconds}
             journal.fault(number, "freeze", **freeze.__dict__, requests=near)
         slowest = {name: round(1000 * took) for name, took in probe.slowest().items()}
         for name, took in slowest.items():
@@ -209,9 +205,7 @@ def shown(request: Request) -> str:
 
 
 def _document(server: Server, key: str | None) -> dict[str, Any]:
-    asked = urllib.request.Request(
-        f"http://127.0.0.1:{server.port}/openapi.json", headers={"X-API-Key": key} if key else {}
-    )
+    asked = urllib.request.Request(f"http://127.0.0.1:{server.port}/openapi.json", headers={"X-API-Key": key} if key else {})
     with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
         found: dict[str, Any] = json.load(answer)
         return found

@@ -130,9 +130,7 @@ def corpus_deleted_before_resume(folder: Path) -> list[str]:
 
 def a_shard_of_the_text_damaged_before_resume(folder: Path) -> list[str]:
     def damage(corpus: Path, job: Job) -> None:
-        largest = max(
-            (path for path in (job.run / PREPARED).rglob("*") if path.is_file()), key=lambda path: path.stat().st_size
-        )
+        largest = max((path for path in (job.run / PREPARED).rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
         data = bytearray(largest.read_bytes())
         data[len(data) // 2] ^= 0x55
         largest.write_bytes(data)

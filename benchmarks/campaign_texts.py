@@ -170,9 +170,7 @@ def judge_time(journal: Journal, translator: Translator, number: int, text: str,
         journal.fault(number, "not linear", text=text[:200], **facts)
 
 
-def judge_same(
-    journal: Journal, translator: Translator, number: int, texts: list[str], made: list[Translation], options: Options
-) -> None:
+def judge_same(journal: Journal, translator: Translator, number: int, texts: list[str], made: list[Translation], options: Options) -> None:
     """In another order, and so in other batches."""
     again = options.translate(translator, texts[::-1])[::-1]
     for text, one, other in zip(texts, made, again, strict=True):

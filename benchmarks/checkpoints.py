@@ -27,7 +27,7 @@ from ranks import Ranks
 from limelight.model import ModelConfig, Transformer
 from limelight.model.config import PRESETS
 from limelight.training.checkpoints import checkpoint
-from limelight.training.checkpoints.background import BackgroundSaver
+from limelight.training.checkpoints.writer import CheckpointWriter
 from limelight.training.processes.world import World
 
 PIECES = 16_000
@@ -49,7 +49,7 @@ def cost(world: World, root: str, preset: str, times: int) -> Any:
     """A scene: what every process measured."""
     tensors, folder, seconds = tensors_of(world, preset), Path(root), []
     begins, finishes, writes = [], [], []
-    background = BackgroundSaver(folder / "behind", 1, world)
+    background = CheckpointWriter(folder / "behind", 1, world)
     for number in range(times):
         began = time.perf_counter()
         saved = checkpoint.save(folder / "at once", number, tensors, {}, 1, world)

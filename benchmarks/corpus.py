@@ -31,10 +31,7 @@ def real_pairs(data: Path) -> Iterator[tuple[str, str]]:
         entries = [json.loads(line) for line in lines]
     columns = [[(entry["src"].replace("\n", " "), entry["tgt"].replace("\n", " ")) for entry in entries]]
     for name in ("europarl/train", "tatoeba/de-en/train", "multi30k/train"):
-        sides = [
-            gzip.decompress((data / f"{name}.{code}.gz").read_bytes()).decode().split("\n")[:-1]
-            for code in ("en", "de")
-        ]
+        sides = [gzip.decompress((data / f"{name}.{code}.gz").read_bytes()).decode().split("\n")[:-1] for code in ("en", "de")]
         columns.append(list(zip(*sides, strict=True)))
     total = sum(map(len, columns))
     taken = [0] * len(columns)
@@ -68,11 +65,7 @@ def make(pairs: int, folder: Path) -> None:
 
 def learnt(folder: Path, pairs: int = 200_000) -> bytes:
     """A vocabulary of 16,000 pieces from the first files, so that runs can be compared without the time it takes."""
-    lines = [
-        line
-        for path in sorted(folder.glob("part-0000.*"))
-        for line in path.read_bytes().decode().split("\n")[: pairs // 2]
-    ]
+    lines = [line for path in sorted(folder.glob("part-0000.*")) for line in path.read_bytes().decode().split("\n")[: pairs // 2]]
     return learn(lines, PieceSettings(size=16_000))
 
 
@@ -106,9 +99,7 @@ def _proportional(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
-def command(
-    folder: Path, output: Path, engine: str, langid: bool, pieces: Path | None, workers: int | None
-) -> list[str]:
+def command(folder: Path, output: Path, engine: str, langid: bool, pieces: Path | None, workers: int | None) -> list[str]:
     filters = [] if langid else ["filters.wrong_language=off"]
     given = [f'given_pieces=["{pieces}"]'] if pieces else ["pieces.size=16000"]
     more = [] if workers is None else ["--workers", str(workers)]
@@ -186,9 +177,7 @@ def main() -> None:
     if args.verb == "make":
         make(args.pairs, args.folder)
     else:
-        print(
-            json.dumps(run(args.folder, args.output, args.engine, args.langid, args.pieces, args.workers, args.memory))
-        )
+        print(json.dumps(run(args.folder, args.output, args.engine, args.langid, args.pieces, args.workers, args.memory)))
 
 
 if __name__ == "__main__":

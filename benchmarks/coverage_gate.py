@@ -56,9 +56,7 @@ class Count:
 
 
 def count(summary: Mapping[str, int]) -> Count:
-    return Count(
-        summary["covered_lines"] + summary["covered_branches"], summary["num_statements"] + summary["num_branches"]
-    )
+    return Count(summary["covered_lines"] + summary["covered_branches"], summary["num_statements"] + summary["num_branches"])
 
 
 def by_file(report: Mapping[str, Any]) -> dict[str, Count]:
@@ -77,9 +75,7 @@ def verdict(files: Mapping[str, Count]) -> tuple[list[str], list[str]]:
     rooms = {"all": ("", OVERALL), **{name: (name, floor) for name, floor in FLOORS.items()}}
     for name, (prefix, floor) in rooms.items():
         total = sum((each for path, each in files.items() if path.startswith(prefix)), Count())
-        lines.append(
-            f"{name:20} {total.percent:6.2f} %   floor {floor:.0f} %   {total.covered:,} of {total.possible:,}"
-        )
+        lines.append(f"{name:20} {total.percent:6.2f} %   floor {floor:.0f} %   {total.covered:,} of {total.possible:,}")
         if total.percent < floor:
             low.append(f"{name}: {total.percent:.2f} % is below {floor:.0f} %")
     worst = sorted(files.items(), key=lambda each: each[1].covered - each[1].possible)[:12]
@@ -95,9 +91,7 @@ def measured(tests: Sequence[str], folder: Path) -> dict[str, Any]:
     environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings), "OMP_NUM_THREADS": "1"}
     cover = [sys.executable, "-m", "coverage"]
     marked = [] if tests else ["-m", MARKERS, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
-    ran = subprocess.run(
-        [*cover, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *marked, *tests], cwd=ROOT, env=environment
-    )
+    ran = subprocess.run([*cover, "run", f"--rcfile={settings}", "-m", "pytest", "-q", *marked, *tests], cwd=ROOT, env=environment)
     if ran.returncode > 1:  # 1: some test failed; what was covered is still so, and pytest said it
         sys.exit(f"pytest ended with code {ran.returncode}, and nothing was measured")
     for step in (["combine", "-q"], ["json", "-q", "-o", str(written)]):

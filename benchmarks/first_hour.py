@@ -43,9 +43,7 @@ def lived(data: Path, seconds: float | None) -> dict[str, Any]:
                 printed = served(line, home, environment)
             else:
                 printed = ran(["bash", "-c", asked], home, environment)
-            said.append(
-                {"command": asked, "seconds": round(time.perf_counter() - began, 1), "said": printed.split("\n")[-16:]}
-            )
+            said.append({"command": asked, "seconds": round(time.perf_counter() - began, 1), "said": printed.split("\n")[-16:]})
             sys.stderr.write(f"{json.dumps(said[-1], ensure_ascii=False)}\n")
     return {"commands": said, "seconds": round(sum(each["seconds"] for each in said), 1)}
 
@@ -82,7 +80,7 @@ def installed(home: Path, environment: dict[str, str]) -> str:
     [wheel] = (home / "wheel").glob("*.whl")
     pip = [str(home / "venv" / "bin" / "pip"), "install", "--quiet", "--only-binary", ":all:"]
     ran([*pip, torch], home, environment)
-    return ran([*pip, f"{wheel}[serve]"], home, environment)
+    return ran([*pip, f"{wheel}[serve,train]"], home, environment)
 
 
 def served(line: str, home: Path, environment: dict[str, str]) -> str:
@@ -93,9 +91,7 @@ def served(line: str, home: Path, environment: dict[str, str]) -> str:
             wait_until_ready(server)
             seen()
             body = json.dumps({"text": SENTENCE}).encode()
-            asked = urllib.request.Request(
-                READY.replace("readyz", "api/v1/translate"), body, {"Content-Type": "application/json"}
-            )
+            asked = urllib.request.Request(READY.replace("readyz", "api/v1/translate"), body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                 result = json.loads(answer.read())["results"][0]
         finally:
@@ -128,7 +124,5 @@ def seen() -> None:
             "--window-size=1200,800",
             "--virtual-time-budget=4000",
         ]
-        subprocess.run(
-            [*words, f"--screenshot={picture}", READY.replace("readyz", "")], capture_output=True, timeout=PATIENCE
-        )
+        subprocess.run([*words, f"--screenshot={picture}", READY.replace("readyz", "")], capture_output=True, timeout=PATIENCE)
         sys.stderr.write(f"the page: {picture}\n")

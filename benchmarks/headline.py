@@ -65,10 +65,7 @@ def quality(seconds: float | None) -> dict[str, Any]:
     data, minutes = Path(os.environ["LIMELIGHT_DATA"], "multi30k"), max(1, round((seconds or 1800) / 60))
     with tempfile.TemporaryDirectory(prefix="headline-") as work:
         run = Path(work, "en-de")
-        texts = {
-            name: [str(data / f"{name}.{code}.gz") for code in ("en", "de")]
-            for name in ("train", "val", "test_2016_flickr")
-        }
+        texts = {name: [str(data / f"{name}.{code}.gz") for code in ("en", "de")] for name in ("train", "val", "test_2016_flickr")}
         held_out = [word for text in texts["val"] for word in ("--valid", text)]
         held_out += [word for text in texts["test_2016_flickr"] for word in ("--test", text)]
         limelight("train", *texts["train"], *held_out, "-o", str(run), "--budget", f"{minutes}m", "--seed", "1", "-q")

@@ -42,9 +42,7 @@ class Lan:
     def addresses(self) -> list[str]:
         return [address_of(host) for host in range(len(self.names))]
 
-    def run(
-        self, host: int, command: Sequence[str], env: Mapping[str, str] | None = None, **more: Any
-    ) -> subprocess.Popen[bytes]:
+    def run(self, host: int, command: Sequence[str], env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
         """Starts a command there. `env` is added to this process's; gloo and NCCL are told the device. Its pid is the command's."""
         known = {"GLOO_SOCKET_IFNAME": DEVICE, "NCCL_SOCKET_IFNAME": DEVICE}
         enter = [
@@ -59,9 +57,7 @@ class Lan:
             "sh",
         ]
         words = [*enter, f"host{host}", str(self._table), *command]
-        self.started.append(
-            subprocess.Popen(words, env={**os.environ, **known, **(env or {})}, start_new_session=True, **more)
-        )
+        self.started.append(subprocess.Popen(words, env={**os.environ, **known, **(env or {})}, start_new_session=True, **more))
         return self.started[-1]
 
     def cut(self, host: int) -> None:
@@ -82,11 +78,7 @@ class Lan:
         """What leaves the host and what goes to it: "50ms" late, or at most "1mbit" per second. Raises OSError if the kernel cannot."""
         if not re.fullmatch(r"\d+(ms|[kmg]?bit)", how):
             raise ValueError(f"{how!r} is neither a delay such as 50ms nor a rate such as 1mbit")
-        rule = (
-            ["netem", "delay", how]
-            if how.endswith("ms")
-            else ["tbf", "rate", how, "burst", "32kbit", "latency", "400ms"]
-        )
+        rule = ["netem", "delay", how] if how.endswith("ms") else ["tbf", "rate", how, "burst", "32kbit", "latency", "400ms"]
         for namespace, device in ((self.names[host], DEVICE), (self._bridge, f"port{host}")):
             _do("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *rule)
 
@@ -122,9 +114,7 @@ def available() -> str | None:
 def hosts(count: int) -> Iterator[Lan]:
     sweep()
     number = 0
-    while (
-        Path("/run/netns") / f"{PREFIX}-{os.getpid()}-{number}-bridge"
-    ).exists():  # this process has other hosts already
+    while (Path("/run/netns") / f"{PREFIX}-{os.getpid()}-{number}-bridge").exists():  # this process has other hosts already
         number += 1
     stem = f"{PREFIX}-{os.getpid()}-{number}"
     names, bridge = [f"{stem}-host{host}" for host in range(count)], f"{stem}-bridge"

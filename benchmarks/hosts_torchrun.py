@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
 from inject_fault import fault_environment
 
 from hosts import Lan
@@ -31,9 +32,7 @@ from limelight.training.run_folder import METRICS
 
 PORT: Final = 29400
 # Seconds. torchrun waits 30 for a last call and calls a host dead after 15 of silence; docs/cluster.md has values between.
-RENDEZVOUS: Final = (
-    "last_call_timeout=2,keep_alive_interval=2,keep_alive_max_attempt=3,join_timeout=120,read_timeout=10"
-)
+RENDEZVOUS: Final = "last_call_timeout=2,keep_alive_interval=2,keep_alive_max_attempt=3,join_timeout=120,read_timeout=10"
 STORE: Final = (
     "import sys, time; from torch.distributed import TCPStore; "
     "store = TCPStore(sys.argv[1], int(sys.argv[2]), is_master=True, wait_for_workers=False); print('up', flush=True); time.sleep(1e9)"
@@ -105,9 +104,7 @@ class Job:
         found = {}
         for pid in self.lan.processes(host):
             with suppress(OSError):
-                words = dict(
-                    word.partition(b"=")[::2] for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                )
+                words = dict(word.partition(b"=")[::2] for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
                 parent = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
                 if b"RANK" in words and parent == self._agents[host].pid:
                     found[pid] = int(words[b"WORLD_SIZE"])
@@ -132,9 +129,7 @@ class Job:
     def recovers(self, reached: set[int], seconds: float = 240) -> Recovery:
         """Right after a disturbance: until a new world of the hosts that can be `reached` takes steps."""
         began, before, old = time.monotonic(), self.worlds[-1], {pid for host in reached for pid in self.ranks(host)}
-        self._wait(
-            lambda: not old & {pid for host in reached for pid in self.ranks(host)}, seconds, "the old world's end"
-        )
+        self._wait(lambda: not old & {pid for host in reached for pid in self.ranks(host)}, seconds, "the old world's end")
         noticed = time.monotonic() - began
         told, highest = self._resumed(), max(self.step, self.highest)
         self._wait(lambda: self._resumed() not in ([], told), seconds, "a new world")
@@ -157,20 +152,14 @@ class Job:
             self.worlds.append(size)
 
     def _resumed(self) -> list[RunNotice]:
-        return [
-            event
-            for event in read_events(self.run / METRICS)
-            if isinstance(event, RunNotice) and event.kind == "resumed"
-        ]
+        return [event for event in read_events(self.run / METRICS) if isinstance(event, RunNotice) and event.kind == "resumed"]
 
     def _wait(self, there: Callable[[], bool], seconds: float, what: str) -> None:
         end = time.monotonic() + seconds
         while not there():
             codes = {host: agent.poll() for host, agent in self._agents.items()}
             if time.monotonic() > end or all(code is not None for code in codes.values()):
-                raise TimeoutError(
-                    f"{self.run.name}: {what} did not come within {seconds:.0f} s; torchruns ended with {codes}"
-                )
+                raise TimeoutError(f"{self.run.name}: {what} did not come within {seconds:.0f} s; torchruns ended with {codes}")
             time.sleep(0.1)
 
 

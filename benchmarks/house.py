@@ -22,9 +22,7 @@ IRREGULAR: Final = frozenset((
     "shown", "spent", "spoken", "stood", "sought", "stuck", "sunk", "taken", "taught", "thought", "thrown", "told",
     "torn", "understood", "undone", "won", "worn", "woven", "written",
 ))  # fmt: skip
-VERBS: Final = frozenset(
-    ["embed", "feed", "need", "seed", "shed", "speed", "exceed", "proceed", "succeed", "bleed", "breed"]
-)
+VERBS: Final = frozenset(["embed", "feed", "need", "seed", "shed", "speed", "exceed", "proceed", "succeed", "bleed", "breed"])
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,7 @@ class House:
         files = []
         for path in paths:
             parts = path.relative_to(source).with_suffix("").parts
-            files.append(
-                SourceFile(".".join(parts).removesuffix(".__init__"), path, ast.parse(path.read_text("utf-8")))
-            )
+            files.append(SourceFile(".".join(parts).removesuffix(".__init__"), path, ast.parse(path.read_text("utf-8"))))
         return cls(files)
 
     def lines(self) -> int:
@@ -154,9 +150,7 @@ def main() -> None:
     for what, value in measure(house).items():
         print(f"{what:44} {value}")
     if asked.names:
-        print(
-            "\n".join(f"{name}: {' '.join(modules)}" for name, modules in house.classes().items() if len(modules) > 1)
-        )
+        print("\n".join(f"{name}: {' '.join(modules)}" for name, modules in house.classes().items() if len(modules) > 1))
         print("\n".join(house.participles()))
 
 

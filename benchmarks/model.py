@@ -64,9 +64,7 @@ class LimelightStep:
 
 def contestants(size: str, every: bool) -> dict[str, Callable[[], yardstick.Step]]:
     config = ModelConfig.preset(size, yardstick.VOCAB)
-    makers: dict[str, Callable[[], yardstick.Step]] = {
-        "nn.Transformer fp32": partial(yardstick.StockStep, size, bf16=False)
-    }
+    makers: dict[str, Callable[[], yardstick.Step]] = {"nn.Transformer fp32": partial(yardstick.StockStep, size, bf16=False)}
     if every:
         makers["nn.Transformer bf16 autocast"] = partial(yardstick.StockStep, size, bf16=True)
     makers["Limelight"] = partial(LimelightStep, config)
@@ -116,9 +114,7 @@ def main() -> None:
     parser.add_argument("--size", action="append", choices=yardstick.SIZES, default=[])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="batches per round")
-    parser.add_argument(
-        "--lengths", action="store_true", help="step time and peak memory at 512, 2,048 and 8,192 pieces"
-    )
+    parser.add_argument("--lengths", action="store_true", help="step time and peak memory at 512, 2,048 and 8,192 pieces")
     parser.add_argument("--one-length", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--path", choices=("fused", "stages"), default="fused", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -128,9 +124,7 @@ def main() -> None:
         return
     for size in args.size or ([] if args.lengths else ["small", "base"]):
         found = measure(size, args.rounds, args.steps)
-        print(
-            f"{size}: target pieces per second, median of {args.rounds} rounds (range), times stock fp32, of the bf16 limit"
-        )
+        print(f"{size}: target pieces per second, median of {args.rounds} rounds (range), times stock fp32, of the bf16 limit")
         for name, values in found.items():
             times, share = ratio(found, name, "nn.Transformer fp32"), ratio(found, name, "limit")
             print(

@@ -60,9 +60,7 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 @cache
 def places() -> tuple[Mutation, ...]:
     files = sorted({path for pattern in PLACES for path in PACKAGE.glob(pattern)})
-    return tuple(
-        each for path in files for each in mutations(path.relative_to(PACKAGE).as_posix(), path.read_bytes().decode())
-    )
+    return tuple(each for path in files for each in mutations(path.relative_to(PACKAGE).as_posix(), path.read_bytes().decode()))
 
 
 def suites_of(file: str, near_alone: bool = False) -> list[str]:
@@ -85,9 +83,7 @@ def survive(mutation: Mutation, python: str, longest: float, near_alone: bool) -
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "limelight")
-        shutil.copytree(
-            PACKAGE, copy, ignore=shutil.ignore_patterns("page")
-        )  # what is compiled too: it is as new as its source
+        shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("page"))  # what is compiled too: it is as new as its source
         source = copy / mutation.file
         source.write_bytes(applied(source.read_bytes().decode(), mutation).encode())
         outcome, by = _judged(suites_of(mutation.file, near_alone), Path(folder), python, longest)
@@ -116,19 +112,13 @@ def _judged(suites: Sequence[str], folder: Path, python: str, longest: float) ->
     if done.returncode == 5:
         sys.exit(f"no test was found in {suites}")
     failed = [line for line in done.stdout.decode(errors="replace").split("\n") if line.startswith(("FAILED", "ERROR"))]
-    return (
-        ("survived", "")
-        if done.returncode == 0
-        else ("killed", failed[0].split(" - ")[0][:200] if failed else "pytest itself")
-    )
+    return ("survived", "") if done.returncode == 0 else ("killed", failed[0].split(" - ")[0][:200] if failed else "pytest itself")
 
 
 def is_imported_from(folder: Path, python: str) -> bool:
     """Does a copy at the front of the path win over the installed package? If not, no mutant would ever be run."""
     code = "import limelight; print(limelight.__file__)"
-    done = subprocess.run(
-        [python, "-c", code], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, check=True
-    )
+    done = subprocess.run([python, "-c", code], env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, check=True)
     return Path(done.stdout.decode().strip()).is_relative_to(folder)
 
 
@@ -160,16 +150,12 @@ def main() -> None:
         shutil.copytree(PACKAGE, Path(folder, "limelight"), ignore=shutil.ignore_patterns("__pycache__", "page"))
         if not is_imported_from(Path(folder), sys.executable):
             sys.exit("a copy of the package on PYTHONPATH is not what python imports; mutants would not be run")
-    done = (
-        [json.loads(line) for line in asked.output.read_bytes().split(b"\n") if line] if asked.output.exists() else []
-    )
+    done = [json.loads(line) for line in asked.output.read_bytes().split(b"\n") if line] if asked.output.exists() else []
     judged = {result["mutant"]: result for result in done}
     wanted = [each for each in drawn(10**9, asked.seed) if each.file.startswith(asked.only)][: asked.count]
     left = [mutation for mutation in wanted if mutation.name not in judged]
     with ThreadPoolExecutor(asked.jobs) as pool:
-        for result in map(
-            asdict, pool.map(lambda each: survive(each, sys.executable, asked.longest, asked.near), left)
-        ):
+        for result in map(asdict, pool.map(lambda each: survive(each, sys.executable, asked.longest, asked.near), left)):
             judged[result["mutant"]] = result
             with asked.output.open("ab") as file:
                 file.write(json.dumps(result).encode() + b"\n")

@@ -60,9 +60,7 @@ def mutations(file: str, source: str) -> list[Mutation]:
 def _reachable(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     """Children whose change can change what the program does."""
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "type_params", "decorator_list") or isinstance(
-            node, ast.Raise | ast.Import | ast.ImportFrom
-        ):
+        if field in ("annotation", "returns", "type_params", "decorator_list") or isinstance(node, ast.Raise | ast.Import | ast.ImportFrom):
             continue
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or _says_nothing(child):
@@ -78,11 +76,7 @@ def _says_nothing(node: ast.AST) -> bool:
         return True  # a docstring
     if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
         return True
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("Field", "TypeVar", "Literal")
-    )
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Field", "TypeVar", "Literal")
 
 
 def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, str, str]]:
@@ -90,11 +84,7 @@ def _changes(node: ast.expr | ast.stmt) -> Iterator[tuple[str, str, str]]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and (other := COMPARED.get(type(node.ops[0]))):
         changed: ast.expr = ast.Compare(node.left, [other()], node.comparators)
         yield type(node.ops[0]).__name__, other.__name__, _written(changed)
-    elif (
-        isinstance(node, ast.BinOp)
-        and (operator := COMPUTED.get(type(node.op)))
-        and not (_is_text(node) or _is_type(node))
-    ):
+    elif isinstance(node, ast.BinOp) and (operator := COMPUTED.get(type(node.op))) and not (_is_text(node) or _is_type(node)):
         yield type(node.op).__name__, operator.__name__, _written(ast.BinOp(node.left, operator(), node.right))
     elif isinstance(node, ast.BoolOp):
         turned = ast.Or() if isinstance(node.op, ast.And) else ast.And()

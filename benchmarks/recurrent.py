@@ -73,19 +73,14 @@ def make_works(args: argparse.Namespace) -> Callable[[str, int, int], Work]:
     train, held_out = read("train"), read("val")
     model = learn((text for pair in train for text in pair), PieceSettings(size=PIECES))
     encode = Tokenizer(model).encode
-    pairs, unseen = (
-        list(zip(*(encode(side).to_pylist() for side in zip(*each, strict=True)), strict=True))
-        for each in (train, held_out)
-    )
+    pairs, unseen = (list(zip(*(encode(side).to_pylist() for side in zip(*each, strict=True)), strict=True)) for each in (train, held_out))
 
     def work(name: str, length: int, budget: int) -> Work:
         joined = max(1, round(length / CAPTION))
         groups = [slice(at, at + joined) for at in range(0, len(unseen) - joined + 1, joined)]
         references = [" ".join(target for _, target in held_out[group]) for group in groups]
         asked = [join(unseen[group]) for group in groups]
-        return Work(
-            name, pairs, asked, references, model, joined, length, budget, args.seconds, args.peak, args.threads
-        )
+        return Work(name, pairs, asked, references, model, joined, length, budget, args.seconds, args.peak, args.threads)
 
     return work
 
@@ -143,9 +138,7 @@ def draw(results: Results, path: Path) -> None:
             points.append((found["mean_length"], middle, middle - min(times), max(times) - middle))
         if points:
             x, y, below, above = zip(*points, strict=True)
-            speed.errorbar(
-                x, y, yerr=(below, above), color=COLOURS[name], marker="o", capsize=3, label=f"against {NAMES[name]}"
-            )
+            speed.errorbar(x, y, yerr=(below, above), color=COLOURS[name], marker="o", capsize=3, label=f"against {NAMES[name]}")
     speed.axhline(1, color="0.6", linewidth=1)
     for name in MODELS:
         scored = [(f["mean_length"], f["quality"][name]["bleu"]) for f in by_length if name in f.get("quality", {})]

@@ -87,17 +87,13 @@ class RecurrentState:
 class Recurrent(nn.Module):
     """The same doors as `limelight.model.transformer.Transformer`: `loss` for training, `start` and `step` for a search."""
 
-    def __init__(
-        self, vocab_size: int, input_feeding: bool, d_model: int = D_MODEL, hidden: int = HIDDEN, drop: float = 0.1
-    ) -> None:
+    def __init__(self, vocab_size: int, input_feeding: bool, d_model: int = D_MODEL, hidden: int = HIDDEN, drop: float = 0.1) -> None:
         super().__init__()
         self.input_feeding, self.drop = input_feeding, drop
         self.embedding = nn.Parameter(torch.randn(vocab_size, d_model) / d_model**0.5)
         self.encoder = nn.ModuleList([Bidirectional(d_model, hidden), Bidirectional(hidden, hidden)])
         fed = d_model if input_feeding else 0
-        self.decoder = nn.ModuleList(
-            [nn.LSTM(d_model + fed, hidden, batch_first=True), nn.LSTM(hidden, hidden, batch_first=True)]
-        )
+        self.decoder = nn.ModuleList([nn.LSTM(d_model + fed, hidden, batch_first=True), nn.LSTM(hidden, hidden, batch_first=True)])
         self.keys = nn.Linear(hidden, hidden, bias=False)  # W_a
         self.values = nn.Linear(hidden, d_model, bias=False)  # W_c, the half that reads the memory
         self.own = nn.Linear(hidden, d_model, bias=False)  # W_c, the half that reads h

@@ -16,6 +16,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
 from limelight.decoding.task import pad_rows
+from limelight.engines.torch import OnHost
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.text.pieces.tokenizer import END, PAD, START, Tokenizer
@@ -65,9 +66,7 @@ class Training:
         self.work, self.tokenizer = work, Tokenizer(work.tokenizer)
         self.model = MODELS[work.model](self.tokenizer.size).train()
         self.masters = MasterWeights(self.model)
-        self.optimizer = torch.optim.AdamW(
-            self.masters.parameters(), lr=work.peak, betas=(0.9, 0.98), weight_decay=0.01, fused=True
-        )
+        self.optimizer = torch.optim.AdamW(self.masters.parameters(), lr=work.peak, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
         self.batches, self.kept = endless(work), list[Batch]()
         self.spent = 0.0
 
@@ -115,7 +114,7 @@ class Training:
             requests = [Request(source) for source, _ in self.work.held_out[at : at + rows]]
             # Loops are what an untrained model does; they would cost time and say nothing.
             limits = SearchSettings(beam=1, max_ratio=1.3, max_extra=10, max_length=500)
-            ids = [outcome.hypotheses[0].ids for outcome in search(model, requests, limits)]
+            ids = [outcome.hypotheses[0].ids for outcome in search(OnHost(model), requests, limits)]
             found, pieces = found + self.tokenizer.decode(ids), pieces + sum(map(len, ids))
         seconds, bleu = time.perf_counter() - start, sacrebleu.corpus_bleu(found, [self.work.references])
         return {

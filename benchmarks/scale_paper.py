@@ -3,10 +3,12 @@
 import sys
 
 from limelight.model.config import ModelConfig
+from limelight.planning.cost.activations import estimate_activations
 from limelight.planning.cost.communication import communication
-from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.memory import memory
+from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.planning.cost.shape import BatchShape
-from limelight.planning.time.described_time import bytes_needed, step_time
+from limelight.planning.time.described_time import step_time
 from limelight.planning.time.devices import device
 
 SIZES = (8, 64, 1024)
@@ -19,6 +21,15 @@ def ways(size: int) -> list[Parallel]:
     if size > 8:
         found.append(Parallel("hybrid", replicas=size // 8, shards=8))
     return [*found, Parallel("tensor", shards=size // 8, tensor=8)]
+
+
+def bytes_needed(config: ModelConfig, parallel: Parallel, precision: Precision, shape: BatchShape, recompute: bool = False) -> float:
+    """Of one process on an accelerator: state with the twin that validates, what passes through, and activations, of which a tensor group
+    shares what is inside a block."""
+    found = estimate_activations(config, shape, precision, "accelerator")
+    inside = max(found.encoder, found.decoder) if recompute else found.total - found.outside
+    outside = found.outside + found.logits + (found.between if recompute else 0.0)
+    return memory(config, parallel, precision, validates=True).total + inside / parallel.tensor + outside
 
 
 def row(model: str, parallel: Parallel, pieces: int) -> str:

@@ -16,9 +16,7 @@ def main() -> None:
         (memory, "peak_megabytes", "peak memory, GB", 1000),
     ):
         for engine in sorted({run["engine"] for run in runs}):
-            points = sorted(
-                (run["pairs"] / 1e6, run[key] / scale) for run in runs if run["engine"] == engine and run[key]
-            )
+            points = sorted((run["pairs"] / 1e6, run[key] / scale) for run in runs if run["engine"] == engine and run[key])
             axes.plot(*zip(*points, strict=True), marker="o", label=engine)
         axes.set(xlabel="million pairs", title=title, xlim=(0, None), ylim=(0, None))
         axes.legend()

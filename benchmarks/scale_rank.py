@@ -112,10 +112,7 @@ def weak(asked: dict[str, Any], world: World) -> dict[str, Any]:
         "ddp": Parallel("ddp", replicas=size),
         "fsdp": Parallel("fsdp", shards=size),
     }
-    runs = {
-        way: Run(config, parallel, precision, world if parallel.kind != "alone" else World())
-        for way, parallel in ways.items()
-    }
+    runs = {way: Run(config, parallel, precision, world if parallel.kind != "alone" else World()) for way, parallel in ways.items()}
     batch = batch_of(asked, world.rank)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for turn in range(asked["rounds"] + 1):

@@ -3,7 +3,7 @@
     python benchmarks/scaling_runs.py -o FOLDER                       all of them, about an hour on one quiet core
     python benchmarks/scaling_runs.py -o FOLDER --only multi30k-tiny  those whose names begin so
     python benchmarks/scaling_runs.py -o FOLDER --short               those of seconds to minutes alone, none of which comes to its end
-    python benchmarks/scaling_runs.py -o FOLDER --write               those that are done, into src/limelight/planning/scaling_runs.json
+    python benchmarks/scaling_runs.py -o FOLDER --write               those that are done, into benchmarks/scaling_runs.json
 
 Each run has a fixed number of steps, one thread, seed 1 and the text as it is; batch, rate and dropout are those that `limelight train`
 would choose. Loss is the validation at the last step, in nats per target piece, of the moving average of the weights. Runs on a part of a
@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from limelight.corpus.feeding.shards import PreparedCorpus
-from limelight.planning.scaling_fit import beginnings, fit, fit_beginning, runs
-from limelight.training.recipe.choose import PreparedText
-from limelight.training.recipe.frequencies import frequencies
+from limelight.training.recipe.text_stats import PreparedText, frequencies
+from scaling_fit import beginnings, fit, fit_beginning, runs
 
-WRITTEN: Final = Path(__file__).parents[1] / "src/limelight/planning/scaling_runs.json"
+WRITTEN: Final = Path(__file__).with_name("scaling_runs.json")
 CORPORA: Final = {  # folder of LIMELIGHT_DATA, source and target (or one file of both), validation set, pieces
     "multi30k": ("multi30k", ("train.en.gz", "train.de.gz"), ("val.en.gz", "val.de.gz"), 4_000),
     "tatoeba": ("tatoeba/de-en", ("train.de.gz", "train.en.gz"), ("dev.de.gz", "dev.en.gz"), 8_000),
@@ -115,9 +114,7 @@ def run(trial: Trial, data: Path, output: Path) -> None:
     if not whole.exists():
         everything = [str(data / folder / name) for name in names]
         # `prepare` calls the languages --from and --to.
-        languages = [
-            {"--source": "--from", "--target": "--to"}.get(word, word) for word in LANGUAGES.get(trial.corpus, ())
-        ]
+        languages = [{"--source": "--from", "--target": "--to"}.get(word, word) for word in LANGUAGES.get(trial.corpus, ())]
         pieces_of = ["--vocab-size", str(vocabulary), "-o", str(whole), "held_out.test_pairs=0"]
         limelight("prepare", *everything, *languages, *pieces_of)
     pieces = next(whole.glob("*.model"))

@@ -107,10 +107,7 @@ class Field:
 
 
 def requests(lines: Sequence[str]) -> list[bytes]:
-    return [
-        request("/translate", json.dumps({"q": line, "source": "en", "target": "de", "format": "text"}).encode())
-        for line in lines
-    ]
+    return [request("/translate", json.dumps({"q": line, "source": "en", "target": "de", "format": "text"}).encode()) for line in lines]
 
 
 def measure(field: Field, lines: list[str], rounds: int, one_lines: int, latency_lines: int) -> dict[str, Any]:

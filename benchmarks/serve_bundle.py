@@ -30,7 +30,7 @@ def random_bundle(folder: Path, lines: Sequence[str], size: str = "small", quant
     write(folder, settings, model.state_dict(), learn(list(lines), PieceSettings(size=PIECES)))
     export(read(folder), quantize, list(lines[:8]))
     # Only now: engines forbid repetitions each in its own way, and an export is compared with what it was made from.
-    (folder / CONFIG).write_bytes(read(folder).settings.changed(search=SEARCH.changed(no_repeat_ngram=2)).encoded())
+    (folder / CONFIG).write_bytes(read(folder).settings.changed(search=SEARCH.changed(no_repeat_ngram=2)).encode())
     relist(folder)
     return folder
 

@@ -62,17 +62,13 @@ class Watched:
         """When those of the texts that reached the engine did."""
         ids = {tuple(each) for each in self.translator.source_ids(texts)}
         lines = [json.loads(line) for line in self.file.read_bytes().split(b"\n") if line]
-        return [
-            line["at"] for line in lines for source in line["sources"] if tuple(source) in ids and line["at"] >= after
-        ]
+        return [line["at"] for line in lines for source in line["sources"] if tuple(source) in ids and line["at"] >= after]
 
     def rows(self) -> int:
         return sum(len(json.loads(line)["sources"]) for line in self.file.read_bytes().split(b"\n") if line)
 
 
-async def leaving(
-    port: int, first: bytes, requests: Sequence[bytes], after: float, last: bytes
-) -> tuple[float, Answer]:
+async def leaving(port: int, first: bytes, requests: Sequence[bytes], after: float, last: bytes) -> tuple[float, Answer]:
     """Somebody is being translated; many come, and leave after a moment, half of them without a word; one more comes. When they left,
     and the answer of the last."""
     crowd, connections = Crowd(port), [await connect(port) for _ in requests]

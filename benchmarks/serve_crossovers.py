@@ -68,9 +68,7 @@ def judge(texts: Sequence[str], found: Sequence[str | None], alone: Callable[[st
 def measure(server: Server, load: Load, count: int, clients: int, seed: int = 1) -> Crossed:
     texts = numbers.drawn(count, seed)
     spoken = [DIALECTS[number % len(DIALECTS)] for number in range(count)]
-    loaded = load.closed(
-        server.port, [dialect.request(text) for dialect, text in zip(spoken, texts, strict=True)], clients
-    )
+    loaded = load.closed(server.port, [dialect.request(text) for dialect, text in zip(spoken, texts, strict=True)], clients)
     answers = sorted(loaded.answers, key=lambda answer: answer.number)
     assert [answer.number for answer in answers] == list(range(count))
     with Translator.load(numbers.BUNDLE, threads=1) as translator:

@@ -78,11 +78,7 @@ def judged(asked: Asked, loaded: Loaded, signalled: float, took: float, code: in
     earlier = [answer for answer in loaded.answers if answer.sent < signalled - CLOSE]
     later = [answer for answer in loaded.answers if answer.sent > signalled]
     unready = [each.sent + each.took - signalled for each in loaded.probes if each.sent > signalled and not each.good]
-    odd = [
-        answer
-        for answer in later
-        if not (answer.lost or asked.holds(answer) or (answer.status == 503 and answer.retry_after))
-    ]
+    odd = [answer for answer in later if not (answer.lost or asked.holds(answer) or (answer.status == 503 and answer.retry_after))]
     return Drained(
         1,
         len(earlier),

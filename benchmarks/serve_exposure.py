@@ -77,13 +77,9 @@ def matrix(load: Load, core: int | None = None) -> Exposed:
         with Server(limelight(*bundle, "--api-key-file", file), core) as server:
             found = _answers(load, server, [asked(path, method, keys[whose]) for path, method, whose in cells])
         with Server(limelight(*bundle), core) as server:
-            free = _answers(
-                load, server, [asked(path, method, None) for path, method, whose in cells if whose == "none"]
-            )
+            free = _answers(load, server, [asked(path, method, None) for path, method, whose in cells if whose == "none"])
     good = {cell: answer.status < 400 for cell, answer in zip(cells, found, strict=True)}
-    let_in = [
-        " ".join(cell) for cell, is_good in good.items() if is_good and cell[2] != "right" and cell[0] not in OPEN
-    ]
+    let_in = [" ".join(cell) for cell, is_good in good.items() if is_good and cell[2] != "right" and cell[0] not in OPEN]
     shut = [
         " ".join(cell)
         for cell, answer in zip(cells, found, strict=True)
@@ -110,9 +106,7 @@ def listeners(server: Server) -> set[str]:
     inodes = {name[8:-1] for name in sockets if name.startswith("socket:[")}
     found = set()
     for table in ("tcp", "tcp6"):
-        rows = [
-            line.split() for line in Path(f"/proc/{server.pid}/net/{table}").read_bytes().decode().split("\n")[1:-1]
-        ]
+        rows = [line.split() for line in Path(f"/proc/{server.pid}/net/{table}").read_bytes().decode().split("\n")[1:-1]]
         found |= {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
     return found
 

@@ -132,10 +132,7 @@ async def slow_rows(port: int, limits: Limits, sockets: int, every: float) -> li
         "silent": (limits.idle_seconds, lambda longest: until_closed(port, b"", b"", every, longest)),
         NEVER: (max(limits.write_seconds, limits.idle_seconds), lambda longest: until_dropped(port, longest)),
     }
-    work = {
-        name: [slow(2 * seconds + 10) for _ in range(sockets // 3 if name != NEVER else 3)]
-        for name, (seconds, slow) in kinds.items()
-    }
+    work = {name: [slow(2 * seconds + 10) for _ in range(sockets // 3 if name != NEVER else 3)] for name, (seconds, slow) in kinds.items()}
     found = await asyncio.gather(*(asyncio.gather(*each) for each in work.values()))
     rows = []
     for (name, (seconds, _)), took in zip(kinds.items(), found, strict=True):
@@ -149,9 +146,7 @@ async def pipelined(port: int) -> tuple[Row, list[int]]:
     """A hundred requests at once on one connection: answered in order, or the connection is closed; never a failure."""
     one = post("/api/v1/translate", b'{"text": "one"}')
     found = await statuses(port, (head("/healthz", method="GET") + one) * 50, most=100)
-    return Row(
-        "100 requests in one go", "200 each, or closed", f"{found.count(200)} times 200", set(found) <= {200, 503}
-    ), found
+    return Row("100 requests in one go", "200 each, or closed", f"{found.count(200)} times 200", set(found) <= {200, 503}), found
 
 
 async def battery(server: Server, limits: Limits, sockets: int, every: float) -> tuple[list[Row], list[int], float]:

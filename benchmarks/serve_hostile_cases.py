@@ -61,21 +61,15 @@ def bodies(path: str) -> Iterator[Case]:
     kind, chunked = "Content-Type: application/json", "Transfer-Encoding: chunked"
     yield Case(f"{path} 10 MB declared", head(path, kind, "Content-Length: 10000000"), LARGE)
     parts = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    yield Case(
-        f"{path} chunked, more than allowed", head(path, kind, chunked) + parts * (3 * MEGABYTE // 2 // 0x10000), LARGE
-    )
+    yield Case(f"{path} chunked, more than allowed", head(path, kind, chunked) + parts * (3 * MEGABYTE // 2 // 0x10000), LARGE)
     yield Case(f"{path} length and chunks", head(path, kind, chunked, f"Content-Length: {len(right)}") + right)
     yield Case(f"{path} length below zero", head(path, kind, "Content-Length: -5"))
     yield Case(f"{path} length in letters", head(path, kind, "Content-Length: ten"))
     yield Case(f"{path} two lengths", head(path, kind, "Content-Length: 5", "Content-Length: 6") + b"hello")
-    yield Case(
-        f"{path} body cut short", head(path, kind, f"Content-Length: {len(right) + 50}") + right, (0, *BAD), ends=True
-    )
+    yield Case(f"{path} body cut short", head(path, kind, f"Content-Length: {len(right) + 50}") + right, (0, *BAD), ends=True)
     yield Case(f"{path} length too small", head(path, kind, f"Content-Length: {len(right) - 3}") + right)
     yield Case(f"{path} chunk without a size", head(path, kind, chunked) + b"zz\r\nhello\r\n0\r\n\r\n")
-    bomb = (
-        gzip.compress(b"\0" * MEGABYTE, 9) * 900
-    )  # gzip's members stand one after the other: 0.9 MB that become 0.9 GB
+    bomb = gzip.compress(b"\0" * MEGABYTE, 9) * 900  # gzip's members stand one after the other: 0.9 MB that become 0.9 GB
     yield Case(f"{path} gzip of a gigabyte", post(path, bomb[:MEGABYTE], "Content-Encoding: gzip"), REFUSED)
     yield Case(f"{path} gzip of a small body", post(path, gzip.compress(right), "Content-Encoding: gzip"), REFUSED)
 

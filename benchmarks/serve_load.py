@@ -65,9 +65,7 @@ def latency(answers: Sequence[Answer], share: float) -> float:
     return 1000 * percentile([answer.took for answer in answers], share)
 
 
-async def closed(
-    port: int, requests: Sequence[bytes], clients: int, seconds: float | None, probe: bytes | None
-) -> Loaded:
+async def closed(port: int, requests: Sequence[bytes], clients: int, seconds: float | None, probe: bytes | None) -> Loaded:
     """Each request once, or again and again for so many seconds. Who is refused a connection tries again after a moment."""
     crowd, answers = Crowd(port), list[Answer]()
     numbers = iter(range(len(requests)) if seconds is None else cycle(range(len(requests))))
@@ -191,7 +189,5 @@ class Load:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.clients.stop()

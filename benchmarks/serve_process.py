@@ -33,9 +33,7 @@ def beside(script: str, *words: object) -> list[str]:
 
 
 class Server:
-    def __init__(
-        self, command: Sequence[str], core: int | None = None, environment: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, command: Sequence[str], core: int | None = None, environment: Mapping[str, str] | None = None) -> None:
         self.errors = os.memfd_create("log")
         prefix = [] if core is None else ["taskset", "--cpu-list", str(core)]
         self.process = subprocess.Popen(
@@ -101,9 +99,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
     def _status(self, name: str) -> int:

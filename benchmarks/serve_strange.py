@@ -79,9 +79,7 @@ def main() -> None:
     engine: Any = Slowed(open_engines(bundle, "cpu", None, 1, None).first, args.slow, args.reached)
     translator = Failing(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
     translator.words = args.fails
-    made = Server.of(
-        Models([ServedModel(args.folder.name, translator, args.speed)]), settings, json_lines(sys.stderr.buffer)
-    )
+    made = Server.of(Models([ServedModel(args.folder.name, translator, args.speed)]), settings, json_lines(sys.stderr.buffer))
     sys.exit(
         serve(
             made.app,

@@ -168,9 +168,7 @@ def silent_flip(ground: Ground) -> dict[str, Any]:
 
 def looked_away(folder: Path, step: int, window: int) -> dict[str, Any]:
     """The control of c: a watchdog that lets everything through but what is no number takes the same step."""
-    stage = Stage(
-        folder, 1000, trouble={"window": window, "sigmas": 1e30}, validation={"every": 10_000, "sentences": 4}
-    )
+    stage = Stage(folder, 1000, trouble={"window": window, "sigmas": 1e30}, validation={"every": 10_000, "sentences": 4})
     run = stage.new("looked-away")
     codes = stage.train(run, KIND, f"step.loss:scale=100@{step}#1,step.forward:term@{step}")
     losses = [event.loss for event in read_events(run / METRICS) if isinstance(event, StepReport)]

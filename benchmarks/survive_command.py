@@ -21,7 +21,7 @@ PROCESSES.set_forkserver_preload(
     [
         "survive_command",
         "limelight.training.run.run",
-        "limelight.training.checkpoints.background",
+        "limelight.training.checkpoints.writer",
         "torch._dynamo",
         "sacrebleu",
     ]

@@ -121,9 +121,7 @@ def list_stale(root: Path, folder: Path, before: Path, newest: int) -> Iterator[
     shutil.copyfile(before / MANIFEST, folder / MANIFEST)
     yield Damage("stale", MANIFEST, back)
     folder.rename(aside)
-    shutil.copytree(
-        aside, root / f".{folder.name}.0123abcd.part"
-    )  # complete, but its writing never ended: no candidate
+    shutil.copytree(aside, root / f".{folder.name}.0123abcd.part")  # complete, but its writing never ended: no candidate
     yield Damage("stale", "", lambda: (back(), shutil.rmtree(root / f".{folder.name}.0123abcd.part")))
 
 
@@ -242,11 +240,7 @@ def main() -> int:
             found = battery(run / CHECKPOINTS, counts)
             loaded = without_verification(run / CHECKPOINTS, counts)
             good = sum(int(each.split("/")[0]) for each in found.values())
-            print(
-                json.dumps(
-                    {"layout": layout, "files": [*files, STATE, MANIFEST], "refused": found, "good": f"{good}/{total}"}
-                )
-            )
+            print(json.dumps({"layout": layout, "files": [*files, STATE, MANIFEST], "refused": found, "good": f"{good}/{total}"}))
             print(
                 json.dumps({"layout": layout, "flips_that_load_without_verification": f"{loaded}/{counts.flips}"}),
                 flush=True,

@@ -157,10 +157,7 @@ def bits(run: Path) -> dict[str, str]:
     tensors = {f"bundle {name}": tensor for name, tensor in bundle.read(run / BUNDLE).weights().items()}
     # Training may end while there is no room for its last checkpoint; then the one before stands, and the translator is whole.
     tensors |= found.tensors() if found.step == STEPS else {}
-    hashes = {
-        name: hashlib.sha256(tensor.contiguous().view(-1).numpy().tobytes()).hexdigest()
-        for name, tensor in tensors.items()
-    }
+    hashes = {name: hashlib.sha256(tensor.contiguous().view(-1).numpy().tobytes()).hexdigest() for name, tensor in tensors.items()}
     losses = {f"loss {e.step}": e.loss.hex() for e in read_events(run / METRICS) if isinstance(e, StepReport)}
     return hashes | losses
 
@@ -220,9 +217,7 @@ def _place(sentence: str) -> str:
         "metrics.jsonl",
         "status.json",
     )
-    return next(
-        (name for name in names if name in sentence), "the translator" if "translator" in sentence else sentence[:60]
-    )
+    return next((name for name in names if name in sentence), "the translator" if "translator" in sentence else sentence[:60])
 
 
 def main() -> int:

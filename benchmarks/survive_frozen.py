@@ -37,9 +37,7 @@ class Frozen:
     differing: int = 0
 
 
-def frozen(
-    place: Path, times: int, seed: int = 1, patience: float = PATIENCE, numbers: tuple[int, ...] = tuple(LIMITS)
-) -> Frozen:
+def frozen(place: Path, times: int, seed: int = 1, patience: float = PATIENCE, numbers: tuple[int, ...] = tuple(LIMITS)) -> Frozen:
     """`times` of each signal to one run, and then to its end."""
     random, found = Random(seed), Frozen()
     steps = 20 + 8 * times * len(numbers)
@@ -114,9 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--short", action="store_true", help="only the signals, without restarts and without the control"
-    )
+    parser.add_argument("--short", action="store_true", help="only the signals, without restarts and without the control")
     args = parser.parse_args()
     ends_cleanly()
     with tempfile.TemporaryDirectory() as folder:

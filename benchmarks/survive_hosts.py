@@ -106,9 +106,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", default=",".join((*CASES, *CONTROLS)))
     parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument(
-        "--short", action="store_true", help="one case of 60 steps against a run in one process, no controls"
-    )
+    parser.add_argument("--short", action="store_true", help="one case of 60 steps against a run in one process, no controls")
     parser.add_argument("--keep", type=Path, help="folder for the runs and the logs of the hosts")
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the hosts are taken away
@@ -150,9 +148,7 @@ def verdict(cases: Sequence[Mapping[str, Any]], controls: Sequence[Mapping[str, 
     return 0 if good == len(cases) and found == len(controls) else 1
 
 
-def run_case(
-    folder: Path, corpus: Path, name: str, case: Case, steps: int, straight: Path | None = None
-) -> dict[str, Any]:
+def run_case(folder: Path, corpus: Path, name: str, case: Case, steps: int, straight: Path | None = None) -> dict[str, Any]:
     began = time.monotonic()
     with hosts(HOSTS + 1) as lan:
         job = prepared_job(lan, folder, corpus, name, "2:3", steps)

@@ -30,9 +30,7 @@ class Lives:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.kill("all")
 
     def kill(self, whom: str) -> None:
@@ -49,9 +47,7 @@ class Launched(Lives):
 
     def _start(self) -> None:
         with self._said.open("ab") as said:
-            self._process = subprocess.Popen(
-                self._command, env=self._variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said
-            )
+            self._process = subprocess.Popen(self._command, env=self._variables, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
 
     def goes_on(self) -> bool:
         code = self._process.poll()

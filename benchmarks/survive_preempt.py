@@ -34,9 +34,7 @@ class Preempted:
     differing: int = 0  # from a run that nobody disturbed
 
 
-def preempted(
-    place: Path, times: int, seed: int = 1, number: int = SIGTERM, phases: tuple[str, ...] = PHASES
-) -> Preempted:
+def preempted(place: Path, times: int, seed: int = 1, number: int = SIGTERM, phases: tuple[str, ...] = PHASES) -> Preempted:
     """`times` signals to one run, and then to its end."""
     random, found = Random(seed), Preempted()
     job, straight = Job(place / "job", steps=20 + 4 * times), Job(place / "straight", steps=20 + 4 * times)
@@ -66,9 +64,7 @@ def life(job: Job, phase: str, random: Random, number: int, found: Preempted) ->
     good = code == PREEMPTED and seconds <= LIMIT and lost == 0 and as_said and job.left_after(1) == 0
     found.times, found.good, found.lost = found.times + 1, found.good + good, found.lost + lost
     found.worst = max(found.worst, seconds)
-    line(
-        phase=phase, code=code, seconds=round(seconds, 2), step=step, saved=saved, status=status.get("state"), good=good
-    )
+    line(phase=phase, code=code, seconds=round(seconds, 2), step=step, saved=saved, status=status.get("state"), good=good)
 
 
 def second_signal(place: Path) -> tuple[float, bool]:
@@ -99,9 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--short", action="store_true", help="only the signals, without the second one and without the control"
-    )
+    parser.add_argument("--short", action="store_true", help="only the signals, without the second one and without the control")
     args = parser.parse_args()
     ends_cleanly()
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ from small_runs import make_corpus, recipe, remains, story
 from limelight.cli import main as cli
 from limelight.training.processes.rank_environment import SUPERVISOR
 from limelight.training.processes.rank_process import LOOPBACK, environment
-from limelight.training.processes.rendezvous import host_store
+from limelight.training.processes.world import host_store
 from limelight.training.run import leader
 from limelight.training.run_folder import PREPARED
 
@@ -61,9 +61,7 @@ class Ranks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for rank, _ in enumerate(self.processes):
             self.kill(rank)
         for process in self.processes:

@@ -79,9 +79,7 @@ class Job:
         self.before, self._old_parts = self.step, self._parts()
         with (self.folder / "log").open("ab") as log:
             self.log_from = log.tell()
-            self.process = subprocess.Popen(
-                words, cwd=self.folder, env=variables, stdout=log, stderr=log, start_new_session=True
-            )
+            self.process = subprocess.Popen(words, cwd=self.folder, env=variables, stdout=log, stderr=log, start_new_session=True)
 
     def ended(self, seconds: float) -> int | None:
         """Its exit code, or None if it still runs then."""
@@ -125,11 +123,7 @@ class Job:
     def resumed_from(self) -> int | None:
         """The step that the last life went on from."""
         return next(
-            (
-                event.step
-                for event in reversed(self.events())
-                if isinstance(event, RunNotice) and event.kind == "resumed"
-            ),
+            (event.step for event in reversed(self.events()) if isinstance(event, RunNotice) and event.kind == "resumed"),
             None,
         )
 
@@ -180,9 +174,7 @@ class Job:
             if not place.name.isdecimal():
                 continue
             try:
-                variables = dict(
-                    word.split(b"=", 1) for word in (place / "environ").read_bytes().split(b"\0") if b"=" in word
-                )
+                variables = dict(word.split(b"=", 1) for word in (place / "environ").read_bytes().split(b"\0") if b"=" in word)
                 state = (place / "stat").read_bytes().rpartition(b") ")[2][:1]
             except (OSError, ValueError):
                 continue

@@ -25,6 +25,8 @@ from random import Random
 from typing import Any, Final
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "training"))
 from inject_fault import fault_environment
 
 from limelight.training.checkpoints import checkpoint

@@ -75,9 +75,7 @@ def main() -> int:
             }
             print(name, json.dumps(figures[name]), flush=True)
     kinds = [each for name, each in figures.items() if name != "control"]
-    holds = (
-        all(each["first"] <= EARLY and each["last"] <= LATE for each in kinds) and figures["control"]["first"] > LATE
-    )
+    holds = all(each["first"] <= EARLY and each["last"] <= LATE for each in kinds) and figures["control"]["first"] > LATE
     print(json.dumps({"steps": asked.steps, "holds": holds, **figures}))
     return 0 if holds else 1
 

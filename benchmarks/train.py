@@ -146,9 +146,7 @@ def main() -> None:
     args = parser.parse_args()
     threads = runtime.choose_threads(args.threads).value
     found = measure(threads, args.rounds, args.steps, args.only, args.precision)
-    print(
-        f"small, {args.precision}, {threads} threads: target pieces per second; times each of the others; median of the rounds (range)"
-    )
+    print(f"small, {args.precision}, {threads} threads: target pieces per second; times each of the others; median of the rounds (range)")
     for name, values in found.items():
         print(f"  {name:22s} {statistics.median(values):7.0f} ({min(values):.0f}-{max(values):.0f})", end="")
         for other in found:

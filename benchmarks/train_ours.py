@@ -32,8 +32,9 @@ from limelight.training.config import (
 )
 from limelight.training.events import Event, StepReport
 from limelight.training.processes.stop_signals import Stop
+from limelight.training.processes.world import World
 from limelight.training.run.event_writers import add_writers
-from limelight.training.run.loop import TrainingLoop
+from limelight.training.run.loop import Parts, TrainingLoop
 from limelight.training.step.trained_model import TrainedModel
 from limelight.training.validation.validator import Validator
 from train_peers import Gate
@@ -82,4 +83,5 @@ def ours(gate: Gate, precision: Precision, size: str = "small") -> None:
 
         loader = stack.enter_context(Loader(prepared, recipe.batch))
         told: Any = add_writers(run, watch, stack)
-        TrainingLoop(recipe, run, numbers, loader, validator, BestWeights(run / "best", 1), told, Stop()).run()
+        parts = Parts(numbers, validator, loader)
+        TrainingLoop(recipe, run, parts, BestWeights(run / "best", 1), Stop(), World(), told).run()

@@ -73,9 +73,7 @@ def pairs_of_batches() -> list[Pairs]:
     return [(rows(source), rows(target_out)) for source, _, target_out in real_batches()]
 
 
-def hugging_face(
-    gate: Callable[[int], None], bf16: bool, size: str = "small", attention: str = "eager", smoothing: float = 0.1
-) -> None:
+def hugging_face(gate: Callable[[int], None], bf16: bool, size: str = "small", attention: str = "eager", smoothing: float = 0.1) -> None:
     """Trains until the gate ends it. An item of the data set is a batch, since the trainer only counts sentences. bf16: by autocast."""
     batches = pairs_of_batches()
     with tempfile.TemporaryDirectory() as folder:
@@ -208,9 +206,7 @@ class Eole:
                 if not steps:
                     os.killpg(self.process.pid, signal.SIGSTOP)
                     return pieces
-        raise RuntimeError(
-            f"eole, started with {EOLE}={os.environ[EOLE]}, ended by itself; it said last:\n{''.join(self.said)}"
-        )
+        raise RuntimeError(f"eole, started with {EOLE}={os.environ[EOLE]}, ended by itself; it said last:\n{''.join(self.said)}")
 
     def stop(self) -> None:
         if self.process.poll() is None:

@@ -29,6 +29,7 @@ from limelight import runtime
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request, Specials
+from limelight.engines.torch import OnHost
 from translate_work import BUDGET, LENGTHS, SHAPES, SINGLES, Work, count_lengths, our_model, real_works
 
 REST = 0.3  # seconds: OpenMP threads of the one before spin for 0.2 s before they sleep
@@ -47,7 +48,7 @@ class Limelight:
     def translate(self, work: Work, beam: int) -> list[list[int]]:
         requests = [Request(source) for source in work.sources]
         settings, specials = SearchSettings(beam=beam, max_length=1000), Specials()
-        found = search(self.model, requests, settings, specials, torch.device("cpu"), lengths=work.lengths)
+        found = search(OnHost(self.model), requests, settings, specials, lengths=work.lengths)
         return [outcome.hypotheses[0].ids for outcome in found]
 
 
@@ -252,9 +253,7 @@ def print_speeds(size: str, beam: int, found: dict[str, list[float]]) -> None:
             f"{statistics.median(ratios):5.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
             for ratios in (ratio(found, name, other) for other in others)
         ]
-        print(
-            f"  {name:32s} {statistics.median(values):7.0f} ({min(values):.0f}-{max(values):.0f})", *columns, sep="  "
-        )
+        print(f"  {name:32s} {statistics.median(values):7.0f} ({min(values):.0f}-{max(values):.0f})", *columns, sep="  ")
 
 
 def print_latencies(size: str, beam: int, found: dict[str, list[float]]) -> None:

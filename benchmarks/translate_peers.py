@@ -103,9 +103,7 @@ def hugging_face(ours: Transformer, attention: str) -> "transformers.PreTrainedM
     for side, layers in (("encoder", c.encoder_layers), ("decoder", c.decoder_layers)):
         shape |= {f"{side}_layers": layers, f"{side}_ffn_dim": c.d_ff, f"{side}_attention_heads": c.num_heads}
     if c.norm_order == "pre":
-        model: transformers.PreTrainedModel = transformers.M2M100ForConditionalGeneration(
-            transformers.M2M100Config(**shape)
-        )
+        model: transformers.PreTrainedModel = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**shape))
     else:
         model = transformers.MarianMTModel(transformers.MarianConfig(**shape))
     apart = model.load_state_dict(state(ours), strict=False)

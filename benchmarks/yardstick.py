@@ -99,18 +99,14 @@ class StockStep:
     def __call__(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             logits = self.model(source, target_in)
-        loss = F.cross_entropy(
-            logits.flatten(0, 1).float(), target_out.flatten(), ignore_index=PAD, label_smoothing=0.1
-        )
+        loss = F.cross_entropy(logits.flatten(0, 1).float(), target_out.flatten(), ignore_index=PAD, label_smoothing=0.1)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
 
-def gemm_seconds(
-    size: str, source_positions: int, target_positions: int, dtype: torch.dtype, repeats: int = 3
-) -> float:
+def gemm_seconds(size: str, source_positions: int, target_positions: int, dtype: torch.dtype, repeats: int = 3) -> float:
     """Best time of the bare matrix products of one step: forward and both backward products of every linear layer.
 
     This is the limit of the machine for that step: no attention, no norms, no softmax, no optimizer, operands at hand.

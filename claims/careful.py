@@ -57,8 +57,7 @@ def placeholders(claims: Claims, translator: Translator, count: int, whose: str,
     sentences = careful.templated(count)
     made = translator.translate([each.text for each in sentences])
     silent = sum(
-        bool(careful.lost(each, one.text)) and one.protected and not warned(one)
-        for each, one in zip(sentences, made, strict=True)
+        bool(careful.lost(each, one.text)) and one.protected and not warned(one) for each, one in zip(sentences, made, strict=True)
     )
     held = sum(not careful.lost(each, one.text) for each, one in zip(sentences, made, strict=True))
     claims.at_least(f"{whose}: sentences with all they must keep, of {count}", held, least * count)
@@ -179,9 +178,7 @@ def documents(claims: Claims, translator: Translator, most: int) -> None:
     files = real_files.real_files(DATA)[:most]
     kept = 0
     for file in files:
-        done = translate_document(
-            file.data, file.kind, ("en", "de"), lambda some: translator.translate(some, GREEDY, segment=True)
-        )
+        done = translate_document(file.data, file.kind, ("en", "de"), lambda some: translator.translate(some, GREEDY, segment=True))
         kept += kept_structure.difference(file.kind, file.data, done.data) is None
     claims.at_least(f"documents whose structure is the same, of {len(files)}", kept, len(files))
     claims.at_least("documents", len(files), min(most, 50))
@@ -190,9 +187,7 @@ def documents(claims: Claims, translator: Translator, most: int) -> None:
 def catalogues(claims: Claims, translator: Translator, most: int, whose: str) -> None:
     """The judge is what people run: `msgfmt -c` on a catalogue of real strings and of wicked ones."""
     entries = [*msgfmt.wicked(), *islice(msgfmt.real(DATA), most)]
-    done = translate_document(
-        msgfmt.catalogue(entries), "po", ("en", "de"), lambda some: translator.translate(some, GREEDY, segment=True)
-    )
+    done = translate_document(msgfmt.catalogue(entries), "po", ("en", "de"), lambda some: translator.translate(some, GREEDY, segment=True))
     with tempfile.TemporaryDirectory() as place:
         said = msgfmt.complaints(done.data, Path(place))
     claims.at_most(f"{whose}: what msgfmt -c holds against {len(entries)} translated entries", len(said), 0)

@@ -67,9 +67,7 @@ def cleaning(claims: Claims, data: Path, full: bool) -> None:
                 claims.note(f"{name}: dropped, %", 100 * sum(entry.dropped.values()) / entry.read)
     entry = checked(data, "untranslated", UNTRANSLATED, 0, dedup={"exact": False}).corpora[0]
     wrong = entry.read - GERMAN_AMONG_UNTRANSLATED
-    claims.at_least(
-        "untranslated session: found of what is not German, %", 100 * sum(entry.dropped.values()) / wrong, 95
-    )
+    claims.at_least("untranslated session: found of what is not German, %", 100 * sum(entry.dropped.values()) / wrong, 95)
 
 
 def faithful(claims: Claims, full: bool) -> None:
@@ -90,9 +88,7 @@ def order(claims: Claims, full: bool) -> None:
             prepared_corpora.digest_of(prepared_corpora.global_batches(folder, settings, world, worker, batches))
             for world, worker in itertools.product(worlds, workers)
         ]
-        claims.at_most(
-            f"orders of {batches} batches over {len(digests)} world sizes and workers: distinct", len(set(digests)), 1
-        )
+        claims.at_most(f"orders of {batches} batches over {len(digests)} world sizes and workers: distinct", len(set(digests)), 1)
         sampled = BatchSettings(budget=512, window=1000, sampling=SamplingSettings())
         stops = random.Random(4).choices(range(1, 300), k=200 if full else 2)
         differing = prepared_corpora.stops_that_differ(folder, sampled, stops, last=310, per_process=20)
@@ -135,9 +131,7 @@ def feeding(claims: Claims, data: Path, full: bool) -> None:
             claims.at_most(f"{name}: padding at a budget of 4,096 pieces, %", 100 * (1 - filled / cells), 5)
             if name == "multi30k":
                 step = LimelightStep(ModelConfig.preset("small", prepared.manifest.vocab_sizes[0]))
-                ratios = [
-                    loading(prepared, turn) / training(step, prepared, turn, torch) for turn in range(4 if full else 1)
-                ]
+                ratios = [loading(prepared, turn) / training(step, prepared, turn, torch) for turn in range(4 if full else 1)]
                 claims.note("loader against training `small`, one process, least of the turns", min(ratios))
                 claims.at_least("loader against training `small`, times, median", sorted(ratios)[len(ratios) // 2], 20)
 
@@ -183,9 +177,7 @@ def speed(claims: Claims, full: bool) -> None:
         scale.make(20 * MILLION, large)
         grown = scale.run(large, folder / "large", pieces=pieces)
         claims.at_least("local engine, 20 M pairs: pairs/s", grown["pairs_per_second"], 60_000)
-        small, grown = (
-            scale.run(each, folder / f"memory-{each.name}", pieces=pieces, memory=True) for each in (corpus, large)
-        )
+        small, grown = (scale.run(each, folder / f"memory-{each.name}", pieces=pieces, memory=True) for each in (corpus, large))
         claims.at_most("peak memory, 20 M against 1 M pairs", grown["peak_megabytes"] / small["peak_megabytes"], 1.2)
 
 

@@ -74,9 +74,7 @@ def solo(translator: Translator) -> float:
 def light(claims: Claims, translator: Translator) -> None:
     """A model of 6 layers and 8 heads with random weights; 24 pieces on both sides."""
     tokenizer: Tokenizer = translator.tokenizers[0]
-    config = ModelConfig(
-        vocab_size=tokenizer.size, encoder_layers=6, decoder_layers=6, num_heads=8, d_model=128, d_ff=256
-    )
+    config = ModelConfig(vocab_size=tokenizer.size, encoder_layers=6, decoder_layers=6, num_heads=8, d_model=128, d_ff=256)
     torch.manual_seed(1)
     settings = BundleSettings(languages=("en", "de"), model=config)
     large = Translator(TorchEngine(Transformer(config).eval()), settings, tokenizer, tokenizer)
@@ -111,9 +109,7 @@ def page(claims: Claims) -> None:
     claims.at_most("the page with the desk, compressed, KB", packed, 150)
     alone = PAGE.read_bytes()
     claims.at_most("... as one file for exports, KB", len(alone) / 1000, 350)
-    hosts = b"".join(path.read_bytes() for path in files).count(b'<script src="http') + alone.count(
-        b'<script src="http'
-    )
+    hosts = b"".join(path.read_bytes() for path in files).count(b'<script src="http') + alone.count(b'<script src="http')
     claims.at_most("... scripts from elsewhere", hosts, 0)
 
 

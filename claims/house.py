@@ -16,9 +16,7 @@ import house_map
 from claim import Claims, run
 from house import House
 
-NOUNS = (
-    3  # names that end like participles and are what users read, or nouns of the field: Settings.changed, smoothed_loss
-)
+NOUNS = 3  # names that end like participles and are what users read, or nouns of the field: Settings.changed, smoothed_loss
 
 
 def main(claims: Claims, full: bool) -> None:

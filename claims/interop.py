@@ -31,7 +31,7 @@ from batch_invariance import random_model, random_sentences
 import engines as speed
 from claim import Claims, run
 from limelight.bundle import read
-from limelight.evaluation.reading import read_parallel
+from limelight.evaluation.inputs import read_parallel
 from limelight.interop.ctranslate2.export import export
 from limelight.interop.huggingface.export import export_folder
 from limelight.interop.huggingface.load import import_folder
@@ -69,9 +69,7 @@ def engine_translates_the_same(claims: Claims, folder: Path, texts: list[str], r
     export(read(folder), "int8", texts[:100])
     with Translator.load(folder, engine="ctranslate2") as translator:
         small = translator.translate(texts, guards=False)
-    claims.note(
-        "CTranslate2 int8: the same, %", 100 * np.mean([a.text == b.text for a, b in zip(mine, small, strict=True)])
-    )
+    claims.note("CTranslate2 int8: the same, %", 100 * np.mean([a.text == b.text for a, b in zip(mine, small, strict=True)]))
     if references is not None:
         scores = [sacrebleu.corpus_chrf([one.text for one in some], [references]).score for some in (mine, small)]
         claims.at_most("CTranslate2 int8: chrF lost", scores[0] - scores[1], 0.3)
@@ -82,7 +80,7 @@ def around_the_engine(claims: Claims, folder: Path, texts: list[str]) -> None:
     with Translator.load(folder, engine="ctranslate2", threads=1) as translator:
         search = translator.settings.search.changed(beam=1)
         translator.translate(texts, search)
-        requests = [sentence.request for sentence in translator._reader.read(texts, None, None)]
+        requests = [sentence.request for sentence in translator.plan(texts).asked]
         whole, inside = [], []
         for _ in range(5):
             began = time.perf_counter()
@@ -132,9 +130,7 @@ def fast(claims: Claims, folder: Path, work: Path) -> None:
     """Against the bare engine, file in and file out."""
     names = ["torch float32", "torch bfloat16"]
     names += [f"{kind}ctranslate2 {n}" for n in ("float32", "bfloat16", "int8") for kind in ("", "bare ")]
-    asked = speed.parser().parse_args(
-        [str(folder), "--lines", MULTI30K[0], "--references", MULTI30K[1], "--contestants", ",".join(names)]
-    )
+    asked = speed.parser().parse_args([str(folder), "--lines", MULTI30K[0], "--references", MULTI30K[1], "--contestants", ",".join(names)])
     found = speed.measure(asked, _new(work / "speed"))
     sys.stdout.write(speed.table(found) + "\n")
     for name in ("ctranslate2 float32", "ctranslate2 int8"):

@@ -35,9 +35,7 @@ POSITIONS = [
 def right(claims: Claims, full: bool) -> None:
     variants = itertools.product(POSITIONS, ("pre", "post"), ("layer", "rms"), ("relu", "swiglu"))
     errors: dict[str, float] = {}
-    for seed, ((positions, layout), order, norm, activation) in enumerate(
-        itertools.islice(variants, 32 if full else 4)
-    ):
+    for seed, ((positions, layout), order, norm, activation) in enumerate(itertools.islice(variants, 32 if full else 4)):
         choices = {
             "positions": positions,
             "position_layout": layout,
@@ -67,9 +65,7 @@ def sizes(claims: Claims) -> None:
     for preset in ("3b", "10b"):
         with torch.device("meta"):
             model = Transformer(ModelConfig.preset(preset, 64_000))
-        claims.note(
-            f"{preset} with 64,000 pieces: billion parameters", sum(p.numel() for p in model.parameters()) / 1e9
-        )
+        claims.note(f"{preset} with 64,000 pieces: billion parameters", sum(p.numel() for p in model.parameters()) / 1e9)
     claims.at_most("3b and 10b built on the meta device, seconds", time.perf_counter() - start, 10)
 
 

@@ -68,9 +68,7 @@ def shapes(claims: Claims, full: bool) -> None:
         rows, S, T = chance.choice([(5, 17, 19), (8, 33, 20), (3, 90, 70)])
         config, again = configs[f"random {n}"], chance.random() < 0.3
         shape = BatchShape.padded(rows, S, T)
-        worst = max(
-            worst, abs(flops(config, shape).step(again) / test_compute.counted(config, shape, False, again) - 1)
-        )
+        worst = max(worst, abs(flops(config, shape).step(again) / test_compute.counted(config, shape, False, again) - 1))
     claims.at_most("operations, off from what torch counts, %", 100 * worst, 1)
 
 
@@ -127,10 +125,7 @@ def texts(claims: Claims, full: bool) -> None:
         return
     for name, (folder, stem) in (TEXTS if full else {}).items():
         with tempfile.TemporaryDirectory(prefix="claim-plan-") as work:
-            paths = [
-                unpacked(Path(os.environ["LIMELIGHT_DATA"]) / folder / f"{stem}.{tag}.gz", Path(work))
-                for tag in ("en", "de")
-            ]
+            paths = [unpacked(Path(os.environ["LIMELIGHT_DATA"]) / folder / f"{stem}.{tag}.gz", Path(work)) for tag in ("en", "de")]
             corpus = CorpusSettings(name=name, paths=[str(path) for path in paths])
             settings = PrepareSettings(languages=("en", "de"), corpora=[corpus])
             engine = LocalEngine(0)

@@ -127,18 +127,14 @@ def catalogue(claims: Claims) -> None:
     entries = [*islice(msgfmt.wicked(), 60), *islice(msgfmt.real(DATA), 20 if DATA.name else 0)]
     with random_translator() as translator, tempfile.TemporaryDirectory() as place:
         search = SearchSettings(beam=1)
-        done = translate_document(
-            msgfmt.catalogue(entries), "po", ("en", "de"), lambda t: translator.translate(t, search)
-        )
+        done = translate_document(msgfmt.catalogue(entries), "po", ("en", "de"), lambda t: translator.translate(t, search))
         said = msgfmt.complaints(done.data, Path(place))
     claims.at_most(f"what msgfmt -c holds against {len(entries)} entries, random weights", len(said), 0)
 
 
 def useless(claims: Claims) -> None:
     evidence = QualityEvidence(chrf=Bound(8.0, 7.6), bleu=Bound(0.1, 0.0), sentences=500, degenerate=480, epochs=0.1)
-    claims.at_most(
-        "BLEU 0.1: verdicts other than not usable", getattr(judge(evidence), "use", None) != Use.NOT_USABLE, 0
-    )
+    claims.at_most("BLEU 0.1: verdicts other than not usable", getattr(judge(evidence), "use", None) != Use.NOT_USABLE, 0)
 
 
 def measure(claims: Claims, full: bool) -> None:

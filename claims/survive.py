@@ -88,9 +88,7 @@ def damaged(claims: Claims, stage: Stage, place: Path) -> None:
         path.write_bytes(content)
     claims.at_least(f"{tries} damages of a checkpoint: named, and the one before taken", good, tries)
     whole = checkpoint.latest(root).checkpoint
-    claims.at_least(
-        "... it is taken when it is whole again (control)", whole is not None and whole.step == newest.step, 1
-    )
+    claims.at_least("... it is taken when it is whole again (control)", whole is not None and whole.step == newest.step, 1)
     large = stage.folder / "large"
     large.write_bytes(bytes(200_000_000))
     began = time.perf_counter()
@@ -119,14 +117,10 @@ def killed(claims: Claims, stage: Stage, straight: Path) -> Path:
     with Ranks(stage.words(place, "fsdp", **often), 2, KILLED) as ranks:
         codes = ranks.codes()
     said = ranks.said.read_bytes().decode(errors="replace")
-    claims.at_least(
-        "kill -9 of one of 2 processes: the other ends too", codes[0] not in (0, None) and codes[1] == -9, 1
-    )
+    claims.at_least("kill -9 of one of 2 processes: the other ends too", codes[0] not in (0, None) and codes[1] == -9, 1)
     claims.at_least("... and says which was lost", "rank 1" in said, 1)
     codes = stage.train(place, "fsdp", **often)
-    claims.at_most(
-        "... the same command again: differing in a bit", len(differing(place, straight)) if codes == [0, 0] else 1, 0
-    )
+    claims.at_most("... the same command again: differing in a bit", len(differing(place, straight)) if codes == [0, 0] else 1, 0)
     return place
 
 

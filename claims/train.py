@@ -58,15 +58,11 @@ def tiny_translator(claims: Claims, work: Path) -> None:
     corpus = make_corpus(work / "numbers")
     files = [str(corpus / f"numbers.{language}") for language in ("en", "de")]
     began = time.monotonic()
-    result = command(
-        "train", *files, "-o", "run", "--preset", "toy", "--steps", "60", "data.filters.wrong_language=off", cwd=work
-    )
+    result = command("train", *files, "-o", "run", "--preset", "toy", "--steps", "60", "data.filters.wrong_language=off", cwd=work)
     claims.note("number words: seconds from text to translator", time.monotonic() - began)
     claims.at_least("number words: chrF after 60 steps", _score(result, "chrF2"), 25)
     steps = [event for event in read_events(work / "run" / "metrics.jsonl") if isinstance(event, StepReport)]
-    claims.at_most(
-        "number words: share of steps left out", sum(step.skipped is not None for step in steps) / len(steps), 0.01
-    )
+    claims.at_most("number words: share of steps left out", sum(step.skipped is not None for step in steps) / len(steps), 0.01)
 
 
 def resume(claims: Claims, work: Path, full: bool) -> None:
@@ -78,14 +74,10 @@ def resume(claims: Claims, work: Path, full: bool) -> None:
         for k in (1, 37, STEPS - 1) if full else (STEPS // 2,):
             broken = Small(corpus, work / f"stopped-{seed}-{k}", {"seed": seed})
             code, again = broken.live(Signal(after_step=k)), broken.live()
-            claims.at_least(
-                f"seed {seed}, stopped after {k} of {STEPS}: exit codes 75 and 0", (code, again) == (75, 0), 1
-            )
+            claims.at_least(f"seed {seed}, stopped after {k} of {STEPS}: exit codes 75 and 0", (code, again) == (75, 0), 1)
             whole, parts = (story(run.run) + sorted(remains(run.run).items()) for run in (straight, broken))
             differ = abs(len(whole) - len(parts)) + sum(a != b for a, b in zip(whole, parts, strict=False))
-            claims.at_most(
-                f"seed {seed}, stopped after {k} of {STEPS}: steps and tensors that differ in a bit", differ, 0
-            )
+            claims.at_most(f"seed {seed}, stopped after {k} of {STEPS}: steps and tensors that differ in a bit", differ, 0)
 
 
 def throughput(claims: Claims, full: bool) -> None:
@@ -119,9 +111,7 @@ def multi30k(claims: Claims, data: Path, work: Path) -> None:
 def fine_tuning(claims: Claims, data: Path, work: Path) -> None:
     """A translator of everyday sentences learns software strings in ten minutes, and does not forget."""
     tatoeba, l10n = data / "tatoeba" / "de-en", data / "l10n"
-    everyday = {
-        name: [str(tatoeba / f"{name}.{side}.gz") for side in ("en", "de")] for name in ("train", "dev", "test")
-    }
+    everyday = {name: [str(tatoeba / f"{name}.{side}.gz") for side in ("en", "de")] for name in ("train", "dev", "test")}
     strings = {name: [str(l10n / f"{name}.en-de.{side}.gz") for side in ("en", "de")] for name in ("dev", "test")}
     command(
         "train",

@@ -47,9 +47,9 @@ from limelight.bundle import read
 from limelight.bundle.weights import load_weights
 from limelight.engines.torch import TorchEngine
 from limelight.errors import LimelightError, ModelFileError
+from limelight.evaluation.inputs import read_parallel
 from limelight.evaluation.metrics.compare import compare
 from limelight.evaluation.metrics.metrics import count
-from limelight.evaluation.reading import read_parallel
 from limelight.model.config import ModelConfig
 from limelight.translator import Translator
 
@@ -111,9 +111,7 @@ def finds(claims: Claims, full: bool) -> None:
     cases = [case for case in test_exhaustive.all_cases() if full or case.length <= 3]
     compared, wrong = test_exhaustive.mismatches(cases)
     claims.at_most(f"full beam against all translations, {compared} cases: misses", wrong, 0)
-    compared, caught = test_exhaustive.mismatches(
-        [test_exhaustive.case("plain", 3, 4, 0.6)], lambda n: gnmt(0.6)(n + 1)
-    )
+    compared, caught = test_exhaustive.mismatches([test_exhaustive.case("plain", 3, 4, 0.6)], lambda n: gnmt(0.6)(n + 1))
     claims.at_least("a length penalty off by one is caught, % (control)", 100 * caught / compared, 100)
 
 
@@ -166,9 +164,7 @@ def required(claims: Claims, full: bool) -> None:
         forced = (
             log_probs
             for at in range(0, len(pairs), test_search_terminology.BATCH)
-            for log_probs in test_search_terminology.forced(
-                terminology.model, pairs[at : at + test_search_terminology.BATCH]
-            )
+            for log_probs in test_search_terminology.forced(terminology.model, pairs[at : at + test_search_terminology.BATCH])
         )
         apart = [
             abs(a - b)
@@ -197,9 +193,7 @@ def whole(claims: Claims, full: bool) -> None:
         config = read(BUNDLE).settings.model
         flips = bundle_damage.flips(BUNDLE, Path(place, "damaged"), Random(0), [bundle_damage.WEIGHTS])
         flipped = [loads(damage.folder, config) for damage in islice(flips, 120 if full else 20)]
-    claims.at_least(
-        "flipped weights that load where nothing is verified, % (control)", 100 * statistics.mean(flipped), 90
-    )
+    claims.at_least("flipped weights that load where nothing is verified, % (control)", 100 * statistics.mean(flipped), 90)
 
 
 def loads(folder: Path, config: ModelConfig) -> bool:

@@ -44,9 +44,7 @@ class Stage:
     """What has been built so far, and what the Dockerfile says of it."""
 
     root: Path
-    environment: dict[str, str] = field(
-        default_factory=lambda: {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-    )
+    environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"})
     arguments: dict[str, str] = field(default_factory=dict)
     folder: str = "/"
     user: str = "0"
@@ -124,9 +122,7 @@ class Builder:
 
     def _copy(self, stage: Stage, rest: str) -> None:
         copy = copy_of(rest)
-        target = stage.root / (copy.target if copy.target.startswith("/") else f"{stage.folder}/{copy.target}").lstrip(
-            "/"
-        )
+        target = stage.root / (copy.target if copy.target.startswith("/") else f"{stage.folder}/{copy.target}").lstrip("/")
         into = copy.target.endswith("/") or len(copy.sources) > 1 or copy.target in (".", "./")
         for source in copy.sources:
             place = (self.stages[copy.stage].root if copy.stage else ROOT) / source.strip("/")

@@ -160,9 +160,7 @@ class Promises:
         text = '{"text": "three seven one"}'
         self.check(ask(box, "POST", "/api/v1/translate", text).startswith("401"), "no translation without a key")
         answer = ask(box, "POST", "/api/v1/translate", text, self.key)
-        self.check(
-            answer.startswith("200") and "drei sieben eins" in answer, f"a translation with one: {answer[:60]}..."
-        )
+        self.check(answer.startswith("200") and "drei sieben eins" in answer, f"a translation with one: {answer[:60]}...")
         self.check("<script" in ask(box, "GET", "/", "", self.key), "the page of the wheel is there")
         self.check("limelight_queue_wait_seconds" in ask(box, "GET", "/metrics", "", self.key), "metrics with a key")
         self.check(not list((Path(f"/proc/{box.pid}/root") / "tmp").iterdir()), "/tmp is empty after all that")
@@ -205,15 +203,11 @@ def pairs(given: list[str]) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="The image without docker.")
     parser.add_argument("work", type=Path, help="Folder to build in, with debian/ in it; some 8 GB.")
-    parser.add_argument(
-        "--bundle", type=Path, required=True, help="tests/bundles/format-1: its translations are known."
-    )
+    parser.add_argument("--bundle", type=Path, required=True, help="tests/bundles/format-1: its translations are known.")
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="For RUN only.")
     parser.add_argument("--share", action="append", default=[], help="Folder of this machine that RUN may read.")
-    parser.add_argument(
-        "--from-stage", metavar="NAME", help="Those before it are there from last time. The last is `image`."
-    )
+    parser.add_argument("--from-stage", metavar="NAME", help="Those before it are there from last time. The last is `image`.")
     parser.add_argument("--built", action="store_true", help="Do not build again.")
     given = parser.parse_args()
     if os.geteuid() != 0:

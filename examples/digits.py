@@ -65,16 +65,12 @@ def make_batch(strings: list[String], task: str) -> Batch:
     return Batch.packed(source, pad([[START, *t] for t in targets]), pad([[*t, END] for t in targets]), pad_token=PAD)
 
 
-def train(
-    config: ModelConfig, task: str, seed: int, steps: int = 450, rows: int = 32, peak: float = 3e-3, warmup: int = 50
-) -> Transformer:
+def train(config: ModelConfig, task: str, seed: int, steps: int = 450, rows: int = 32, peak: float = 3e-3, warmup: int = 50) -> Transformer:
     """AdamW, the learning rate up over `warmup` steps and then in a straight line down to nothing."""
     torch.manual_seed(seed)
     random, model = Random(seed), Transformer(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, (steps - step) / (steps - warmup))
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / warmup, (steps - step) / (steps - warmup)))
     model.train()
     for _ in range(steps):
         loss = model.loss(make_batch(training_strings(rows, random), task)).mean
@@ -136,9 +132,7 @@ def main() -> None:
     start = time.perf_counter()
     model = train(ModelConfig.preset("toy", VOCABULARY, dropout=0.0), args.task, args.seed)
     print(f"trained in {time.perf_counter() - start:.0f} s")
-    print(
-        f"{100 * exact_match(model, args.task, held_out_strings()):.1f} % of 500 strings it never saw are answered without a fault"
-    )
+    print(f"{100 * exact_match(model, args.task, held_out_strings()):.1f} % of 500 strings it never saw are answered without a fault")
     string = [FIRST_DIGIT + int(digit) for digit in "3141592"]
     (answer,) = greedy(model, pad([[*string, END]]))
     said = [str(piece - FIRST_DIGIT) if piece >= FIRST_DIGIT else "?" for piece in answer]

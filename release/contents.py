@@ -30,7 +30,7 @@ def problems_of(package: Path, page: bool = True) -> list[str]:
     inside = names if wheel else [name.removeprefix("src/") for name in names]
     found = [
         f"{name} is missing"
-        for name in (*PAGE, "limelight/py.typed", "limelight/cli/main.py")
+        for name in (*PAGE, "limelight/py.typed", "limelight/cli/main.py", "limelight/reporting/templates/html.jinja")
         if name not in inside and (page or name not in PAGE)
     ]
     if page and not any(re.fullmatch(r"limelight/serving/page/assets/.+\.js", name) for name in inside):
@@ -39,9 +39,7 @@ def problems_of(package: Path, page: bool = True) -> list[str]:
         found.append("LICENSE is missing")
     allowed = IN_A_WHEEL if wheel else IN_AN_SDIST
     found += [
-        f"{name} does not belong in it"
-        for name in names
-        if not allowed.match(name) or (PRIVATE.search(name) and name not in HARMLESS)
+        f"{name} does not belong in it" for name in names if not allowed.match(name) or (PRIVATE.search(name) and name not in HARMLESS)
     ]
     if (size := package.stat().st_size) > LARGEST[package.suffix]:
         found.append(f"it has {size:,} bytes; at most {LARGEST[package.suffix]:,}")
@@ -94,13 +92,11 @@ def torch_problems(root: Path = ROOT) -> list[str]:
         for name in ("Makefile", "deploy/Dockerfile", "release/lock.txt")
     }
     project = tomllib.loads((root / "pyproject.toml").read_bytes().decode())["project"]
-    [floor] = [each.partition(">=")[2] for each in project["dependencies"] if re.match(r"torch\b", each)]
+    [floor] = [each.partition(">=")[2] for each in project["optional-dependencies"]["train"] if re.match(r"torch\b", each)]
     stated = {version for found in places.values() for version in found}
     missing = [f"{name} names no torch by exact version" for name, found in places.items() if not found]
     if len(stated) != 1 or any(tuple(map(int, each.split("."))) < tuple(map(int, floor.split("."))) for each in stated):
-        missing.append(
-            f"torch is {', '.join(sorted(stated))} in {', '.join(places)}, and at least {floor} in pyproject.toml"
-        )
+        missing.append(f"torch is {', '.join(sorted(stated))} in {', '.join(places)}, and at least {floor} in pyproject.toml")
     return missing
 
 

@@ -32,7 +32,7 @@ MADE = ("limelight-*.whl", "limelight-*.tar.gz", "limelight-*.cdx.json", MEASURE
 LOCK, MEASURE = ROOT / "release" / "lock.txt", ROOT / "release" / "measure.py"
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
 HEADER = """\
-# Everything that `pip install 'limelight[serve]'` brings beside torch, by exact version and hash. Made by release/make.py --lock.
+# Everything that `pip install 'limelight[serve,train]'` brings beside torch, by exact version and hash. Made by release/make.py --lock.
 # The hashes are those of the wheels for {platform}, as in the image; another platform makes its own list.
 #
 # torch is not among them: which of its builds is right depends on the machine, each has its own hash, and the CPU builds come from an index
@@ -75,9 +75,7 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def run(
-    words: Sequence[object], quietly: bool = False, environment: dict[str, str] | None = None, cwd: Path = ROOT
-) -> bytes:
+def run(words: Sequence[object], quietly: bool = False, environment: dict[str, str] | None = None, cwd: Path = ROOT) -> bytes:
     command = [str(word) for word in words]
     say(f"$ {' '.join(Path(command[0]).name if at == 0 else word for at, word in enumerate(command))}")
     done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE if quietly else None)
@@ -95,9 +93,7 @@ def write_lock() -> None:
     exact = (ROOT / "deploy" / "requirements.txt").read_bytes().decode().split("\n")
     with tempfile.TemporaryDirectory() as folder:
         wanted, report = Path(folder, "wanted.txt"), Path(folder, "report.json")
-        wanted.write_bytes(
-            "".join(f"{line}\n" for line in exact if line and not line.startswith(("#", "torch=="))).encode()
-        )
+        wanted.write_bytes("".join(f"{line}\n" for line in exact if line and not line.startswith(("#", "torch=="))).encode())
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
         run(
             [*pip, "--only-binary", ":all:", "--index-url", INDEX, "--report", report, "-r", wanted],
@@ -158,11 +154,7 @@ def try_it(python: Path, folder: Path) -> None:
     run([limelight, "--help"], quietly=True, environment=bare, cwd=folder)
     found = json.loads(run([limelight, "doctor", "--json"], quietly=True, environment=bare, cwd=folder))
     refuse([problem["what"] for problem in found["problems"] if problem["stops"]])
-    said = (
-        run([limelight, "translate", BUNDLE, "three seven one"], quietly=True, environment=bare, cwd=folder)
-        .decode()
-        .strip()
-    )
+    said = run([limelight, "translate", BUNDLE, "three seven one"], quietly=True, environment=bare, cwd=folder).decode().strip()
     refuse([f"three seven one was translated as {said!r}"] if said != "drei sieben eins" else [])
 
 

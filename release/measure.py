@@ -23,9 +23,7 @@ def sizes() -> dict[str, float]:
         files = {Path(str(package.locate_file(file))).resolve() for file in package.files or ()}
         found[package.metadata["Name"]] = sum(file.stat().st_size for file in files if file.is_file()) / 1e6
     large = {
-        name: round(size, 1)
-        for name, size in sorted(found.items(), key=lambda each: -each[1])
-        if size >= SMALLEST and name not in TOOLS
+        name: round(size, 1) for name, size in sorted(found.items(), key=lambda each: -each[1]) if size >= SMALLEST and name not in TOOLS
     }
     rest = sum(size for name, size in found.items() if name not in large and name not in TOOLS)
     return {**large, "all others": round(rest, 1)}
@@ -48,6 +46,4 @@ if __name__ == "__main__":
         "import limelight": seconds(["-c", "import limelight"]),
         "limelight --help": seconds(["-m", "limelight", "--help"]),
     }
-    sys.stdout.write(
-        json.dumps({"megabytes": parts, "total": round(sum(parts.values()), 1), "seconds": times}, indent=1) + "\n"
-    )
+    sys.stdout.write(json.dumps({"megabytes": parts, "total": round(sum(parts.values()), 1), "seconds": times}, indent=1) + "\n")

@@ -9,6 +9,7 @@ files out in this order, and a long one that comes last keeps one process busy a
 
 import multiprocessing.process
 import os
+import re
 import socket
 import sys
 import time
@@ -31,6 +32,7 @@ LONGER = APART | {"slow", "learns", "reference"}  # may take longer than a secon
 # Seconds of a test without a mark: of the processor (a second on a quiet machine; a busy one takes twice as long, and CI draws five times
 # as many examples), and of sleep.
 BUDGET, ASLEEP = 5.0 if os.environ.get("CI") else 2.0, 0.05
+MARK_OF_A_FILE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(process|slow|reference|learns|long)\b", re.MULTILINE)
 PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn")  # audit events
 SOCKETS = ("socket.bind", "socket.connect")
 
@@ -96,9 +98,10 @@ def starts_process() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Files of which nothing is asked for are not even imported."""
-    if "not process" in config.option.markexpr and collection_path.name.startswith("test_"):
-        return b"\npytestmark = pytest.mark.process\n" in collection_path.read_bytes() or None
-    return None
+    if not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    found = MARK_OF_A_FILE.search(collection_path.read_text("utf-8"))
+    return (bool(found) and f"not {found[1]}" in config.option.markexpr) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
@@ -125,9 +128,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    began = time.process_time()
+    had_torch, began = "torch" in sys.modules, time.process_time()
     result = yield
     took = time.process_time() - began
+    if "torch" in sys.modules and not had_torch:  # two seconds, and whichever test comes first pays for it
+        took = 0.0
     if WATCH.test and WATCH.seen:  # the code under test may have caught what it was told
         pytest.fail(f"a test without a mark {WATCH.seen[0]}: mark it `process`")
     if took > BUDGET and not LONGER & {mark.name for mark in item.iter_markers()}:

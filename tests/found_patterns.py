@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import limelight
+from house_rules import parse, walk
 
 SOURCE = Path(limelight.__file__).parent
 SEARCHING = ("search", "finditer")
@@ -34,7 +35,7 @@ def patterns() -> list[Used]:
     """Sorted by place, each pattern once."""
     found: dict[tuple[Any, int], Used] = {}
     for module in modules():
-        tree = ast.parse(Path(str(module.__file__)).read_text())
+        tree = parse(Path(str(module.__file__)).read_text("utf-8"))
         for used in (*_held(module, tree), *_called(module, tree)):
             key = used.pattern.pattern, used.pattern.flags
             known = found.get(key, used)
@@ -52,7 +53,7 @@ def modules() -> Iterator[ModuleType]:
 def _held(module: ModuleType, tree: ast.AST) -> Iterator[Used]:
     """By the names that a module knows them by, its own or imported ones; those in tuples and tables may be used in any way."""
     asked = _methods_of_names(tree)
-    loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    loaded = {node.id for node in walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for name, value in vars(module).items():
         if isinstance(value, type) and value.__module__ == module.__name__:
             held = list(vars(value).items())
@@ -77,7 +78,7 @@ def _inside(value: Any) -> Iterator[re.Pattern[Any]]:
 def _methods_of_names(tree: ast.AST) -> dict[str, set[str]]:
     """{"_TAG": {"match"}}: of `_TAG.match(...)`, and of `self._TAG.match(...)`."""
     found: dict[str, set[str]] = defaultdict(set)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in METHODS:
             owner = node.value
             name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
@@ -87,18 +88,16 @@ def _methods_of_names(tree: ast.AST) -> dict[str, set[str]]:
 
 def _called(module: ModuleType, tree: ast.AST) -> Iterator[Used]:
     """re.sub(r"...", ...) anywhere, and re.compile(...) in functions with the method that follows it."""
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    attributes = [node for node in walk(tree) if isinstance(node, ast.Attribute)]
     after = {id(node.value): METHODS[node.attr] for node in attributes if node.attr in METHODS}
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     inside = {id(node) for function in functions for node in ast.walk(function)}
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args):
+    for call in (node for node in walk(tree) if isinstance(node, ast.Call) and node.args):
         name = call.func.attr if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "re" else ""
         if name not in FLAGS_AT or (name == "compile" and id(call) not in inside):
             continue
         written = _value(call.args[0], module)
-        flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"] or call.args[FLAGS_AT[name] :][
-            :1
-        ]
+        flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"] or call.args[FLAGS_AT[name] :][:1]
         if isinstance(written, str | bytes):
             pattern = re.compile(written, *(_value(flag, module) for flag in flags))
             methods = (METHODS[name],) if name in METHODS else (after[id(call)],) if id(call) in after else SEARCHING
@@ -107,9 +106,7 @@ def _called(module: ModuleType, tree: ast.AST) -> Iterator[Used]:
 
 def _value(node: ast.expr, module: ModuleType) -> Any:
     if isinstance(node, ast.JoinedStr):
-        return "".join(
-            str(_value(part.value if isinstance(part, ast.FormattedValue) else part, module)) for part in node.values
-        )
+        return "".join(str(_value(part.value if isinstance(part, ast.FormattedValue) else part, module)) for part in node.values)
     try:
         return eval(compile(ast.Expression(node), "pattern", "eval"), vars(module))
     except Exception:

@@ -103,11 +103,7 @@ def _letters(kind: Any, value: Any) -> list[str]:
     """Up to four characters of a class, of different kinds."""
     tried = " aA1.-<'\"é字\u00a0\u0301/_\\" + string.printable + "".join(map(chr, range(0xA1, 0x3100, 7)))
     items = value if kind is code.IN else []
-    own = [
-        chr(each[1] if each[0] is code.LITERAL else each[1][0])
-        for each in items
-        if each[0] in (code.LITERAL, code.RANGE)
-    ]
+    own = [chr(each[1] if each[0] is code.LITERAL else each[1][0]) for each in items if each[0] in (code.LITERAL, code.RANGE)]
     if kind is code.ANY:
         return list(tried[:4])
     fits = [letter for letter in tried if _is_in(letter, kind, value)]

@@ -1,12 +1,15 @@
 """Imports go down the floors, never up and never sideways: in functions and under TYPE_CHECKING too."""
 
 import ast
+import functools
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from house_rules import parse, walk
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "limelight"
@@ -30,11 +33,25 @@ FLOORS = {
     "text": 2,
     "decoding": 2,
     "config": 1,
+    "reporting": 1,
     "runtime": 1,
+    "safe_xml": 1,
     "errors": 0,
     "files": 0,
     "chance": 0,
 }
+
+HEAVY = (
+    "torch",
+    "polars",
+    "pyarrow",
+)  # seconds to load, hundreds of megabytes: a translation by CTranslate2 needs none of them
+LIGHT = (
+    "limelight.translator.translate",
+    "limelight.serving.app",
+    "limelight.documents.document",
+    "limelight.decoding.search",
+)
 
 # Inside the rooms that have sub-packages: files and sub-packages from the ground up. What stands in one line does not know its neighbours.
 STOREYS = {
@@ -48,8 +65,8 @@ STOREYS = {
         "main",
     ),
     "corpus": (
-        "reading special_ids worker_processes",
-        "config manifest readers",
+        "config reading worker_processes",
+        "manifest readers",
         "cleaning inputs tokenizers",
         "feeding work_folder",
         "encode",
@@ -60,19 +77,18 @@ STOREYS = {
     "documents": (
         "encodings splices",
         "units",
-        "inline review",
         "sentences translating",
         "formats",
         "document",
     ),
     "evaluation": (
-        "confidence config reading suspicions",
-        "inputs metrics translating worst",
+        "confidence config inputs suspicions",
+        "metrics translating",
         "evaluate",
         "verdict",
     ),
     "inspection": (
-        "head_names one_weight search_tree",
+        "head_names one_weight",
         "interventions",
         "trace",
         "analysis drawing wire",
@@ -80,17 +96,15 @@ STOREYS = {
         "tracing",
     ),
     "interop": (
-        "alignment_heads architecture heads language_codes onnx parity quarantine",
-        "ctranslate2 names published_pieces",
+        "alignment_heads architecture language_codes names onnx parity quarantine",
+        "ctranslate2 published_pieces",
         "exported_pieces stored_weights",
         "huggingface",
     ),
     "planning": (
-        "corpus_work cost rules",
+        "corpus_work cost sizing_rules",
         "parallel_rule scaling serving_load time",
-        "gist options scaling_fit",
-        "frontier",
-        "budget",
+        "budget options shortfall",
     ),
     "serving": (
         "refusals settings",
@@ -99,13 +113,12 @@ STOREYS = {
         "middleware page",
         "access",
         "compat native",
-        "desk openapi_dialects",
-        "openapi",
+        "desk openapi",
         "app",
         "server",
     ),
     "text": (
-        "languages normalize patterns pieces sentence_ends",
+        "languages normalize pair_checks patterns pieces sentence_ends",
         "careful identify language_names",
         "segment",
     ),
@@ -118,15 +131,6 @@ STOREYS = {
         "forecast report validation",
         "run",
     ),
-    "translator": (
-        "batching confidence loading sentences",
-        "searching translation",
-        "alignment traced",
-        "careful parts",
-        "planned presenting",
-        "running",
-        "translate",
-    ),
 }
 
 
@@ -138,7 +142,7 @@ def room_of(module: str) -> str:
 def imports_of(tree: ast.AST) -> list[tuple[int, str]]:
     """Every module of ours that the code names: statements at any depth, and import_module or __import__ with a literal."""
     found = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -158,7 +162,7 @@ def imports_of(tree: ast.AST) -> list[tuple[int, str]]:
 def violations(module: str, text: str) -> list[str]:
     """What breaks the rule in one file, as `module:line imports ...`."""
     here, result = room_of(module), []
-    tree = ast.parse(text)
+    tree = parse(text)
     for line, imported in imports_of(tree):
         there = room_of(imported)
         if imported.endswith(".") or there == "":
@@ -170,31 +174,70 @@ def violations(module: str, text: str) -> list[str]:
         elif FLOORS[there] >= FLOORS[here]:
             result.append(f"{module}:{line} (floor {FLOORS[here]}) imports {imported} (floor {FLOORS[there]})")
     if here != "cli":
-        result += [f"{module}:{line} imports inside a function; only cli may" for line in local_imports(tree)]
+        result += [
+            f"{module}:{line} imports {imported} inside a function; only cli may, and others what loads {', '.join(HEAVY)}"
+            for line, imported in local_imports(tree)
+            if not loads_heavy(imported)
+        ]
     if here in ("model", "decoding"):
         result += circles_with_config(module, tree)
     return result
 
 
-def local_imports(tree: ast.AST) -> list[int]:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [n.lineno for f in functions for n in ast.walk(f) if isinstance(n, ast.Import | ast.ImportFrom)]
+def local_imports(tree: ast.AST) -> list[tuple[int, str]]:
+    functions = [node for node in walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [found for function in functions for node in ast.walk(function) for found in named_by(node)]
+
+
+def named_by(node: ast.AST) -> list[tuple[int, str]]:
+    if isinstance(node, ast.Import):
+        return [(node.lineno, alias.name) for alias in node.names]
+    return [(node.lineno, node.module or "")] if isinstance(node, ast.ImportFrom) else []
+
+
+def loaded_with(body: list[ast.stmt]) -> set[str]:
+    """What a file names as it is imported: at its top level, and not for the type checker alone."""
+    found = set()
+    for node in body:
+        if isinstance(node, ast.If | ast.Try) and "TYPE_CHECKING" not in ast.unparse(node).partition(":")[0]:
+            found |= loaded_with([*node.body, *node.orelse])
+        found |= {name for _, name in named_by(node)}
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@functools.cache
+def named_at_the_top() -> dict[str, set[str]]:
+    return {module: loaded_with(parse(path.read_text("utf-8")).body) for module, path in modules()}
+
+
+@functools.cache
+def loads_heavy(module: str) -> bool:
+    """Does importing this load one of HEAVY, directly or by way of our own files?"""
+    seen, waiting, named = set[str](), [module], named_at_the_top()
+    while waiting:
+        name = waiting.pop()
+        if name.partition(".")[0] in HEAVY:
+            return True
+        if name in named and name not in seen:
+            seen.add(name)
+            waiting += [*named[name], name.rpartition(".")[0]]
+    return False
 
 
 def circles_with_config(module: str, tree: ast.AST) -> list[str]:
     """Configs import no torch, so that planning and `--help` start without it."""
     if not module.endswith(".config"):
         return []
-    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = [alias.name for node in walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in walk(tree) if isinstance(node, ast.ImportFrom)]
     return [f"{module} imports torch" for name in names if name.split(".")[0] == "torch"]
 
 
 def modules() -> list[tuple[str, Path]]:
     paths = sorted(SOURCE.rglob("*.py"))
-    names = [
-        ("limelight." + ".".join(p.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__") for p in paths
-    ]
+    names = [("limelight." + ".".join(p.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__") for p in paths]
     return list(zip(names, paths, strict=True))
 
 
@@ -202,6 +245,18 @@ def modules() -> list[tuple[str, Path]]:
 def test_imports_go_down_the_floors() -> None:
     found = [v for module, path in modules() for v in violations(module, path.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", LIGHT)
+def test_what_translates_loads_nothing_heavy(module: str) -> None:
+    assert not loads_heavy(module)
+
+
+@pytest.mark.slow
+def test_what_loads_something_heavy_is_noticed() -> None:
+    """The control."""
+    assert loads_heavy("limelight.engines.torch") and loads_heavy("limelight.corpus.prepare") and loads_heavy("polars")
 
 
 def test_every_room_stands_on_a_floor() -> None:
@@ -221,7 +276,7 @@ def climbs(module: str, text: str) -> list[str]:
     """Imports that go up, or to a neighbour, inside a room."""
     here, storey = storey_of(module)
     result = []
-    for line, imported in imports_of(ast.parse(text)):
+    for line, imported in imports_of(parse(text)):
         there, below = storey_of(imported)
         if here and there and room_of(imported) == room_of(module) and here != there and below >= storey:
             result.append(f"{module}:{line} (storey {storey}) imports {imported} (storey {below})")
@@ -236,7 +291,7 @@ def test_imports_go_down_the_storeys_of_a_room() -> None:
 
 def test_a_planted_climb_is_caught() -> None:
     assert climbs("limelight.training.step.optimizers", "from limelight.training.run.loop import TrainingLoop")
-    assert climbs("limelight.training.report.markdown", "import limelight.training.forecast.text_size")
+    assert climbs("limelight.training.report.setup", "import limelight.training.forecast.text_size")
     assert not climbs("limelight.training.run.loop", "from limelight.training.step.optimizers import Optimizers")
 
 
@@ -244,9 +299,7 @@ def test_every_part_of_a_room_has_its_storey() -> None:
     there = {room: sorted(" ".join(boxes).split()) for room, boxes in STOREYS.items()}
     packages = {room_of(module) for module, path in modules() if len(path.relative_to(SOURCE).parts) > 2}
     found = {
-        room: sorted(
-            {module.split(".")[2] for module, _ in modules() if room_of(module) == room and module.count(".") > 1}
-        )
+        room: sorted({module.split(".")[2] for module, _ in modules() if room_of(module) == room and module.count(".") > 1})
         for room in packages
     }
     assert there == found
@@ -261,7 +314,7 @@ def test_folders_are_small_and_public_class_names_unique() -> None:
 
 @pytest.mark.slow
 def test_no_circle_of_files_inside_a_room() -> None:
-    graph = {m: {i for _, i in imports_of(ast.parse(p.read_text("utf-8")))} for m, p in modules()}
+    graph = {m: {i for _, i in imports_of(parse(p.read_text("utf-8")))} for m, p in modules()}
     assert not circle(graph)
 
 
@@ -337,7 +390,5 @@ def test_importing_does_nothing() -> None:
 
 def test_no_two_files_of_tests_have_one_name() -> None:
     """pytest would import the first for both, and collect nothing of the second."""
-    names = [
-        path.name for path in Path(__file__).parent.rglob("*.py") if path.name not in ("conftest.py", "__init__.py")
-    ]
+    names = [path.name for path in Path(__file__).parent.rglob("*.py") if path.name not in ("conftest.py", "__init__.py")]
     assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -178,9 +178,7 @@ def test_everyone_may_read_what_was_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_loaded_model_equals_one_that_was_built_and_filled(
-    tmp_path: Path, positions: str, dtype: torch.dtype
-) -> None:
+def test_a_loaded_model_equals_one_that_was_built_and_filled(tmp_path: Path, positions: str, dtype: torch.dtype) -> None:
     config = MODEL.changed(positions=positions, position_offset=2, output_bias=True)
     write(tmp_path / "b", settings(model=config), weights(config), PIECES)
     before = torch.get_rng_state()
@@ -424,9 +422,7 @@ def test_a_manifest_is_as_we_write_it(folder: Path) -> None:
     assert (folder / "manifest.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "path", ["../outside", "/etc/passwd", "a/../../outside", "..", "", ".hidden", "a\\b", "a//b", "a\n", "a\0b"]
-)
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "a/../../outside", "..", "", ".hidden", "a\\b", "a//b", "a\n", "a\0b"])
 def test_a_path_that_could_leave_the_folder_is_refused(folder: Path, path: str) -> None:
     (folder.parent / "outside").write_bytes(b"")
     entry = {"path": path, "bytes": 0, "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
@@ -486,9 +482,7 @@ def set_entry(index: int, **values: Any) -> Callable[[dict[str, Any]], None]:
         (lambda value: value["files"].append(value["files"][0]), "manifest.json", "'README.md' 2 times"),
     ],
 )
-def test_a_manifest_that_cannot_be_true_is_refused(
-    folder: Path, change: Callable[[dict[str, Any]], None], file: str, words: str
-) -> None:
+def test_a_manifest_that_cannot_be_true_is_refused(folder: Path, change: Callable[[dict[str, Any]], None], file: str, words: str) -> None:
     reseal(folder, change)
     message = refusal(lambda: read(folder))
     assert named(message) == {file} and words in message and len(message) < 2000
@@ -510,9 +504,7 @@ def test_a_file_that_is_read_must_be_listed(folder: Path, index: int) -> None:
     assert named(refusal(lambda: read(folder))) == {"manifest.json"}
 
 
-@pytest.mark.parametrize(
-    "name", ["source.model", "target.model", "ctranslate2/model.bin", "ctranslate2/int8/config.json"]
-)
+@pytest.mark.parametrize("name", ["source.model", "target.model", "ctranslate2/model.bin", "ctranslate2/int8/config.json"])
 def test_a_file_that_might_be_read_and_is_not_listed_is_refused(folder: Path, name: str) -> None:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(b"unverified")
@@ -619,9 +611,7 @@ def test_a_vocabulary_of_another_size_is_refused(folder: Path, more: int) -> Non
     model = {**json.loads((folder / "config.json").read_bytes())["model"], "vocab_size": 345 + more}
     replace(folder, "config.json", changed_config(model=model))
     message = refusal(lambda: read(folder))
-    assert (
-        named(message) == {"pieces.model"} and f"345 pieces, but the model of config.json has {345 + more}" in message
-    )
+    assert named(message) == {"pieces.model"} and f"345 pieces, but the model of config.json has {345 + more}" in message
 
 
 def test_a_source_vocabulary_of_another_size_is_refused(tmp_path: Path) -> None:

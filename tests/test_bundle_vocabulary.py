@@ -37,14 +37,10 @@ def folder(tmp_path: Path) -> Path:
 
 def test_ids_of_its_own_come_back(folder: Path) -> None:
     bundle = read(folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        [*(p.name for p in STORED.iterdir()), "vocabulary.json"]
-    )
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*(p.name for p in STORED.iterdir()), "vocabulary.json"])
     assert bundle.source_tokenizer is bundle.target_tokenizer
     assert bundle.target_tokenizer.numbers == turned(read(STORED).target_tokenizer)
-    assert bundle.target_tokenizer.decode(bundle.source_tokenizer.encode(["three seven"]).to_pylist()) == [
-        "three seven"
-    ]
+    assert bundle.target_tokenizer.decode(bundle.source_tokenizer.encode(["three seven"]).to_pylist()) == ["three seven"]
     assert (bundle.settings.source_begin, bundle.settings.target_begin) == ((4,), (5,))
 
 
@@ -60,9 +56,7 @@ def test_each_side_can_have_its_own(tmp_path: Path) -> None:
     assert (bundle.source_tokenizer.numbers, bundle.target_tokenizer.numbers) == (plain, other)
     assert not (tmp_path / "b" / "vocabulary.json").exists()
     with pytest.raises(ModelFileError, match="tie=all"):
-        write(
-            tmp_path / "c", stored.settings, stored.weights(), stored.target_tokenizer.model, vocabulary=(plain, other)
-        )
+        write(tmp_path / "c", stored.settings, stored.weights(), stored.target_tokenizer.model, vocabulary=(plain, other))
 
 
 def test_a_bundle_without_them_says_nothing_of_them(tmp_path: Path) -> None:

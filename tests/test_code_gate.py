@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from house_rules import parse
+
 ROOT = Path(__file__).parents[1]
 # Benchmarks and claims run programs of others on purpose, but read no file that this gate would let through.
-SOURCES = sorted(
-    path for room in ("src/limelight", "benchmarks", "claims", "examples") for path in (ROOT / room).rglob("*.py")
-)
+SOURCES = sorted(path for room in ("src/limelight", "benchmarks", "claims", "examples") for path in (ROOT / room).rglob("*.py"))
 
 # Full names, as they are written or imported.
 BANNED = re.compile(
@@ -56,13 +56,9 @@ REVIEWED = {
 
 def offences(text: str) -> list[str]:
     """What could run code out of a file, as `line: what`."""
-    tree = ast.parse(text)
+    tree = parse(text)
     written = _assigned(tree)
-    return [
-        f"{getattr(node, 'lineno', 0)}: {what}"
-        for node in ast.walk(tree)
-        for what in (*_names(node), *_calls(node, written))
-    ]
+    return [f"{getattr(node, 'lineno', 0)}: {what}" for node in ast.walk(tree) for what in (*_names(node), *_calls(node, written))]
 
 
 def _dotted(node: ast.AST) -> str:
@@ -83,11 +79,7 @@ def _names(node: ast.AST) -> Iterator[str]:
             name = f"{node.module}.{alias.name}"
             if BANNED.fullmatch(name) or name in ("torch.load", "numpy.load"):  # these are known by their full name
                 yield f"import {name}"
-    elif (
-        isinstance(node, ast.Attribute | ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and BANNED.fullmatch(_dotted(node))
-    ):
+    elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load) and BANNED.fullmatch(_dotted(node)):
         yield _dotted(node)
 
 

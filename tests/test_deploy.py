@@ -143,10 +143,7 @@ class TestCommands:
 
     def test_options_in_the_pages_exist(self) -> None:
         told = {
-            option
-            for page in (SERVE, OPERATE)
-            for line in _commands(page, "limelight serve")
-            for option in re.findall(r"--[a-z-]+", line)
+            option for page in (SERVE, OPERATE) for line in _commands(page, "limelight serve") for option in re.findall(r"--[a-z-]+", line)
         }
         assert {"--make-key", "--metrics"} <= told <= options()
         bare = set(re.findall(r"`(--[a-z-]+)", SERVE + OPERATE)) - {
@@ -348,9 +345,7 @@ class TestServePage:
             ast.parse(block)
 
     def test_refusals_are_those_that_exist(self) -> None:
-        source = b"\n".join(
-            file.read_bytes() for file in (ROOT / "src" / "limelight" / "serving").rglob("*.py")
-        ).decode()
+        source = b"\n".join(file.read_bytes() for file in (ROOT / "src" / "limelight" / "serving").rglob("*.py")).decode()
         table = SERVE.split("## What a server says")[1].split("\n### ")[0]
         codes = set(re.findall(r"`([a-z]+_?[a-z]+)`", "\n".join(re.findall(r"^\| \d.*", table, flags=re.M))))
         assert {"busy", "too_many", "quota_spent", "late"} <= codes
@@ -359,9 +354,7 @@ class TestServePage:
 
     def test_limits_have_the_values_that_it_names(self) -> None:
         units = {"KiB": 1 << 10, "MiB": 1 << 20, "": 1}
-        found = re.findall(
-            r"`(limits\.|queue\.|)(\w+)` ([\d,]*\d)(?: (KiB|MiB))?(?=[, |])", SERVE.split("### Limits")[1]
-        )
+        found = re.findall(r"`(limits\.|queue\.|)(\w+)` ([\d,]*\d)(?: (KiB|MiB))?(?=[, |])", SERVE.split("### Limits")[1])
         assert len(found) >= 16
         for section, name, number, unit in found:
             place: Any = getattr(SETTINGS, section.strip(".")) if section else SETTINGS

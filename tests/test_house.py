@@ -10,7 +10,7 @@ import pytest
 import limelight.model
 
 sys.path.insert(0, str(Path(__file__).parent))
-from house_rules import ROOT, offences, tracked
+from house_rules import ROOT, offences, parse, tracked
 
 SOURCES = sorted((ROOT / "src" / "limelight").rglob("*.py"))
 
@@ -35,7 +35,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     long = [
         f"{path.name}:{node.lineno} {node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.walk(parse(path.read_text("utf-8")))
         if isinstance(node, ast.FunctionDef) and node.end_lineno is not None and node.end_lineno - node.lineno >= 60
     ]
     assert not long
@@ -44,9 +44,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
 @pytest.mark.process
 def test_package_inits_load_nothing_of_ours() -> None:
     """A docstring, or public names that are fetched when used; either way importing a room does not load its files."""
-    rooms = sorted(
-        {".".join(path.parent.relative_to(ROOT / "src").parts) for path in SOURCES if path.name == "__init__.py"}
-    )
+    rooms = sorted({".".join(path.parent.relative_to(ROOT / "src").parts) for path in SOURCES if path.name == "__init__.py"})
     assert "limelight.model" in rooms
     code = (
         f"import importlib, sys\nfor room in {rooms!r}: importlib.import_module(room)\n"
@@ -66,4 +64,4 @@ def test_public_names_are_there() -> None:
 
 @pytest.mark.slow
 def test_every_file_says_what_it_is_in_its_docstring() -> None:
-    assert not [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert not [path for path in SOURCES if not ast.get_docstring(parse(path.read_text("utf-8")))]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from house_rules import parse
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "limelight").rglob("*.py"))
 OPENERS = ("open", "fdopen", "TextIOWrapper")
@@ -18,7 +20,7 @@ WHOLE_TEXTS = ("read_text", "write_text")
 def offences(text: str) -> list[str]:
     """What splits lines its own way, as `line: what`."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parse(text)):
         if _name(node) == "splitlines":
             found.append(f'{node.lineno}: splitlines; split at "\\n"')  # type: ignore[attr-defined]
         elif isinstance(node, ast.ImportFrom) and node.module == "codecs":

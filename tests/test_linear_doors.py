@@ -12,11 +12,11 @@ import pytest
 from growth import grows_too_fast
 from hostile_text import PUMPS, Text, repeated
 from limelight.bundle.strict_json import parse
+from limelight.corpus.readers import READERS
 from limelight.corpus.reading import po
 from limelight.corpus.reading.formats import read_tsv
-from limelight.corpus.reading.jsonl import read_jsonl
 from limelight.corpus.reading.raw import CorpusPart
-from limelight.corpus.reading.xml.formats import read_tmx, read_xliff
+from limelight.corpus.reading.records import read_jsonl
 from limelight.decoding import guards
 from limelight.documents.document import KINDS, Kind, translate_document
 from limelight.documents.splices import LineCounter
@@ -35,10 +35,10 @@ from limelight.text.pieces.piece_words import words_of
 from limelight.text.pieces.sampling import Sampler
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.segment import segments, split_long
-from limelight.translator.careful.protected import ProtectedSentence
 from limelight.translator.confidence import split_words
-from limelight.translator.parts import Cut, join_parts
-from limelight.translator.parts import TextPart as TextPart
+from limelight.translator.parts import join_parts
+from limelight.translator.protected import ProtectedSentence
+from limelight.translator.sentences import SourceSentence
 from limelight.translator.translation import Alignment, Translation
 
 PIECES = Path(__file__).parent / "bundles" / "format-1" / "pieces.model"
@@ -108,8 +108,8 @@ TEXT_DOORS: dict[str, Door] = {
     "txt": document("txt"),
     "srt": document("srt"),
     "po": document("po"),
-    "a piece of a page": lambda text: HtmlMarkup(("en", "de")).translate_text(text, answers),
-    "a piece of XML": lambda text: refused_or(lambda: XmlMarkup().translate_text(text, answers)),
+    "a piece of a page": lambda text: HtmlMarkup(("en", "de")).find(text).units.translate(answers),
+    "a piece of XML": lambda text: refused_or(lambda: XmlMarkup().find(text).units.translate(answers)),
     "JSON": lambda text: refused_or(lambda: json_of(text.encode())),
     "a JSON string": lambda text: refused_or(lambda: json_of(json.dumps({"text": text}).encode())),
 }
@@ -190,10 +190,7 @@ DOCUMENTS: dict[Kind, list[tuple[str, str, str]]] = {
         ("<meta ", "charset ", ""),
         ("<meta charset=", " ", ""),
     ],
-    "srt": [
-        ("", f"%d\n00:00:01,000 --> 00:00:02,000\n{text}\n\n", "")
-        for text in ("a", "a.", "- a\n- b", "<i>a</i>", "<i>a", "{\\an8}a")
-    ]
+    "srt": [("", f"%d\n00:00:01,000 --> 00:00:02,000\n{text}\n\n", "") for text in ("a", "a.", "- a\n- b", "<i>a</i>", "<i>a", "{\\an8}a")]
     + [
         (CUE, "a\n", ""),
         (CUE, "a a a\n", ""),
@@ -251,9 +248,7 @@ HOSTILE = [(kind, *text) for kind in KINDS for text in DOCUMENTS[kind]]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "head", "one", "tail"), HOSTILE, ids=[f"{kind} {one[:30]!r}" for kind, _, one, _ in HOSTILE]
-)
+@pytest.mark.parametrize(("kind", "head", "one", "tail"), HOSTILE, ids=[f"{kind} {one[:30]!r}" for kind, _, one, _ in HOSTILE])
 def test_a_document_takes_time_in_proportion_to_its_length(kind: Kind, head: str, one: str, tail: str) -> None:
     assert grows_too_fast(document(kind), numbered(one, head, tail)) is None
 
@@ -268,7 +263,7 @@ def rows_of(reader: Callable[[CorpusPart, int], Iterator[object]], path: Path) -
 
 @pytest.mark.parametrize("kind", ["po", "xliff", "tmx"])
 def test_a_corpus_takes_time_in_proportion_to_its_length(kind: Kind, tmp_path: Path) -> None:
-    door = rows_of({"po": po.read_po, "xliff": read_xliff, "tmx": read_tmx}[kind], tmp_path / "corpus")
+    door = rows_of(READERS[kind], tmp_path / "corpus")
     for head, one, tail in DOCUMENTS[kind]:
         assert (seen := grows_too_fast(door, numbered(one, head, tail))) is None, f"{one}: {seen}"
 
@@ -316,9 +311,7 @@ def test_a_glossary_file_takes_time_in_proportion_to_its_length(one: str, tmp_pa
 def test_as_many_terms_as_words_take_time_in_proportion_to_both() -> None:
     def found(text: str) -> object:
         words = text.split(" ")
-        return Glossary.of({" ".join(words[at : at + 5]) or "a": words[at] or "a" for at in range(len(words))}).find(
-            text
-        )
+        return Glossary.of({" ".join(words[at : at + 5]) or "a": words[at] or "a" for at in range(len(words))}).find(text)
 
     assert grows_too_fast(found, numbered("w%d ")) is None
     assert grows_too_fast(found, repeated("a ")) is None
@@ -346,9 +339,9 @@ def test_as_many_numbers_as_words_take_time_in_proportion_to_both() -> None:
 @pytest.mark.slow
 def test_as_many_sentences_as_words_are_joined_in_time_in_proportion() -> None:
     def join(text: str) -> object:
-        parts = tuple(TextPart(word, " ") for word in 8 * text.split())
+        parts = [SourceSentence(word, after=" ") for word in 8 * text.split()]
         made = Translation("a", 0.0, 1.0, [], "eos", Alignment([(0, 0)], [], []), source="a")
-        return join_parts(Cut(text, "", parts), [made] * len(parts))
+        return join_parts(text, parts, [made] * len(parts))
 
     assert grows_too_fast(join, repeated("a ")) is None
 
@@ -365,11 +358,8 @@ def test_lines_of_places_that_go_to_and_fro_are_counted_in_time_in_proportion() 
 
 def test_a_string_of_many_lines_is_put_together_in_time_in_proportion() -> None:
     def read(text: str) -> object:
-        entry = po._Entry()
-        entry.begin("msgid", None, 1)
-        for number in range(2 * len(text)):
-            entry.add("a text of some length", number)
-        return list(entry.units())
+        lines = [po.PoLine(number, '"a text of some length"', "utf-8") for number in range(2, 2 * len(text))]
+        return [entry.value("msgid") for entry in po.scan_po([po.PoLine(1, 'msgid ""', "utf-8"), *lines])]
 
     assert grows_too_fast(read, repeated("a")) is None
 
@@ -398,9 +388,4 @@ def test_a_loop_that_is_slow_is_caught() -> None:
 def test_json_takes_time_in_proportion_to_its_length(value: str) -> None:
     for head, tail in (("", ""), ('{"a": [', '"x"]}'), ('{"a": "', '"}')):
         for door in (json_of, parse):
-            assert (
-                grows_too_fast(
-                    lambda text, door=door: refused_or(lambda: door(text.encode())), numbered(value, head, tail)
-                )
-                is None
-            )  # type: ignore[misc]
+            assert grows_too_fast(lambda text, door=door: refused_or(lambda: door(text.encode())), numbered(value, head, tail)) is None  # type: ignore[misc]

@@ -42,13 +42,13 @@ def test_patterns_are_found_wherever_they_stand() -> None:
     """Held by a module, in a tuple, in a table, by a class; written in a function, and with what only the function knows."""
     places = [used.place.removeprefix("limelight.") for used in FOUND]
     for name in (
-        "text.careful.term_tree._TOKEN",
+        "text.pair_checks._NUMBER",
         "text.segment._CUTS",
         "text.sentence_ends._TITLE",
         "serving.http.body.FILENAME",
     ):
         assert name in places
-    for module in ("text.careful.number_words", "documents.formats.html_tokens", "text.careful.accelerators"):
+    for module in ("text.careful.term_tree", "text.careful.number_words", "documents.formats.html_tokens", "text.careful.accelerators"):
         assert any(place.startswith(f"{module}, line") for place in places)
     assert next(used for used in FOUND if used.place.endswith("xml_elements._TAG")).methods == ("match",)
 
@@ -71,9 +71,7 @@ def test_a_slow_pattern_is_caught(pattern: str | bytes, method: str) -> None:
     assert first_that_is_slow(used, texts_against(used.pattern)) is not None
 
 
-@pytest.mark.parametrize(
-    "pattern", [r"(?<!a)a++$", r"(?<!\s)\s++x", r"[^\W\d_]{2,}", r"<[^<>]*>", r"(?<!\s)\s+(?=and\s)"]
-)
+@pytest.mark.parametrize("pattern", [r"(?<!a)a++$", r"(?<!\s)\s++x", r"[^\W\d_]{2,}", r"<[^<>]*>", r"(?<!\s)\s+(?=and\s)"])
 def test_a_quick_pattern_is_not(pattern: str) -> None:
     used = Used("here", re.compile(pattern), ("finditer",))
     assert first_that_is_slow(used, texts_against(used.pattern)) is None
@@ -86,6 +84,7 @@ def test_a_pattern_takes_time_in_proportion_to_its_text(used: Used) -> None:
     assert (seen := first_that_is_slow(used, texts)) is None, seen
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("used", SUSPECTS, ids=[used.place for used in SUSPECTS])
 def test_a_pattern_takes_time_in_proportion_to_texts_of_two_things_in_turn(used: Used) -> None:

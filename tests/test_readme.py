@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from house_rules import parse
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
 import house_map  # noqa: E402
@@ -71,7 +73,7 @@ def test_the_twenty_questions_are_answered_by_names_that_exist() -> None:
 def names_of(path: Path) -> set[str]:
     """Functions, classes, methods and constants of a file, methods as Class.method."""
     found = set()
-    for node in ast.parse(path.read_text("utf-8")).body:
+    for node in parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign):
             found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -23,16 +23,12 @@ def test_what_was_asked_for_is_given() -> None:
 
 
 @pytest.mark.parametrize(("units", "chosen"), [([], torch.float32), (["AMX"], torch.bfloat16)])
-def test_bfloat16_is_chosen_only_where_a_cpu_multiplies_it(
-    units: list[str], chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bfloat16_is_chosen_only_where_a_cpu_multiplies_it(units: list[str], chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "bfloat16_units", lambda: units)
     assert runtime.choose_dtype(torch.device("cpu")).value is chosen
 
 
-@pytest.mark.skipif(
-    not Path("/proc/cpuinfo").exists(), reason="the flags of the CPU are read from /proc, which Linux has"
-)
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="the flags of the CPU are read from /proc, which Linux has")
 def test_units_are_those_that_the_system_knows_of() -> None:
     flags = Path("/proc/cpuinfo").read_text("utf-8")
     assert bool(runtime.bfloat16_units()) == any(name in flags for name in ("amx_bf16", "avx512_bf16", " bf16"))
@@ -71,6 +67,7 @@ def test_a_seed_repeats_what_follows() -> None:
     assert torch.equal(torch.rand(3), first)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
 def test_freed_memory_stays_with_the_process() -> None:
@@ -96,9 +93,7 @@ def test_exit_codes_are_the_published_ones() -> None:
     assert {error: error.exit_code for error in codes} == codes
 
 
-@pytest.mark.parametrize(
-    ("content", "cores"), [(b"150000 100000\n", 2), (b"50000 100000", 1), (b"max 100000\n", None), (b"", None)]
-)
+@pytest.mark.parametrize(("content", "cores"), [(b"150000 100000\n", 2), (b"50000 100000", 1), (b"max 100000\n", None), (b"", None)])
 def test_a_container_has_the_cores_it_was_given(tmp_path: Path, content: bytes, cores: int | None) -> None:
     (tmp_path / "cpu.max").write_bytes(content)
     assert runtime.read_core_limit(tmp_path / "cpu.max") == cores

@@ -84,9 +84,7 @@ def main() -> int:
     for problem in found:
         sys.stderr.write(f"{problem}\n")
     pages = len(list((output / "docs").rglob("*.html")))
-    sys.stdout.write(
-        f"{pages} pages in {output / 'docs'}, after {time.perf_counter() - began:.0f} s; {len(found)} problems\n"
-    )
+    sys.stdout.write(f"{pages} pages in {output / 'docs'}, after {time.perf_counter() - began:.0f} s; {len(found)} problems\n")
     return bool(found)
 
 

@@ -19,15 +19,11 @@ def pieces_and_ids() -> Drawn:
     """A text as pieces and as ids."""
     tokens = trace().source.tokens
     drawn, (place,) = figure(0.9 * len(tokens) + 1.2, 1.2)
-    for row, (name, values) in enumerate(
-        {"pieces": [t.piece for t in tokens], "ids": [str(t.id) for t in tokens]}.items()
-    ):
+    for row, (name, values) in enumerate({"pieces": [t.piece for t in tokens], "ids": [str(t.id) for t in tokens]}.items()):
         place.text(-0.2, -row, name, ha="right", va="center", color="#888888")
         for at, value in enumerate(values):
             place.text(at + 0.5, -row, value, ha="center", va="center", fontsize=10)
-            place.add_patch(
-                Rectangle((at + 0.04, -row - 0.4), 0.92, 0.8, fill=False, edgecolor=SPOT if row == 0 else "#888888")
-            )
+            place.add_patch(Rectangle((at + 0.04, -row - 0.4), 0.92, 0.8, fill=False, edgecolor=SPOT if row == 0 else "#888888"))
     place.set(xlim=(-1.2, len(tokens)), ylim=(-1.6, 0.6))
     place.set_axis_off()
     caption = (
@@ -113,9 +109,7 @@ def why_scaled() -> Drawn:
         f"it, {min(with_scale):.2f} to "
         f"{max(with_scale):.2f} at all widths; the dotted line is 1/{keys}, no choice at all."
     )
-    return Drawn(
-        drawn, caption, "The largest attention weight grows with the width unless scores are divided by its root"
-    )
+    return Drawn(drawn, caption, "The largest attention weight grows with the width unless scores are divided by its root")
 
 
 def all_heads() -> Drawn:
@@ -145,9 +139,7 @@ def heads_muted() -> Drawn:
     for name in names:
         changed = translator().trace(SENTENCE, target=seen.target.text, gates={name: 0.0})
         costs.append(changed.target.logp - seen.target.logp)
-    together = (
-        translator().trace(SENTENCE, target=seen.target.text, gates={"cross.*.*": 0.0}).target.logp - seen.target.logp
-    )
+    together = translator().trace(SENTENCE, target=seen.target.text, gates={"cross.*.*": 0.0}).target.logp - seen.target.logp
     drawn, (place,) = figure(5.6, 2.6)
     place.barh(names, costs, color=SPOT)
     place.invert_yaxis()
@@ -168,9 +160,7 @@ def table_of_positions() -> Drawn:
     d_model, length = 64, 50
     table = sinusoids(length, d_model).numpy()
     drawn, (left, right) = figure(8.4, 3.0, columns=2, width_ratios=[1.25, 1])
-    left.imshow(
-        table.T, cmap="cividis", vmin=-1, vmax=1, aspect="auto", interpolation="nearest"
-    )  # one picture, not 3,200 squares
+    left.imshow(table.T, cmap="cividis", vmin=-1, vmax=1, aspect="auto", interpolation="nearest")  # one picture, not 3,200 squares
     left.set(xlabel="position", ylabel="number of the vector")
     for start, colour in ((10, SPOT), (25, SECOND)):
         right.plot(

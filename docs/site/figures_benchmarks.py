@@ -41,9 +41,7 @@ def bars(axes: Axes, rounds: dict[str, list[float]], unit: str) -> None:
     middle = [statistics.median(rounds[name]) for name in names]
     apart = [[m - min(rounds[name]), max(rounds[name]) - m] for m, name in zip(middle, names, strict=True)]
     colours = [SPOT if name.lower().startswith("limelight") else SECOND for name in names]
-    axes.barh(
-        names, middle, color=colours, xerr=list(zip(*apart, strict=True)), error_kw={"ecolor": "#888888", "capsize": 3}
-    )
+    axes.barh(names, middle, color=colours, xerr=list(zip(*apart, strict=True)), error_kw={"ecolor": "#888888", "capsize": 3})
     axes.set_xlabel(unit)
 
 

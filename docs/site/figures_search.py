@@ -4,18 +4,16 @@ import math
 from collections import defaultdict
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
-from torch import Tensor
 
 from figures_style import INK, SECOND, SPOT, THIRD, Drawn, figure
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import Record
 from limelight.decoding.search import search
-from limelight.decoding.steps import Request
+from limelight.decoding.steps import Floats, Integers, Request
 from limelight.inspection.analysis.search_tree_builder import beam_tree
-from limelight.inspection.search_tree import BeamTree, Node
+from limelight.inspection.trace import BeamTree, Node
 
 PIECES = ["", "?", "<s>", "</s>", "the", "a", "dog", "cat", "runs"]
 # Which piece comes next, given the one before. The best first piece leads to worse second ones.
@@ -32,18 +30,19 @@ TABLE = {
 class NoMemory:
     """The piece before is all that counts, and the search hands it in."""
 
-    def reorder(self, rows: Tensor) -> None: ...
+    def reorder(self, rows: Integers) -> None: ...
 
-    def select(self, sentences: Tensor) -> None: ...
+    def select(self, sentences: Integers) -> None: ...
 
 
 class TableModel:
-    def start(self, source: Tensor, width: int = 1) -> NoMemory:
+    def start(self, source: Integers, width: int = 1) -> NoMemory:
         return NoMemory()
 
-    def step(self, token: Tensor, state: NoMemory) -> tuple[Tensor, NoMemory]:
+    def step(self, token: Integers, state: NoMemory) -> tuple[Floats, NoMemory]:
         rows = [[TABLE.get(PIECES[int(t)], {"</s>": 1.0}).get(piece, 0.0) for piece in PIECES] for t in token]
-        return torch.tensor(rows).log(), state
+        with np.errstate(divide="ignore"):  # what the table does not have is impossible
+            return np.log(np.array(rows, np.float32)), state
 
 
 def _searched(beam: int) -> tuple[BeamTree, str, float]:
@@ -91,9 +90,7 @@ def _draw_tree(place: Axes, tree: BeamTree) -> None:
                 zorder=1,
             )
         shape, fill = ("s" if node.done else "o"), (SPOT if node.kept else "none")
-        place.plot(
-            x, y, marker=shape, markersize=6, color=SPOT if node.kept else "#999999", markerfacecolor=fill, zorder=2
-        )
+        place.plot(x, y, marker=shape, markersize=6, color=SPOT if node.kept else "#999999", markerfacecolor=fill, zorder=2)
         number = "" if node.p < 0 else f"\n{math.exp(node.cum):.3f}"
         place.text(x, y - 0.18, f"{node.piece}{number}", ha="center", va="top", fontsize=7.5, color=INK)
     place.set_axis_off()

@@ -12,9 +12,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCE: Final = ROOT / "src" / "limelight"
-SENTENCE: Final = re.compile(
-    r"(.+?)(?:(?<!et al)[.:](?=\s|$)|$)", re.DOTALL
-)  # up to a full stop, or the colon before an example
+SENTENCE: Final = re.compile(r"(.+?)(?:(?<!et al)[.:](?=\s|$)|$)", re.DOTALL)  # up to a full stop, or the colon before an example
 
 
 def first_sentence(path: Path) -> str:

@@ -86,9 +86,7 @@ class Site:
         elif target.suffix == ".py" and (ROOT / target).is_file():
             there, place = self._page_of(target), re.sub(r"^L(\d+)$", r"L-0-\1", place)
         else:
-            return (
-                f"{picture}{words}" if (ROOT / target).exists() else link[0]
-            )  # a folder, a file that is no page; or broken: to be found
+            return f"{picture}{words}" if (ROOT / target).exists() else link[0]  # a folder, a file that is no page; or broken: to be found
         return f"{picture}[{words}]({_relative(there, page)}{'#' + place if place else ''})"
 
     def _page_of(self, source: PurePosixPath) -> str:

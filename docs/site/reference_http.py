@@ -80,8 +80,7 @@ def _fields(schema: dict[str, Any], place: str, found: dict[str, Any]) -> list[s
         }
     needed = schema.get("required", [])
     return [
-        _row(name, inner, name in needed, inner.get("description"), place, found)
-        for name, inner in schema.get("properties", {}).items()
+        _row(name, inner, name in needed, inner.get("description"), place, found) for name, inner in schema.get("properties", {}).items()
     ]
 
 

@@ -79,9 +79,7 @@ def _signature(name: str, thing: Any) -> str:
     parameters = found.parameters.values()
     if any(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters):
         at = next(
-            i
-            for i, p in enumerate(p for p in parameters if p.name not in ("self", "cls"))
-            if p.kind is inspect.Parameter.KEYWORD_ONLY
+            i for i, p in enumerate(p for p in parameters if p.name not in ("self", "cls")) if p.kind is inspect.Parameter.KEYWORD_ONLY
         )
         shown.insert(at, "*")
     one = f"{name}({', '.join(shown)}){arrow}"

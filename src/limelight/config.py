@@ -30,9 +30,7 @@ class Settings(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise ConfigError(
-                f"{_name_settings(type(self))} cannot be used:", _problems(type(self), values, error)
-            ) from None
+            raise ConfigError(f"{_name_settings(type(self))} cannot be used:", _problems(type(self), values, error)) from None
 
     # Without this mark pydantic would call our __init__ for nested settings too, and the first broken one would hide the others.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]

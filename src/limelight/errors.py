@@ -62,3 +62,10 @@ class RuntimeChoiceError(LimelightError):
     """A device or number format was asked for that this machine does not have."""
 
     exit_code = 69
+
+
+class MissingExtraError(RuntimeChoiceError):
+    """A package is not installed, since its extra was not asked for."""
+
+    def __init__(self, package: str | None, wanted_by: str, extra: str, otherwise: str = "") -> None:
+        super().__init__(f"{package} is not installed, and {wanted_by} needs it; pip install 'limelight[{extra}]'{otherwise}")

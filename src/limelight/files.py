@@ -29,9 +29,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
         beside.replace(path)
     except BaseException as error:
         beside.unlink(missing_ok=True)
-        if (
-            isinstance(error, OSError) and error.errno and error.filename is None
-        ):  # a write that fails does not know its file
+        if isinstance(error, OSError) and error.errno and error.filename is None:  # a write does not know its file
             error.filename = str(path)
         raise
 
@@ -60,6 +58,20 @@ def put_folder(beside: Path, folder: Path) -> None:
         raise
     force_to_disk(folder.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to write to, beside the target, whose place it takes only if the block ends well."""
+    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        for path in (*beside.rglob("*"), beside):
+            force_to_disk(path)
+        put_folder(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def force_to_disk(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Device, number format, threads, seed and memory of a run are chosen here, each with its reason.
 
-Importing this file does nothing. What is chosen is a `RuntimeChoice`, so that a screen or a log can state the reason.
+Importing this file does nothing, and only what decides for torch loads it. What is chosen is a `RuntimeChoice`, so that a screen or a
+log can state the reason.
 """
 
 import ctypes
@@ -13,11 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from limelight.errors import RuntimeChoiceError
+
+if TYPE_CHECKING:
+    import torch
 
 T = TypeVar("T")
 _threads_lock = threading.Lock()
@@ -32,8 +34,10 @@ class RuntimeChoice(Generic[T]):
         return f"{self.value} ({self.why})"
 
 
-def choose_device(asked: str | None = None) -> RuntimeChoice[torch.device]:
+def choose_device(asked: str | None = None) -> "RuntimeChoice[torch.device]":
     """The device asked for, else the accelerator that torch sees, else the CPU."""
+    import torch
+
     seen = torch.accelerator.current_accelerator(check_available=True)
     if asked is None:
         if seen is None:
@@ -49,8 +53,10 @@ def choose_device(asked: str | None = None) -> RuntimeChoice[torch.device]:
     return RuntimeChoice(device, "asked for")
 
 
-def choose_dtype(device: torch.device, asked: str | None = None) -> RuntimeChoice[torch.dtype]:
+def choose_dtype(device: "torch.device", asked: str | None = None) -> "RuntimeChoice[torch.dtype]":
     """The format for matrix products: bfloat16 where the hardware multiplies it, else float32."""
+    import torch
+
     formats = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
     if asked is not None:
         if asked not in formats:
@@ -70,6 +76,8 @@ def bfloat16_units() -> list[str]:
 
     These names of torch are its own affair, and may go. What oneDNN calls supported on x86 is any AVX-512, without such instructions too.
     """
+    import torch
+
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return ["oneDNN"] if torch.ops.mkldnn._is_mkldnn_bf16_supported() else []
     asked = {"AMX": "_is_amx_tile_supported", "AVX512-BF16": "_is_avx512_bf16_supported"}
@@ -78,6 +86,8 @@ def bfloat16_units() -> list[str]:
 
 def choose_threads(asked: int | None = None) -> RuntimeChoice[int]:
     """As many threads as `count_threads` says, set for the whole process: for programs, never for a library inside one."""
+    import torch
+
     chosen = count_threads(asked)
     torch.set_num_threads(chosen.value)
     return chosen
@@ -104,6 +114,10 @@ def use_one_thread_here() -> int:
     Torch keeps a number for each thread that has used it, and one for threads to come. It sets both at once, so a short thread of its own
     puts the second back.
     """
+    if "torch" not in sys.modules:
+        return 1
+    import torch
+
     with _threads_lock:
         before = torch.get_num_threads()
         if before > 1:
@@ -122,7 +136,7 @@ def one_thread_here() -> Iterator[None]:
         yield
     finally:
         if before > 1:
-            torch.set_num_threads(before)
+            sys.modules["torch"].set_num_threads(before)
 
 
 def read_core_limit(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
@@ -136,11 +150,10 @@ def read_core_limit(file: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
 
 def set_seed(asked: int | None = None) -> RuntimeChoice[int]:
     """Seed the global generators that dropout and initialization draw from. Programs call this; the library never does."""
-    chosen = (
-        RuntimeChoice(asked, "asked for")
-        if asked is not None
-        else RuntimeChoice(random.SystemRandom().randrange(2**31), "drawn")
-    )
+    import torch
+
+    drawn = RuntimeChoice(random.SystemRandom().randrange(2**31), "drawn")
+    chosen = drawn if asked is None else RuntimeChoice(asked, "asked for")
     random.seed(chosen.value)
     torch.manual_seed(chosen.value)
     return chosen
@@ -166,9 +179,11 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def memory_at_hand(device: torch.device) -> int | None:
+def memory_at_hand(device: "torch.device") -> int | None:
     """Bytes that the device can still give; None where the system does not tell."""
     if device.type == "cuda":
+        import torch
+
         return int(torch.cuda.mem_get_info(device)[0])
     try:
         with Path("/proc/meminfo").open("rb") as file:

@@ -70,9 +70,7 @@ def make_batch(pairs: list[tuple[str, str]], tokenizer: Tokenizer) -> Batch:
 def train(model: Transformer, tokenizer: Tokenizer, random: Random) -> None:
     """AdamW, the learning rate up over WARMUP steps and then in a straight line down to nothing."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / WARMUP, (STEPS - step) / (STEPS - WARMUP))
-    )
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / WARMUP, (STEPS - step) / (STEPS - WARMUP)))
     model.train()
     for _ in range(STEPS):
         loss = model.loss(make_batch(draw_pairs(ROWS, random, held_out=False), tokenizer), smoothing=0.05).mean
@@ -124,9 +122,7 @@ def best_heads(model: Transformer, tokenizer: Tokenizer, batch: Batch) -> tuple[
     model(batch.source, batch.target_in)
     for light in model.spotlights():
         light.attention.looks.clear()
-    sys.stdout.write(
-        "".join(f"layer {layer}, head {head}: {right[layer, head]:.1%} aligned\n" for layer, head in right)
-    )
+    sys.stdout.write("".join(f"layer {layer}, head {head}: {right[layer, head]:.1%} aligned\n" for layer, head in right))
     return (max(right, key=lambda place: right[place]),)
 
 

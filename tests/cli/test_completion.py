@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from limelight.cli import main
+import warm_process
+from limelight.cli import export
 from limelight.cli.completion import EXPORTS, exports, presets
 from limelight.model.config import PRESETS
 
@@ -24,11 +25,17 @@ def run(words: list[str], **variables: str) -> str:
     return done.stdout.decode()
 
 
+def asked_for(**variables: str) -> str:
+    """What the program prints for a shell."""
+    command = [sys.executable, str(LIMELIGHT)]
+    return warm_process.run(command, capture_output=True, env={**os.environ, **variables}, check=True).stdout.decode()
+
+
 def offered(shell: str, line: str) -> str:
     """What the program tells a shell that asks how `line` may go on."""
     words = {"COMP_WORDS": line.replace(" ", "\n"), "COMP_CWORD": str(line.count(" "))} if shell == "bash" else {}
     asked = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"} if shell != "bash" else {}
-    return run([str(LIMELIGHT)], _LIMELIGHT_COMPLETE=f"complete_{shell}", **words, **asked)
+    return asked_for(_LIMELIGHT_COMPLETE=f"complete_{shell}", **words, **asked)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -50,7 +57,7 @@ def test_what_may_follow_is_offered(shell: str, line: str, expected: list[str]) 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_there_is_a_script_for_every_shell(shell: str) -> None:
-    assert f"complete_{shell}" in run([str(LIMELIGHT)], _LIMELIGHT_COMPLETE=f"source_{shell}")
+    assert f"complete_{shell}" in asked_for(_LIMELIGHT_COMPLETE=f"source_{shell}")
 
 
 def test_bash_itself_completes() -> None:
@@ -83,7 +90,7 @@ def test_presets_and_exports_are_those_that_exist() -> None:
     assert [name for name, _ in presets("")] == list(PRESETS)
     assert [name for name, _ in presets("b")] == ["base", "big"]
     assert [name for name, _ in exports("")] == list(EXPORTS)
-    assert all(f'"{name}": _' in Path(main.export.__file__).read_bytes().decode() for name in EXPORTS)
+    assert all(f'"{name}": _' in Path(export.__file__).read_bytes().decode() for name in EXPORTS)
 
 
 def test_the_program_can_install_it() -> None:

@@ -79,6 +79,7 @@ def test_the_recipe_is_an_ordinary_one(tmp_path: Path) -> None:
     assert lines == (tmp_path / "train.de").read_bytes().count(b"\n") == demo_numbers.SIZES["train"]
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_run_is_made_measured_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All the parts, on fewer numbers and for a few steps: nothing is learnt, and that is measured."""
@@ -112,9 +113,7 @@ def test_what_was_measured_is_said_with_what_went_wrong() -> None:
 
 @pytest.mark.long  # `make claim-desk` measures it too
 @pytest.mark.timeout(900)
-def test_the_demo_learns_numbers_that_it_never_saw_and_its_light_crosses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_learns_numbers_that_it_never_saw_and_its_light_crosses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "LOCAL_WORLD_SIZE", "2"
     )  # half of the cores: threads that wait for each other beside other tests take ten times as long

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from limelight.cli.doctor import self_tests
 from limelight.cli.doctor.findings import MEND, DoctorReport, Finding, findings, fits
 from limelight.cli.doctor.lines import TITLES, as_lines, as_markdown
-from limelight.cli.doctor.machine import PURPOSE, facts, parse_requirements
+from limelight.cli.doctor.machine import PURPOSE, facts, requirements
 from limelight.cli.doctor.self_test_process import SelfTestResult, private, read_lines, run_self_tests
 
 ROOT = Path(__file__).parents[2]
@@ -57,9 +57,7 @@ GOOD = [SelfTestResult(name, True, 0.1, "fine") for name in self_tests.PARTS]
 
 
 @pytest.fixture(scope="module")
-def ran(
-    starts_process: None, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[subprocess.CompletedProcess[bytes], float]:
+def ran(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[bytes], float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "limelight", "doctor", "--json"],
@@ -182,9 +180,7 @@ def test_a_process_that_hangs_is_ended() -> None:
 def test_a_library_that_cannot_be_loaded_does_not_hide_the_rest(tmp_path: Path) -> None:
     """A torch that raises when it is imported: the pieces and Parquet are tried all the same."""
     (tmp_path / "torch.py").write_bytes(b"raise ImportError('libtorch_cpu.so: cannot open shared object file')\n")
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from limelight.cli.doctor.self_tests import main; main()"
-    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from limelight.cli.doctor.self_tests import main; main()"
     outcome = run_self_tests((sys.executable, "-c", code))
     works = {part.name: part.works for part in outcome.parts}
     assert works["pieces"]
@@ -211,7 +207,7 @@ def test_versions_are_compared_as_numbers(has: str | None, asked: str, expected:
     assert fits(has, asked) is expected
 
 
-def test_requirements_are_read_as_packaging_reads_them() -> None:
+def test_requirements_are_those_of_the_project_each_under_its_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
     lines = [*project["dependencies"]]
     lines += [
@@ -219,15 +215,18 @@ def test_requirements_are_read_as_packaging_reads_them() -> None:
         for extra, each in project["optional-dependencies"].items()
         for line in each
     ]
-    read = [(name, extra) for name, _, extra in parse_requirements(lines)]
-    assert [name for name, _ in read] == [Requirement(line).name for line in lines]
-    for (_, asked, _), line in zip(parse_requirements(lines), lines, strict=True):
-        assert set(asked.split(",")) == {str(each) for each in Requirement(line).specifier}
+    found = requirements(lines)
+    assert list(found["needs"]) == [Requirement(line).name for line in project["dependencies"]]
+    assert set(found["extras"]) == set(PURPOSE)
+    for extra, packages in found["extras"].items():
+        every = [Requirement(line) for line in project["optional-dependencies"][extra]]
+        wanted = [each for each in every if each.name != "limelight"]  # an extra may bring others
+        assert {name: each["asked"] for name, each in packages.items()} == {w.name: str(w.specifier) for w in wanted}
 
 
 def test_every_extra_has_a_purpose_and_every_part_a_title_and_a_fix() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
-    assert set(PURPOSE) == set(project["optional-dependencies"]) - {"dev", "docs"}
+    assert set(PURPOSE) == set(project["optional-dependencies"]) - {"all", "dev", "docs"}
     assert set(TITLES) == set(self_tests.PARTS)
     assert set(MEND) >= {*self_tests.PARTS, *self_tests.FACTS, "start"}
 
@@ -244,9 +243,7 @@ def test_accelerators_are_told_with_their_memory() -> None:
         mem_get_info=lambda number: (70 * GB, 80 * GB),
     )
     torch = SimpleNamespace(
-        accelerator=SimpleNamespace(
-            current_accelerator=lambda check_available: SimpleNamespace(type="cuda"), device_count=lambda: 2
-        ),
+        accelerator=SimpleNamespace(current_accelerator=lambda check_available: SimpleNamespace(type="cuda"), device_count=lambda: 2),
         cuda=cuda,
     )
     told = list(self_tests.accelerators(torch))

@@ -18,6 +18,7 @@ from unittest import mock
 
 import pytest
 
+import warm_process
 from limelight.bundle.bundle import read, write
 from limelight.cli.main import main
 from limelight.corpus.config import PrepareSettings
@@ -155,9 +156,7 @@ def test_speed_in_json_is_labelled_and_options_reach_the_search(files: Files) ->
 
 @pytest.mark.slow
 def test_a_translator_is_compared_with_an_output(files: Files) -> None:
-    outcome = here(
-        files.worse, files.reference, "--source", files.source, "--compare", BUNDLE, "-q", "--metrics", "chrf"
-    )
+    outcome = here(files.worse, files.reference, "--source", files.source, "--compare", BUNDLE, "-q", "--metrics", "chrf")
     assert outcome.code == 0, outcome.err
     assert re.search(r"format-1 is better by \d+\.\d chrF2", outcome.out) and "format-1 translated" in outcome.out
 
@@ -236,9 +235,7 @@ def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_pat
 def test_further_references_and_packed_files_are_read(files: Files, tmp_path: Path) -> None:
     packed = tmp_path / "second.de.gz"
     packed.write_bytes(gzip.compress(files.worse.read_bytes()))
-    outcome = here(
-        files.worse, files.reference, "--reference", packed, "--json", "--metrics", "bleu", "--resamples", "0"
-    )
+    outcome = here(files.worse, files.reference, "--reference", packed, "--json", "--metrics", "bleu", "--resamples", "0")
     score = json.loads(outcome.out)["scores"][0]
     assert score["value"] == pytest.approx(100) and "nrefs:2" in score["signature"] and score["low"] is None
 
@@ -296,9 +293,7 @@ def test_text_of_others_cannot_steer_a_terminal(files: Files) -> None:
     files.output.write_bytes(b"\n".join(lines))
     outcome = here(files.output, files.reference)
     assert "gnihton" in outcome.out and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", outcome.out)
-    assert json.loads(here(files.output, files.reference, "--json").out)["worst"][1]["translation"].startswith(
-        "\x1b[2J"
-    )
+    assert json.loads(here(files.output, files.reference, "--json").out)["worst"][1]["translation"].startswith("\x1b[2J")
 
 
 def test_a_long_sentence_is_cut_on_the_screen_and_whole_in_json(files: Files) -> None:
@@ -326,7 +321,7 @@ def test_a_terminal_shows_bars_and_a_clean_result(files: Files) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=settings, check=False)
+    done = warm_process.run(command, stdout=subprocess.PIPE, stderr=theirs, env=settings, check=False)
     os.close(theirs)
     reader.join(30)
     os.close(ours)

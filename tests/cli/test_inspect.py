@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+import warm_process
 from limelight.cli.inspect.desk import desk_view
 from limelight.cli.inspect.request import InterventionOptions, cell_of, changes_of, head_name, head_of
 from limelight.cli.main import app
@@ -63,9 +64,7 @@ def test_a_head_can_be_named_shortly_or_fully_or_by_its_kind(trace: Trace) -> No
 
 
 def test_what_is_turned_reaches_the_model(translator: Translator) -> None:
-    changes = Changes(
-        gates={"cross.1.*": 0, "enc.0.1": 0.4}, mask_source=(1,), positions="zero", attention_temperature=2
-    )
+    changes = Changes(gates={"cross.1.*": 0, "enc.0.1": 0.4}, mask_source=(1,), positions="zero", attention_temperature=2)
     shown = lines(TEXT, "--mute", "c1.*", "--dim", "e0.1=0.4", "--hide", 1, "--positions", "zero", "--temperature", 2)
     assert shown[:3] == summary(translator.trace(TEXT, changes=changes))
 
@@ -105,9 +104,7 @@ def test_files_are_written_by_their_options(trace: Trace, tmp_path: Path) -> Non
     assert shown[-3:] == [f"wrote {path}" for path in (svg, npz, table)]
     assert svg.read_bytes().decode() == ribbon(trace).svg
     with np.load(npz) as found:
-        assert np.array_equal(
-            found["cross.1.attn" if "cross.1.attn" in found else "dec.1.cross.attn"], trace["cross.1.attn"]
-        )
+        assert np.array_equal(found["cross.1.attn" if "cross.1.attn" in found else "dec.1.cross.attn"], trace["cross.1.attn"])
     lines(TEXT, "--all", "--svg", svg)
     assert svg.read_bytes().decode() == overview(trace).svg
 
@@ -135,9 +132,7 @@ def test_with_json_the_ranking_is_in_the_object(tmp_path: Path) -> None:
     alone, both = json.loads(run("--importance", path, "--json").stdout), run(TEXT, "--importance", path, "--json")
     assert list(alone) == ["importance"] and len(alone["importance"]) == 24
     assert all(set(head) == {"id", "delta_logp", "per_piece"} for head in alone["importance"])
-    assert [head["delta_logp"] for head in alone["importance"]] == sorted(
-        head["delta_logp"] for head in alone["importance"]
-    )
+    assert [head["delta_logp"] for head in alone["importance"]] == sorted(head["delta_logp"] for head in alone["importance"])
     value = json.loads(both.stdout)
     assert value["importance"] == alone["importance"] and value["target"]["text"] == "drei sieben eins"
 
@@ -216,8 +211,7 @@ def test_the_address_of_the_desk_says_what_was_chosen() -> None:
         gate_mode="mean",
     )
     assert (
-        desk_view("a b&c#", changes, "enc.1.3")
-        == "#/x?s=a%20b%26c%23&k=enc&l=1&h=3&off=c5.2,e0.*:0.4&hide=1,3&ex=shift:2&at=0.5&gm=mean"
+        desk_view("a b&c#", changes, "enc.1.3") == "#/x?s=a%20b%26c%23&k=enc&l=1&h=3&off=c5.2,e0.*:0.4&hide=1,3&ex=shift:2&at=0.5&gm=mean"
     )
 
 
@@ -240,13 +234,11 @@ def test_the_desk_is_served_until_it_is_stopped() -> None:
         "--beam",
         "2",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = warm_process.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     try:
         said = process.stderr.readline().decode()
-        found = re.search(
-            r"(http://127\.0\.0\.1:\d+)/#/x\?s=three%20seven%20one&b=2&pre=(\d+(?:,\d+)*)&l=\d&h=\d", said
-        )
+        found = re.search(r"(http://127\.0\.0\.1:\d+)/#/x\?s=three%20seven%20one&b=2&pre=(\d+(?:,\d+)*)&l=\d&h=\d", said)
         assert found, said + process.stderr.read().decode()
         assert httpx.get(f"{found[1]}/readyz").status_code == 200
         asked = {"source": TEXT, "prefix": [int(each) for each in found[2].split(",")], "beam": 2}

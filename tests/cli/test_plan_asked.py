@@ -62,9 +62,7 @@ def test_devices_are_said_in_several_ways(options: dict[str, Any], found: tuple[
     assert (said.seconds, said.device, said.count) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "number"), [("29000", 29_000), ("29,000", 29_000), ("500k", 500_000), ("2.5M", 2_500_000), ("1B", 10**9)]
-)
+@pytest.mark.parametrize(("text", "number"), [("29000", 29_000), ("29,000", 29_000), ("500k", 500_000), ("2.5M", 2_500_000), ("1B", 10**9)])
 def test_many_pairs_are_written_short(text: str, number: int) -> None:
     assert how_many("--pairs", text) == number
 
@@ -76,9 +74,7 @@ def test_what_is_no_number_of_pairs_is_refused(text: str) -> None:
 
 
 def test_a_recipe_is_planned_with_what_is_changed_in_it() -> None:
-    found = asked(
-        "recipe.toml", "model.d_model=256", "schedule.steps=50", "schedule.warmup=5", "machine.precision=float32"
-    )
+    found = asked("recipe.toml", "model.d_model=256", "schedule.steps=50", "schedule.warmup=5", "machine.precision=float32")
     assert found.recipe is not None
     assert found.recipe.model.d_model == 256
     assert (found.steps, found.precision) == (50, "float32")

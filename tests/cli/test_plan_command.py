@@ -71,9 +71,7 @@ def test_json_is_one_object_with_the_lines_as_well(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_servers_and_the_preparation_of_more_pairs_are_said_when_asked_for() -> None:
-    said = planned(
-        "--preset", "small", "--device", "L4", "--requests", 20, "--latency", 900, "--corpus-pairs", 10**9
-    ).out
+    said = planned("--preset", "small", "--device", "L4", "--requests", 20, "--latency", 900, "--corpus-pairs", 10**9).out
     assert re.search(r"^Serving  20 texts a second within 900 ms: \d+ servers", said, re.MULTILINE)
     assert re.search(r"^Corpus   1,000,000,000 pairs prepared in ", said, re.MULTILINE)
 
@@ -122,7 +120,6 @@ def test_a_price_of_ones_own_is_taken(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_bytes(b"[H100]\nprice = 100.0\n")
     plain, mine = (
-        json.loads(planned("--preset", "base", "--budget", "H100 2h", *more, "--json").out)["cost"]
-        for more in ((), ("--devices", file))
+        json.loads(planned("--preset", "base", "--budget", "H100 2h", *more, "--json").out)["cost"] for more in ((), ("--devices", file))
     )
     assert mine > 10 * plain > 0

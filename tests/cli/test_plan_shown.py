@@ -7,9 +7,9 @@ import pytest
 
 from limelight.cli.plan.lines import THIS_MACHINE, Beside, Line, lines, wrap_lines
 from limelight.cli.plan.plan import format_budget
-from limelight.cli.plan.units import duration, money, percent, round_figure, short, size
 from limelight.planning.serving_load import replicas
 from limelight.planning.time.devices import device, this_machine
+from limelight.reporting.units import duration, money, percent, round_figure, short, size
 from limelight.training.forecast.forecast import Forecast, ForecastRequest, forecast
 from limelight.training.forecast.simulated_ranks import FormulaCheck, Simulation
 from limelight.training.forecast.text_size import typical

@@ -6,13 +6,14 @@ import os
 import pty
 import re
 import select
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import warm_process
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from made_sentences import sentences
@@ -37,7 +38,7 @@ def on_a_terminal(*arguments: object) -> tuple[int, str]:
     settings = environment(TERM="xterm-256color", COLUMNS="100", LINES="30")
     for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
         settings.pop(name, None)
-    process = subprocess.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
+    process = warm_process.Popen(command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
     os.close(theirs)
     sent, until = b"", time.monotonic() + 120
     while time.monotonic() < until:
@@ -85,9 +86,7 @@ def test_a_pipe_gets_progress_line_by_line_and_no_control_characters(run: list[A
     assert re.search(r"^read +60 pairs", outcome.out, re.MULTILINE) and "wrote" in outcome.out
 
 
-def test_a_long_step_in_a_pipe_says_how_long_it_still_takes(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_step_in_a_pipe_says_how_long_it_still_takes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from limelight.cli import screen
 
     monkeypatch.setattr(screen, "PLAIN_EVERY", 0.0)
@@ -128,6 +127,7 @@ def test_a_check_shows_where_the_first_offending_lines_stand(tmp_path: Path) -> 
     assert outcome.out.endswith("nothing was written\n")
 
 
+ALONE = ("--workers", "0")  # no process is started to say what is wrong
 # Every message names the fix; the exit code says whose turn it is.
 
 
@@ -140,27 +140,28 @@ def says(outcome: Any, code: int, *words: str) -> None:
 
 @pytest.mark.process
 def test_a_missing_file_is_65_with_the_name_that_was_meant(paths: tuple[Path, Path], tmp_path: Path) -> None:
-    outcome = outside(
-        "prepare", tmp_path / "trian.en", paths[1], "--source", "en", "--target", "de", "-o", tmp_path / "out"
-    )
+    outcome = outside("prepare", tmp_path / "trian.en", paths[1], "--source", "en", "--target", "de", "-o", tmp_path / "out")
     says(outcome, 65, f"{tmp_path / 'trian.en'} does not exist; did you mean {paths[0]}")
-    held_out = here("prepare", *paths, "--valid", "dev.en", "--valid", "dev.de", "-o", tmp_path / "out")
+    held_out = here("prepare", *paths, "--valid", "dev.en", "--valid", "dev.de", *ALONE, "-o", tmp_path / "out")
     says(held_out, 65, "dev.en does not exist", "dev.de does not exist", "check the name")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.process
-def test_a_missing_file_is_said_to_be_missing_when_languages_are_guessed(
-    paths: tuple[Path, Path], tmp_path: Path
-) -> None:
-    says(here("prepare", tmp_path / "trian.en", paths[1], "-o", tmp_path / "out"), 65, "does not exist", str(paths[0]))
+def test_a_missing_file_is_said_to_be_missing_when_languages_are_guessed(paths: tuple[Path, Path], tmp_path: Path) -> None:
+    says(
+        here("prepare", tmp_path / "trian.en", paths[1], *ALONE, "-o", tmp_path / "out"),
+        65,
+        "does not exist",
+        str(paths[0]),
+    )
 
 
 @pytest.mark.process
 def test_a_line_file_without_partner_is_2(paths: tuple[Path, Path], tmp_path: Path) -> None:
     for arguments in ((paths[0],), (*paths, paths[0])):
         says(
-            here("prepare", *arguments, "-o", tmp_path / "out"),
+            here("prepare", *arguments, *ALONE, "-o", tmp_path / "out"),
             2,
             str(paths[0]),
             "no partner",
@@ -187,8 +188,13 @@ def test_languages_that_cannot_be_told_are_2(tmp_path: Path) -> None:
     one, two = tmp_path / "left", tmp_path / "right"
     one.write_bytes(b"a\n")
     two.write_bytes(b"b\n")
-    says(here("prepare", one, two, "-o", tmp_path / "out"), 2, "languages cannot be told", "--source en --target de")
-    says(here("prepare", one, two, "--source", "en", "-o", tmp_path / "out"), 2, "--source en --target de")
+    says(
+        here("prepare", one, two, *ALONE, "-o", tmp_path / "out"),
+        2,
+        "languages cannot be told",
+        "--source en --target de",
+    )
+    says(here("prepare", one, two, "--source", "en", *ALONE, "-o", tmp_path / "out"), 2, "--source en --target de")
 
 
 @pytest.mark.process
@@ -261,9 +267,7 @@ def test_nothing_of_the_text_reaches_standard_error(tmp_path: Path) -> None:
     canaries = [f"canary{i:03d}zq" for i in range(12)]
     good = [(s.encode(), t.encode()) for s, t in sentences(40)]
     rows = [(f"{word} a b c d".encode(), f"{word} a b c d".encode()) for word in canaries[:6]]
-    rows += [(word.encode() + b"\xff", b"x") for word in canaries[6:9]] + [
-        (b"", word.encode()) for word in canaries[9:]
-    ]
+    rows += [(word.encode() + b"\xff", b"x") for word in canaries[6:9]] + [(b"", word.encode()) for word in canaries[9:]]
     lines = [*good, *rows]
     paths = write_lines([s for s, _ in lines], [t for _, t in lines], tmp_path)
     outcomes = [
@@ -272,9 +276,7 @@ def test_nothing_of_the_text_reaches_standard_error(tmp_path: Path) -> None:
     ]
     uneven = write_lines([s for s, _ in rows], [t for _, t in rows[1:]], tmp_path, "uneven")
     nothing = write_lines([s for s, _ in rows], [t for _, t in rows], tmp_path, "nothing")
-    (tmp_path / "bad.tmx").write_bytes(
-        f"<tmx><body><tu><tuv xml:lang='en'><seg>{canaries[0]}</seg></tuv></body>".encode()
-    )
+    (tmp_path / "bad.tmx").write_bytes(f"<tmx><body><tu><tuv xml:lang='en'><seg>{canaries[0]}</seg></tuv></body>".encode())
     outcomes += [
         here("prepare", *uneven, *FAST, "-o", tmp_path / "2"),
         here("prepare", *nothing, *FAST, "-o", tmp_path / "3"),

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+import warm_process
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError
 from limelight.serving.access.keys import Keys
@@ -23,7 +24,7 @@ CLI = [sys.executable, "-m", "limelight", "serve"]
 @contextmanager
 def served(*more: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     command = [*CLI, f"en-de={BUNDLE}", "--port", "0", "--threads", "1", "--json", *more]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = warm_process.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
@@ -118,9 +119,7 @@ def test_a_file_is_checked_together_with_the_command_line(tmp_path: Path) -> Non
         _settings(file, {}, [])
 
 
-@pytest.mark.parametrize(
-    ("content", "words"), [(b"port = ", "is not valid TOML"), (b'host = "\xff"', "UTF-8 at byte 8")]
-)
+@pytest.mark.parametrize(("content", "words"), [(b"port = ", "is not valid TOML"), (b'host = "\xff"', "UTF-8 at byte 8")])
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     from limelight.cli.serve import _settings
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from limelight.cli.train.request import TrainOptions, budget_seconds, parse_train_request
+from limelight.cli.train.request import budget_seconds
+from limelight.cli.train.request import parse_train_request as parse
 from limelight.corpus.config import PrepareSettings
 from limelight.errors import ConfigError, LimelightError
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.training.config import Recipe
+from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunFacts
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"  # translates en to de
@@ -34,9 +36,17 @@ def recipe() -> Recipe:
     return Recipe(data=data, model=ModelConfig.preset("tiny", 500), seed=7)
 
 
+TEXT = ("source", "target", "valid", "test", "vocab_size", "weight", "swap")
+
+
+def parse_train_request(inputs: list[str], **options: Any) -> tuple[TrainRequest, Path]:
+    text = {name: options.pop(name) for name in TEXT if name in options}
+    return parse(inputs, text=text, **options)
+
+
 def refused(inputs: list[str], *words: str, **options: Any) -> str:
     with pytest.raises(LimelightError) as caught:
-        parse_train_request(inputs, TrainOptions(**options))
+        parse_train_request(inputs, **options)
     for word in words:
         assert word in str(caught.value), str(caught.value)
     return str(caught.value)
@@ -79,7 +89,7 @@ def test_a_budget_that_cannot_be_told_is_refused_with_how_to_write_it(text: str,
 
 
 def test_two_files_are_enough() -> None:
-    asked, folder = parse_train_request(FILES, TrainOptions())
+    asked, folder = parse_train_request(FILES)
     assert asked.data is not None and asked.data.languages == ("en", "de")
     assert [corpus.paths for corpus in asked.data.corpora] == [FILES]
     assert folder == Path("en-de")
@@ -95,10 +105,8 @@ def test_two_files_are_enough() -> None:
 def test_what_is_given_by_name_arrives() -> None:
     asked, folder = parse_train_request(
         FILES,
-        TrainOptions(
-            output=Path("out"), budget="2h", steps=5, preset="tiny", seed=3, device="cpu", precision="float32", threads=2,
-            dry_run=True, valid=("dev.tsv",), test=("test.tsv",), vocab_size=500, weight=("corpus=2",), source="en-US",
-        ),
+        output=Path("out"), budget="2h", steps=5, preset="tiny", seed=3, device="cpu", precision="float32", threads=2,
+        dry_run=True, valid=("dev.tsv",), test=("test.tsv",), vocab_size=500, weight=("corpus=2",), source="en-US",
     )  # fmt: skip
     assert folder == Path("out") and asked.data is not None
     assert (asked.budget_seconds, asked.steps, asked.preset, asked.seed, asked.device) == (7200, 5, "tiny", 3, "cpu")
@@ -110,7 +118,7 @@ def test_what_is_given_by_name_arrives() -> None:
 
 def test_keys_of_the_data_go_into_it_and_the_others_beside_it() -> None:
     written = ["data.filters.copied=off", "data.seed=5", "seed=6", "optimizer.beta1=0.8", "optimizer.name=muon"]
-    asked, _ = parse_train_request([*FILES, *written, "average.decay=0.99", "batch.longest=80"], TrainOptions())
+    asked, _ = parse_train_request([*FILES, *written, "average.decay=0.99", "batch.longest=80"])
     assert asked.data is not None
     assert (asked.data.filters.copied, asked.data.seed) == ("off", 5)
     assert asked.changes == {
@@ -122,15 +130,15 @@ def test_keys_of_the_data_go_into_it_and_the_others_beside_it() -> None:
 
 
 def test_text_may_be_left_as_it_is() -> None:
-    assert parse_train_request(FILES, TrainOptions(no_augment=True))[0].changes == {"batch": {"augment": None}}
-    asked, _ = parse_train_request([*FILES, "batch.longest=80"], TrainOptions(no_augment=True))
+    assert parse_train_request(FILES, no_augment=True)[0].changes == {"batch": {"augment": None}}
+    asked, _ = parse_train_request([*FILES, "batch.longest=80"], no_augment=True)
     assert asked.changes == {"batch": {"longest": 80, "augment": None}}
     refused([*FILES, "batch.augment.upper=0.1"], "--no-augment", "batch.augment.upper", no_augment=True)
     refused(["recipe.toml"], "--no-augment: leave it out, and change its [batch.augment]", no_augment=True)
 
 
 def test_shares_of_changed_text_are_keys_like_any_other() -> None:
-    asked, _ = parse_train_request([*FILES, "batch.augment.upper=0.1", "batch.augment.terms=0"], TrainOptions())
+    asked, _ = parse_train_request([*FILES, "batch.augment.upper=0.1", "batch.augment.terms=0"])
     assert asked.changes == {"batch": {"augment": {"upper": 0.1, "terms": 0}}}
     refused([*FILES, "batch.augment.uper=0.1"], "did you mean `batch.augment.upper`")
     refused([*FILES, "batch.augment.upper=2"], "batch.augment.upper", "less than or equal to 1")
@@ -138,7 +146,7 @@ def test_shares_of_changed_text_are_keys_like_any_other() -> None:
 
 def test_a_file_that_looks_like_a_setting_is_a_file(folder: Path) -> None:
     (folder / "seed=5.tsv").write_bytes(b"a\tb\n")
-    asked, _ = parse_train_request(["seed=5.tsv"], TrainOptions(source="en", target="de"))
+    asked, _ = parse_train_request(["seed=5.tsv"], source="en", target="de")
     assert asked.data is not None and asked.data.corpora[0].paths == ["seed=5.tsv"] and asked.changes == {}
 
 
@@ -194,7 +202,7 @@ def test_a_value_in_the_place_of_a_section_says_so() -> None:
 
 def test_values_that_depend_on_what_is_chosen_later_are_not_judged_yet() -> None:
     """100 does not split into the eight heads of the default, but the preset that is chosen may have five."""
-    asked, _ = parse_train_request([*FILES, "model.d_model=100", "schedule.steps=100"], TrainOptions())
+    asked, _ = parse_train_request([*FILES, "model.d_model=100", "schedule.steps=100"])
     assert asked.changes == {"model": {"d_model": 100}, "schedule": {"steps": 100}}
 
 
@@ -208,7 +216,7 @@ def test_languages_that_cannot_be_told_are_asked_for_by_the_options_of_this_verb
         (folder / name).write_bytes(b"a\n")
     told = refused(["left", "right"], "--source en --target de")
     assert "--from" not in told
-    asked, place = parse_train_request(["left", "right"], TrainOptions(source="en", target="nl"))
+    asked, place = parse_train_request(["left", "right"], source="en", target="nl")
     assert asked.data is not None and asked.data.languages == ("en", "nl") and place == Path("en-nl")
 
 
@@ -220,11 +228,9 @@ def test_an_unknown_preset_is_refused_with_those_there_are() -> None:
 
 
 def test_a_recipe_is_taken_whole_and_changed_by_what_is_written() -> None:
-    asked, folder = parse_train_request(["recipe.toml"], TrainOptions(steps=9))
+    asked, folder = parse_train_request(["recipe.toml"], steps=9)
     assert (asked.recipe, asked.data, asked.steps, folder) == (recipe(), None, 9, Path("en-de"))
-    asked, _ = parse_train_request(
-        ["recipe.toml", "model.dropout=0.3", "data.filters.copied=off", "schedule.warmup=7"], TrainOptions()
-    )
+    asked, _ = parse_train_request(["recipe.toml", "model.dropout=0.3", "data.filters.copied=off", "schedule.warmup=7"])
     assert asked.recipe is not None
     assert (asked.recipe.model.dropout, asked.recipe.data.filters.copied, asked.recipe.schedule.warmup) == (
         0.3,
@@ -271,10 +277,10 @@ def test_a_run_in_the_place_of_a_corpus_is_told_how_it_goes_on(folder: Path) -> 
 
 def test_languages_come_from_the_translator_to_go_on_from(folder: Path) -> None:
     (folder / "memory.tsv").write_bytes(b"a\tb\n")
-    asked, place = parse_train_request(["memory.tsv"], TrainOptions(bundle=BUNDLE, replay=0.25))
+    asked, place = parse_train_request(["memory.tsv"], bundle=BUNDLE, replay=0.25)
     assert asked.data is not None and asked.data.languages == ("en", "de") and place == Path("en-de")
     assert (asked.bundle, asked.replay) == (BUNDLE, 0.25)
-    asked, _ = parse_train_request(["memory.tsv"], TrainOptions(bundle=BUNDLE, source="en-GB"))
+    asked, _ = parse_train_request(["memory.tsv"], bundle=BUNDLE, source="en-GB")
     assert asked.data is not None and asked.data.languages == ("en-GB", "de")
 
 
@@ -289,9 +295,9 @@ def test_files_of_other_languages_than_the_translator_are_refused(folder: Path) 
         bundle=BUNDLE,
     )
     refused(["corpus.en", "corpus.fr"], "en and fr", "--source en --target de", bundle=BUNDLE)
-    asked, _ = parse_train_request(["corpus.en", "corpus.fr"], TrainOptions(bundle=BUNDLE, source="en", target="fr"))
+    asked, _ = parse_train_request(["corpus.en", "corpus.fr"], bundle=BUNDLE, source="en", target="fr")
     assert asked.data is not None and asked.data.languages == ("en", "fr")
-    parse_train_request(["corpus.en_GB", "corpus.de"], TrainOptions(bundle=BUNDLE))
+    parse_train_request(["corpus.en_GB", "corpus.de"], bundle=BUNDLE)
 
 
 def test_a_translator_that_is_none_is_refused(folder: Path) -> None:
@@ -299,7 +305,7 @@ def test_a_translator_that_is_none_is_refused(folder: Path) -> None:
 
 
 def test_old_text_has_a_name_of_its_own() -> None:
-    asked, _ = parse_train_request(FILES, TrainOptions(bundle=BUNDLE, replay_data=tuple(FILES)))
+    asked, _ = parse_train_request(FILES, bundle=BUNDLE, replay_data=tuple(FILES))
     assert [(corpus.name, corpus.paths) for corpus in asked.replay_data] == [("replay-corpus", FILES)]
     refused(FILES, "has no partner", bundle=BUNDLE, replay_data=("corpus.en",))
 
@@ -319,7 +325,7 @@ def test_a_run_never_takes_the_place_of_the_translator_it_goes_on_from(folder: P
     (folder / "en-de" / "bundle").symlink_to(BUNDLE)
     refused(FILES, "en-de", "to go on from", "-o en-de-new", bundle=Path("en-de"))
     refused(FILES, "to go on from", bundle=Path("en-de/bundle"), output=folder / "en-de")
-    assert parse_train_request(FILES, TrainOptions(bundle=Path("en-de"), output=Path("new")))[1] == Path("new")
+    assert parse_train_request(FILES, bundle=Path("en-de"), output=Path("new"))[1] == Path("new")
 
 
 def test_a_file_in_the_place_of_the_run_is_refused() -> None:
@@ -350,10 +356,10 @@ def test_the_keys_in_the_examples_are_keys_of_a_recipe() -> None:
 
 
 def test_codes_of_languages_are_written_as_usual() -> None:
-    asked, folder = parse_train_request(FILES, TrainOptions(source="eng", target="ger"))
+    asked, folder = parse_train_request(FILES, source="eng", target="ger")
     assert asked.data is not None and asked.data.languages == ("en", "de") and folder == Path("en-de")
     refused(FILES, "--target xx is not a language code", "did you mean", target="xx")
-    asked, _ = parse_train_request(FILES, TrainOptions(source="x-klingon", target="pt_BR"))
+    asked, _ = parse_train_request(FILES, source="x-klingon", target="pt_BR")
     assert asked.data is not None and asked.data.languages == ("x-klingon", "pt-BR")
 
 

@@ -128,6 +128,7 @@ def test_a_dry_run_says_what_would_be_trained_and_trains_nothing(place: Path, tm
     assert not (tmp_path / "dry" / "recipe.toml").exists() and not (tmp_path / "dry" / "checkpoints").exists()
 
 
+@pytest.mark.long
 def test_an_edited_recipe_is_trained_in_another_folder(run: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(run / "recipe.toml")
     recipe.changed(label_smoothing=0.2, seed=8).save(tmp_path / "mine.toml")
@@ -140,11 +141,9 @@ def test_an_edited_recipe_is_trained_in_another_folder(run: Path, tmp_path: Path
     assert same[0].text_address == same[1].text_address
 
 
+@pytest.mark.long
 def test_a_translation_memory_is_enough(tmp_path: Path) -> None:
-    units = "".join(
-        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>'
-        for s, t in PAIRS[:120]
-    )
+    units = "".join(f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>' for s, t in PAIRS[:120])
     head = '<?xml version="1.0" encoding="UTF-8"?><tmx version="1.4"><header srclang="en"/><body>'
     (tmp_path / "memory.tmx").write_bytes(f"{head}{units}</body></tmx>".encode())
     done = here(

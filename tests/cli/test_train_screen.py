@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import select
-import subprocess
 import sys
 import time
 from datetime import datetime
@@ -18,6 +17,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+import warm_process
 from limelight.cli.train import live_state
 from limelight.cli.train.live_screen import TrainScreen, hours
 from limelight.cli.train.live_state import WARM_UP, History, LiveState, harmless
@@ -56,9 +56,7 @@ class Shown:
 
     def __init__(self, width: int = 100, height: int = 40, terminal: bool = True, **more: Any) -> None:
         self.file, self.time = io.StringIO(), 0.0
-        console = Console(
-            file=self.file, force_terminal=terminal, width=width, height=height, highlight=False, color_system=None
-        )
+        console = Console(file=self.file, force_terminal=terminal, width=width, height=height, highlight=False, color_system=None)
         self.screen = TrainScreen(name="en-de", console=console, tick=lambda: self.time, now=lambda: NOW, **more)
 
     def after(self, seconds: float, *events: Event) -> str:
@@ -148,9 +146,7 @@ def test_the_best_validation_is_the_last_that_was_marked_and_stays_in_sight() ->
     assert [each.step for each in seen.last_valids(1)] == [20]
 
 
-@pytest.mark.parametrize(
-    "text", ["a\x1b[2Jb", "a\r\nb", "a\x9b2Jb", "a\u2028b", "a\u202eb", "a\ud800b", "a\x07b", "a\x7fb"]
-)
+@pytest.mark.parametrize("text", ["a\x1b[2Jb", "a\r\nb", "a\x9b2Jb", "a\u2028b", "a\u202eb", "a\ud800b", "a\x07b", "a\x7fb"])
 def test_text_that_commands_a_terminal_becomes_harmless(text: str) -> None:
     assert harmless(text)[0] == "a" and harmless(text)[-1] == "b"
     assert not re.search(CONTROL + "|[\u2028\u202e\ud800]|\n", harmless(text))
@@ -224,9 +220,7 @@ def test_validations_have_a_row_each_and_the_best_has_a_star() -> None:
 
 def test_samples_are_those_of_the_last_validation_with_what_was_said_before() -> None:
     earlier = [valid(number, 20.0, True, sample(f"Versuch {number}"), sample("x", "Other")) for number in (1000, 2000)]
-    shown = "\n".join(
-        rows(step(3000), *earlier, valid(3000, 30.0, True, sample("Zwei Männer da"), sample("y", "Other")))
-    )
+    shown = "\n".join(rows(step(3000), *earlier, valid(3000, 30.0, True, sample("Zwei Männer da"), sample("y", "Other"))))
     assert "samples at step 3000" in shown
     assert re.search(
         r"source Two men\n  wanted Zwei Männer\.\n  output Zwei Männer da +0\.78\n +@1000: Versuch 1000   @2000: Versuch 2000\n",
@@ -354,8 +348,7 @@ def test_the_plain_line_is_as_documented() -> None:
         shown.after(1, step(number))
     line = shown.after(40, step(3450))
     assert line == (
-        "2026-11-14T21:17:04 step=3450/12000 pct=28.8 loss=3.412 lr=6.1e-04 grad=0.82 pieces_s=5870 pad=0.06 mem_gb=2.3 "
-        "left=3:14:00\n"
+        "2026-11-14T21:17:04 step=3450/12000 pct=28.8 loss=3.412 lr=6.1e-04 grad=0.82 pieces_s=5870 pad=0.06 mem_gb=2.3 left=3:14:00\n"
     )
 
 
@@ -377,12 +370,8 @@ def test_the_last_step_has_a_line_and_the_first_has_no_speed() -> None:
 def test_validations_and_notices_have_lines_of_their_own_and_no_text_of_the_corpus() -> None:
     shown = Shown(terminal=False)
     line = shown.after(0, valid(3000, 34.9, True, sample("canary", "canary", "canary")))
-    assert (
-        line == "2026-11-14T21:17:04 valid step=3000 loss=3.610 ppl=37.0 bleu=12.60 chrf=34.90 best=yes seconds=40.1\n"
-    )
-    assert shown.after(0, notice("skipped", "a loss\nof \x1b[2Jnan", 812)).endswith(
-        " skipped step=812 a loss of  [2Jnan\n"
-    )
+    assert line == "2026-11-14T21:17:04 valid step=3000 loss=3.610 ppl=37.0 bleu=12.60 chrf=34.90 best=yes seconds=40.1\n"
+    assert shown.after(0, notice("skipped", "a loss\nof \x1b[2Jnan", 812)).endswith(" skipped step=812 a loss of  [2Jnan\n")
     assert shown.after(0, notice("chosen", "model: small (why)")).endswith(" chosen model: small (why)\n")
 
 
@@ -472,7 +461,7 @@ def test_a_real_terminal_shows_bars_choices_the_screen_and_the_result() -> None:
     for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
         settings.pop(name, None)
     line = [sys.executable, "-c", SCRIPT, str(Path(__file__).parent)]
-    process = subprocess.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
+    process = warm_process.Popen(line, stdin=theirs, stdout=theirs, stderr=theirs, env=settings)
     os.close(theirs)
     sent, until = b"", time.monotonic() + 60
     while time.monotonic() < until:
@@ -487,8 +476,6 @@ def test_a_real_terminal_shows_bars_choices_the_screen_and_the_result() -> None:
     os.close(ours)
     assert process.wait() == 0, sent.decode()
     text = re.sub(ANSI, "", sent.decode())
-    order = [
-        text.index(part) for part in ("200 pairs", "small (fits)", "Ctrl-C saves", "step 3 450 / 12 000", "the result")
-    ]
+    order = [text.index(part) for part in ("200 pairs", "small (fits)", "Ctrl-C saves", "step 3 450 / 12 000", "the result")]
     assert order == sorted(order)
     assert text.rstrip().endswith("the result")

@@ -44,9 +44,7 @@ def test_the_list_of_what_to_look_at_is_a_page_or_a_table(folder: Path) -> None:
     head, *rows = (folder / "review.tsv").read_text("utf-8").strip("\n").split("\n")
     assert head.split("\t") == ["file", "line", "confidence", "why", "source", "translation"]
     cells = [row.split("\t") for row in rows]
-    assert [(Path(row[0]).name, row[1], row[4]) for row in cells] == [
-        ("menu.po", "10", "zq xj <script>alert(1)</script> vvv")
-    ]
+    assert [(Path(row[0]).name, row[1], row[4]) for row in cells] == [("menu.po", "10", "zq xj <script>alert(1)</script> vvv")]
     page = (folder / "review.html").read_text("utf-8")
     tree = lxml.html.document_fromstring(page)
     assert tree.find(".//title").text and 'name="viewport"' in page and "@media (max-width" in page
@@ -119,9 +117,7 @@ def test_another_encoding_is_named_with_the_command_that_converts_it(encoding: s
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_told(unbuffered: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            command("one"), stdout=full, stderr=subprocess.PIPE, env=environment() | {"PYTHONUNBUFFERED": unbuffered}
-        )
+        done = subprocess.run(command("one"), stdout=full, stderr=subprocess.PIPE, env=environment() | {"PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 74 and b"No space left" in done.stderr and b"Traceback" not in done.stderr
 
 

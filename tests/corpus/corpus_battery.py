@@ -276,9 +276,7 @@ def duplicates(folder: Path) -> None:
     """Some with other spaces, which are the same pair once normalized. Every copy is counted, the first stays."""
     pairs = sentences(1_400, seed=5)
     copies = random.Random(6).choices(range(1_400), k=600)
-    again = [
-        (pairs[i][0].replace(" ", "  "), f" {pairs[i][1]}") if n % 3 == 0 else pairs[i] for n, i in enumerate(copies)
-    ]
+    again = [(pairs[i][0].replace(" ", "  "), f" {pairs[i][1]}") if n % 3 == 0 else pairs[i] for n, i in enumerate(copies)]
     outcome = prepared(folder, *write_pairs([*pairs, *again], folder), *FAST)
     assert counts(outcome, 2_000) == (1_400, {"duplicate": 600})
     assert kept_texts(folder) == {("train.en", i + 1): pair for i, pair in enumerate(pairs)}
@@ -342,9 +340,7 @@ def tmx_attacks(folder: Path) -> None:
 
 
 def tmx(doctype: str, pairs: Sequence[Pair]) -> bytes:
-    units = "".join(
-        f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>\n' for s, t in pairs
-    )
+    units = "".join(f'<tu><tuv xml:lang="en"><seg>{s}</seg></tuv><tuv xml:lang="de"><seg>{t}</seg></tuv></tu>\n' for s, t in pairs)
     return f'<?xml version="1.0"?>{doctype}<tmx version="1.4"><header/><body>{units}</body></tmx>'.encode()
 
 
@@ -362,16 +358,13 @@ def leaks_found(folder: Path, held_out: Sequence[Pair], clean: Sequence[Pair]) -
     chance = random.Random(8)
     chosen = chance.sample(held_out, 100)
     planted = [
-        tuple(disguised(text, number) if number < 50 else edit(text, number, chance) for text in pair)
-        for number, pair in enumerate(chosen)
+        tuple(disguised(text, number) if number < 50 else edit(text, number, chance) for text in pair) for number, pair in enumerate(chosen)
     ]
     rows: list[tuple[int, Any]] = [(-1, pair) for pair in clean] + list(enumerate(planted))
     chance.shuffle(rows)
     train = write_pairs([pair for _, pair in rows], folder)
     test = write_pairs(held_out, folder, "held")
-    outcome = prepared(
-        folder, *train, "--test", test[0], "--test", test[1], "--keep-dropped", "dedup.exact=false", *FAST
-    )
+    outcome = prepared(folder, *train, "--test", test[0], "--test", test[1], "--keep-dropped", "dedup.exact=false", *FAST)
     counts(outcome, len(rows) + len(held_out))
     found = [rows[line - 1][0] for _, line in dropped_places(folder, "leak")]
     same, edited = (sum(number in group for number in found) for group in (range(50), range(50, 100)))
@@ -409,9 +402,6 @@ def edit(text: str, number: int, chance: random.Random) -> str:
 
 def dropped_places(folder: Path, reason: str) -> list[Place]:
     rows = [
-        json.loads(line)
-        for path in sorted((folder / "out" / "dropped").glob("*.jsonl"))
-        for line in path.read_bytes().split(b"\n")
-        if line
+        json.loads(line) for path in sorted((folder / "out" / "dropped").glob("*.jsonl")) for line in path.read_bytes().split(b"\n") if line
     ]
     return [(row["file"], row["line"]) for row in rows if row["reason"] == reason]

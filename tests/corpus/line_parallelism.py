@@ -31,9 +31,7 @@ from limelight.text.pieces.tokenizer import END, PieceSettings, Tokenizer, learn
 Corpus = tuple[tuple[str, str], ...]
 
 LANGUAGES = ("en", "de")
-LINE_ENDS = (
-    "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff\0"  # what is not \n and yet ends a line, or a text, for someone
-)
+LINE_ENDS = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff\0"  # what is not \n and yet ends a line, or a text, for someone
 KINDS = ("plain", "gz", "zst", "tsv")
 ROWS_AT_ONCE = 3  # few, so that most corpora are read in several batches
 TOGETHER = 1_000  # corpora in one run of prepare
@@ -43,8 +41,7 @@ ALL_OFF = {name: "off" for name, field in FilterSettings.model_fields.items() if
 def with_line_ends(text: str) -> str:
     """About every second letter becomes one of them. A weighted alphabet would do it too, four times as slowly."""
     return "".join(
-        LINE_ENDS[ord(letter) // 2 % len(LINE_ENDS)] if (ord(letter) + place) % 2 else letter
-        for place, letter in enumerate(text)
+        LINE_ENDS[ord(letter) // 2 % len(LINE_ENDS)] if (ord(letter) + place) % 2 else letter for place, letter in enumerate(text)
     )
 
 
@@ -100,9 +97,7 @@ def shifts_of(some: Sequence[Corpus], folder: Path) -> int:
     written: dict[str, Corpus] = {}
     total = 0
     for number, untold in enumerate(some):
-        corpus = tuple(
-            (f"{source}@{number}@", f"{target}@{number}@") for source, target in untold
-        )  # so that corpora are told apart
+        corpus = tuple((f"{source}@{number}@", f"{target}@{number}@") for source, target in untold)  # so that corpora are told apart
         total_before = total
         for kind in KINDS:
             chosen = kind == KINDS[number % len(KINDS)]
@@ -154,9 +149,7 @@ def shifts_in_reader(corpus: Corpus, kind: str, paths: Sequence[Path]) -> int:
     for i, (row, pair) in enumerate(zip(rows, corpus, strict=False)):
         texts = [pair[0], pair[1]]
         if i == 0:  # a byte order mark at the beginning of a file is none of its text
-            texts = [
-                text.removeprefix("\ufeff") if side == 0 or kind != "tsv" else text for side, text in enumerate(texts)
-            ]
+            texts = [text.removeprefix("\ufeff") if side == 0 or kind != "tsv" else text for side, text in enumerate(texts)]
         wrong += [row["source"], row["target"], row["line"], row["fault"]] != [*texts, i + 1, 0]
     return wrong
 

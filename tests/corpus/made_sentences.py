@@ -130,9 +130,7 @@ for a very good price|zu einem sehr guten Preis
 just like many years before|genau wie viele Jahre zuvor
 to help an old friend|um einem alten Freund zu helfen"""
 
-PARTS = [
-    [tuple(line.split("|")) for line in part.split("\n")] for part in (TIMES, SUBJECTS, VERBS, OBJECTS, PLACES, REASONS)
-]
+PARTS = [[tuple(line.split("|")) for line in part.split("\n")] for part in (TIMES, SUBJECTS, VERBS, OBJECTS, PLACES, REASONS)]
 SIZES = [len(part) for part in PARTS]
 
 

@@ -16,11 +16,15 @@ from unittest import mock
 
 from made_sentences import Pair, sentences
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import warm_process
 from limelight.cli.main import main
 from limelight.corpus import prepare
+from limelight.text.identify import Identifier, Model
 from limelight.text.pieces.tokenizer import PieceSettings, learn
 
 FAST = ("filters.wrong_language=off", "--workers", "0")  # the model that tells languages takes two seconds to load
+LOAD = vars(Identifier)["model"].func
 ALONE = {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 
 # VmHWM is the peak of this program alone; ru_maxrss of a child begins with that of its parent.
@@ -62,6 +66,7 @@ def here(*arguments: object) -> Outcome:
     with (
         mock.patch.object(sys, "argv", ["limelight", *map(str, arguments)]),
         mock.patch.object(prepare, "page", lambda manifest: ""),
+        mock.patch.object(Identifier, "model", property(lambda _: model_of_languages())),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
@@ -83,7 +88,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def outside(*arguments: object) -> Outcome:
     """The real command in a process of its own."""
-    done = subprocess.run(command(*arguments), capture_output=True, env=environment(), check=False)
+    done = warm_process.run(command(*arguments), capture_output=True, env=environment(), check=False)
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -100,15 +105,19 @@ def write_pairs(pairs: Sequence[Pair], folder: Path, name: str = "train") -> tup
     return write_lines([s.encode() for s, _ in pairs], [t.encode() for _, t in pairs], folder, name)
 
 
-def write_lines(
-    source: Sequence[bytes], target: Sequence[bytes], folder: Path, name: str = "train"
-) -> tuple[Path, Path]:
+def write_lines(source: Sequence[bytes], target: Sequence[bytes], folder: Path, name: str = "train") -> tuple[Path, Path]:
     """Two files, a newline after each line."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = (folder / f"{name}.en", folder / f"{name}.de")
     for path, lines in zip(paths, (source, target), strict=True):
         path.write_bytes(b"".join(line + b"\n" for line in lines))
     return paths
+
+
+@cache
+def model_of_languages() -> Model:
+    """It takes a second to load."""
+    return LOAD(Identifier())
 
 
 @cache

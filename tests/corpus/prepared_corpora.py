@@ -94,8 +94,7 @@ def write_shard(folder: Path, name: str, rows: Sequence[int], text: pa.Table, id
 def finish(folder: Path, shards: list[Shard], names: Sequence[str], weights: Sequence[float], vocab_size: int) -> Path:
     model = folder / "pieces.model"
     corpora = [
-        CorpusEntry(name=name, weight=weight, read=0, kept={}, dropped={}, warned={})
-        for name, weight in zip(names, weights, strict=True)
+        CorpusEntry(name=name, weight=weight, read=0, kept={}, dropped={}, warned={}) for name, weight in zip(names, weights, strict=True)
     ]
     inputs = [InputEntry(corpus=c, paths=[f"{name}.en", f"{name}.de"], sha256=["", ""]) for c, name in enumerate(names)]
     content = json.dumps([shard.model_dump() for shard in shards]).encode()
@@ -158,10 +157,7 @@ def global_batches(folder: Path, settings: BatchSettings, world: int, workers: i
         ranks = [stack.enter_context(loader) for loader in loaders]
         for rank in ranks:
             rank.start()  # all at once, as in a real run
-        return [
-            interleaved([share.samples for share in shares])
-            for shares in itertools.islice(zip(*ranks, strict=True), batches)
-        ]
+        return [interleaved([share.samples for share in shares]) for shares in itertools.islice(zip(*ranks, strict=True), batches)]
 
 
 def interleaved(shares: Sequence[Iterable[int]]) -> list[int]:
@@ -181,9 +177,7 @@ def fingerprint(batch: PairBatch) -> str:
     return digest.hexdigest()[:16]
 
 
-def stops_that_differ(
-    folder: Path, settings: BatchSettings, stops: Sequence[int], last: int, per_process: int
-) -> list[int]:
+def stops_that_differ(folder: Path, settings: BatchSettings, stops: Sequence[int], last: int, per_process: int) -> list[int]:
     """Stops after so many batches, then goes on to batch `last` in a new process: where does anything differ from never stopping?"""
     with Loader(PreparedCorpus.open(folder), settings) as loader:
         straight = list(itertools.islice(loader, last))

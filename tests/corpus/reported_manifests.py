@@ -60,15 +60,10 @@ class Reader(HTMLParser):
         """Rows of a table by the titles of its columns."""
         rows = self.tables[caption]
         first = next(i for i, row in enumerate(rows) if row[0])
-        return [
-            dict(zip((title.replace("\xa0", " ") for title in rows[first]), row, strict=True))
-            for row in rows[first + 1 :]
-        ]
+        return [dict(zip((title.replace("\xa0", " ") for title in rows[first]), row, strict=True)) for row in rows[first + 1 :]]
 
 
-def corpus(
-    name: str, kept: dict[str, int], dropped: dict[str, int], warned: dict[str, int] | None = None
-) -> CorpusEntry:
+def corpus(name: str, kept: dict[str, int], dropped: dict[str, int], warned: dict[str, int] | None = None) -> CorpusEntry:
     read = sum(kept.values()) + sum(dropped.values())
     return CorpusEntry(name=name, weight=1.0, read=read, kept=kept, dropped=dropped, warned=warned or {})
 
@@ -107,20 +102,14 @@ def manifest(corpora: tuple[CorpusEntry, ...] = DIRTY, hostile: str = "plain", *
         languages=("en", "de"),
         corpora=list(corpora),
         inputs=[
-            InputEntry(corpus=c, paths=[f"{c}.en {hostile}", f"{c}.de"], sha256=[f"{c}e" * 32, f"{c}d" * 32])
-            for c in range(len(corpora))
+            InputEntry(corpus=c, paths=[f"{c}.en {hostile}", f"{c}.de"], sha256=[f"{c}e" * 32, f"{c}d" * 32]) for c in range(len(corpora))
         ],
         settings=chosen.model_dump(mode="json") | settings,
         pieces=[file],
         vocab_sizes=(8000, 8000),
-        splits={
-            split: [Shard(name=split, rows=rows, rows_by_corpus=[rows], text=file, ids=file)]
-            for split, rows in kept.items()
-        },
+        splits={split: [Shard(name=split, rows=rows, rows_by_corpus=[rows], text=file, ids=file)] for split, rows in kept.items()},
         statistics={
-            "pieces": {
-                split: {side: figures(rows, side) for side in ("source", "target")} for split, rows in kept.items()
-            },
+            "pieces": {split: {side: figures(rows, side) for side in ("source", "target")} for split, rows in kept.items()},
             "tally": {
                 "shown": shown,
                 "lengths": {side: spread(sum(kept.values()), len(LENGTHS)) for side in ("source", "target")},

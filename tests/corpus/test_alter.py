@@ -62,11 +62,7 @@ def test_several_marks_of_a_text_are_all_different() -> None:
 
 
 def test_fewer_pieces_are_fewer_marks() -> None:
-    seen = {
-        int(n)
-        for draw in DETAILS
-        for n in MARK.findall(texts(HELD, None, draw=draw, speech=Speech(("en", "de"), 3))[0])
-    }
+    seen = {int(n) for draw in DETAILS for n in MARK.findall(texts(HELD, None, draw=draw, speech=Speech(("en", "de"), 3))[0])}
     assert seen == {0, 1, 2}
     five = ("%s %s %s %s %s", "%s %s %s %s %s")
     assert change(five, None, speech=Speech(("en", "de"), 3)) is None
@@ -174,10 +170,7 @@ def test_a_full_stop_goes_from_both_sides_or_from_neither() -> None:
 def test_merged_pairs_are_masked_as_one() -> None:
     found = change(HELD, "merged", following=("Save %d!", "%d sichern!"))
     assert found is not None and found.kinds == ("merged", "protect")
-    assert (
-        MARK.sub("*", found.source) == "Open * now. Save *!"
-        and MARK.sub("*", found.target) == "Jetzt * öffnen. * sichern!"
-    )
+    assert MARK.sub("*", found.source) == "Open * now. Save *!" and MARK.sub("*", found.target) == "Jetzt * öffnen. * sichern!"
     assert len(set(MARK.findall(found.source))) == 2
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prepared_corpora import make, make_from_lengths
 
-from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, SamplingSettings, pad_rows
-from limelight.corpus.feeding.cuts import cut, snake
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, SamplingSettings, cut, pad_rows, snake
 from limelight.corpus.feeding.shards import Pieces, PreparedCorpus
 from limelight.text.pieces.tokenizer import END, PAD, START
 
@@ -84,9 +83,7 @@ def test_epochs_draw_other_pieces_and_asking_again_the_same(folder: Path) -> Non
     batches = batcher(folder, budget=300, sampling=SAMPLING)
 
     def sources(number: int) -> dict[int, list[int]]:
-        rows = (
-            (s, row) for share in epoch(batches, number) for s, row in zip(share.samples, share.source, strict=True)
-        )
+        rows = ((s, row) for share in epoch(batches, number) for s, row in zip(share.samples, share.source, strict=True))
         return {int(sample): row[row != PAD].tolist() for sample, row in rows}
 
     first, second = sources(0), sources(1)

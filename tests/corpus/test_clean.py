@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from limelight.corpus.cleaning.clean import Cleaner, hash_texts, mode_of
-from limelight.corpus.cleaning.compact import SHOWN
+from limelight.corpus.cleaning.clean import SHOWN, Cleaner, hash_texts, mode_of
 from limelight.corpus.cleaning.leaks import LeakIndex
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, FilterSettings, PrepareSettings
-from limelight.corpus.reading.raw import RAW, RowFault
+from limelight.corpus.reading.raw import RowFault
+from limelight.corpus.reading.raw_batches import RAW
 from limelight.text.identify import Identifier
 
 Pair = tuple[str, str]
@@ -54,9 +54,7 @@ def raw(pairs: Sequence[Pair], faults: Sequence[int] | None = None) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, RAW, strict=True)], schema=RAW)
 
 
-def clean(
-    pairs: Sequence[Pair], settings: PrepareSettings | None = None, faults: Sequence[int] | None = None, **rest: Any
-) -> pl.DataFrame:
+def clean(pairs: Sequence[Pair], settings: PrepareSettings | None = None, faults: Sequence[int] | None = None, **rest: Any) -> pl.DataFrame:
     return Cleaner(settings or wanted(), rest.pop("buckets", 5), **rest).judge_rows(raw(pairs, faults))
 
 
@@ -126,8 +124,7 @@ BAD = {
 @pytest.mark.parametrize("why", BAD)
 def test_a_filter_is_off_or_warns_or_drops(why: Reason) -> None:
     cleaned = {
-        mode: clean([FINE, BAD[why]], wanted(filters={why.label: mode})).select("reason", "warnings")
-        for mode in ("off", "warn", "drop")
+        mode: clean([FINE, BAD[why]], wanted(filters={why.label: mode})).select("reason", "warnings") for mode in ("off", "warn", "drop")
     }
     assert {mode: rows.row(1) for mode, rows in cleaned.items()} == {
         "off": (Reason.KEPT, 0),
@@ -206,9 +203,7 @@ def test_an_empty_batch_has_the_columns_of_a_full_one() -> None:
 def test_leaks_are_dropped_warned_of_or_left() -> None:
     leaks = LeakIndex((FINE[0].upper(),), ("x",), 0.8)
     modes = {mode: wanted(held_out={"leaks": mode}) for mode in ("drop", "warn", "off")}
-    rows = {
-        mode: clean([FINE], chosen, leaks=leaks).select("reason", "warnings").row(0) for mode, chosen in modes.items()
-    }
+    rows = {mode: clean([FINE], chosen, leaks=leaks).select("reason", "warnings").row(0) for mode, chosen in modes.items()}
     assert rows == {"drop": (Reason.LEAK, 0), "warn": (Reason.KEPT, 1 << Reason.LEAK), "off": (Reason.KEPT, 0)}
     assert reason(FINE) == Reason.KEPT
 
@@ -255,9 +250,7 @@ letters = st.text("aBcÖé e\u0301ßж字1 ,.-%s<b>\u00a0\n", max_size=25)
 @pytest.mark.slow
 @given(st.lists(st.tuples(letters, letters), max_size=8), st.data(), st.booleans())
 @examples(max_examples=40, deadline=None)
-def test_however_the_rows_are_cut_into_batches_they_come_out_the_same(
-    pairs: list[Pair], data: st.DataObject, near: bool
-) -> None:
+def test_however_the_rows_are_cut_into_batches_they_come_out_the_same(pairs: list[Pair], data: st.DataObject, near: bool) -> None:
     table = raw(pairs, data.draw(st.lists(st.integers(0, 4), min_size=len(pairs), max_size=len(pairs))))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(pairs)), max_size=3)))
     chosen = wanted(dedup={"near": near}, filters={"wrong_language": "off"}, keep_dropped=data.draw(st.booleans()))

@@ -100,9 +100,7 @@ def test_leaks_are_found_in_real_text_without_false_alarms(tmp_path: Path) -> No
         pytest.skip("LIMELIGHT_DATA names no folder with samples")
 
     def pairs(name: str, codes: tuple[str, str], most: int) -> list[Pair]:
-        sides = [
-            gzip.decompress((Path(data) / f"{name}.{code}.gz").read_bytes()).decode().split("\n") for code in codes
-        ]
+        sides = [gzip.decompress((Path(data) / f"{name}.{code}.gz").read_bytes()).decode().split("\n") for code in codes]
         return [(s, t) for s, t in zip(*sides, strict=True) if s and t][:most]
 
     held_out = pairs("flores200/devtest", ("eng_Latn", "deu_Latn"), 1_012)

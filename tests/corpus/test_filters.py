@@ -74,9 +74,7 @@ def test_the_ratio_of_lengths_has_its_bound_on_both_sides(shorter: int, longer: 
     assert objects(Reason.LENGTH_RATIO, ("x" * (longer + 1), "x" * shorter))
 
 
-@pytest.mark.parametrize(
-    "pair", [("OK", "In Ordnung"), ("OK", "In Ordnung, einverstanden"), ("Undo", "Rückgängig machen"), ("", "kurz")]
-)
+@pytest.mark.parametrize("pair", [("OK", "In Ordnung"), ("OK", "In Ordnung, einverstanden"), ("Undo", "Rückgängig machen"), ("", "kurz")])
 def test_short_text_may_differ_in_length(pair: Pair) -> None:
     assert not objects(Reason.LENGTH_RATIO, pair)
 
@@ -132,8 +130,7 @@ def test_equal_text_is_copied_if_it_has_the_words(text: str, words: int) -> None
         text.count(" ") >= words - 1 and len(column(text).str.extract_all(r"\p{L}+")[0]) >= words
     )
     assert objects(Reason.COPIED, (text, text.upper()), copied_words=words) == (
-        objects(Reason.COPIED, (text, text), copied_words=words)
-        and loose(column(text))[0] == loose(column(text.upper()))[0]
+        objects(Reason.COPIED, (text, text), copied_words=words) and loose(column(text))[0] == loose(column(text.upper()))[0]
     )
 
 

@@ -234,9 +234,7 @@ def test_edited_real_sentences_are_found_again() -> None:
 
 @pytest.mark.parametrize("edit", [replaced, swapped])
 def test_every_kind_of_edit_is_found_in_real_sentences_of_six_words(edit: Edit) -> None:
-    sentences = [
-        text for name in ("val", "test_2016_flickr") for text in real(name, "en") if len(text.split()) in range(6, 10)
-    ]
+    sentences = [text for name in ("val", "test_2016_flickr") for text in real(name, "en") if len(text.split()) in range(6, 10)]
     assert recall(sentences, edit) >= 0.85  # one word of six is a sixth of the sentence
 
 
@@ -249,9 +247,7 @@ def test_real_sentences_that_are_found_do_resemble_a_held_out_one() -> None:
     assert 5 <= len(found) <= 0.005 * len(train)
     words = [text.lower().rstrip(".").split() for text in held_out]
     false = sum(
-        max(difflib.SequenceMatcher(None, train[row].lower().rstrip(".").split(), other).ratio() for other in words)
-        < 0.6
-        for row in found
+        max(difflib.SequenceMatcher(None, train[row].lower().rstrip(".").split(), other).ratio() for other in words) < 0.6 for row in found
     )
     assert false <= 0.001 * len(train)
     assert false <= 0.1 * len(found)

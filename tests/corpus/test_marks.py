@@ -12,13 +12,12 @@ from prepare_command import pieces_model, write_pairs
 from prepared_corpora import make
 
 from limelight.corpus import prepare as prepare_file
-from limelight.corpus.config import PrepareSettings
+from limelight.corpus.config import PrepareSettings, SpecialIds
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, pad_rows
 from limelight.corpus.feeding.shards import Pieces, PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
-from limelight.corpus.special_ids import SpecialIds
 from limelight.corpus.tokenizers import check_given
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -68,9 +67,7 @@ def test_a_row_has_its_beginning_its_pieces_its_end_and_padding() -> None:
 
 def test_a_decoder_that_starts_with_the_padding_reads_as_much_as_it_says() -> None:
     target = np.array([[7, 8, 5], [9, 5, 40]])
-    share = BatchShare(
-        0, 0, 0, np.arange(2), target, target, rows=2, targets=5, marks=SpecialIds(pad=40, start=40, end=5)
-    )
+    share = BatchShare(0, 0, 0, np.arange(2), target, target, rows=2, targets=5, marks=SpecialIds(pad=40, start=40, end=5))
     assert share.target_in.tolist() == [[40, 7, 8], [40, 9, 40]]
     assert share.sources == 5 and share.padding() == pytest.approx(1 / 6)
 
@@ -101,9 +98,7 @@ def test_what_stands_around_a_text_counts_for_budget_and_positions(tmp_path: Pat
 # --- prepared folders
 
 
-def test_pieces_that_others_numbered_are_prepared_in_their_ids(
-    corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path
-) -> None:
+def test_pieces_that_others_numbered_are_prepared_in_their_ids(corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path) -> None:
     usual = prepared(corpus, tmp_path / "usual")
     foreign = prepared(corpus.changed(**numbered), tmp_path / "foreign")
     assert foreign.marks == numbered["marks"] and foreign.text_address == usual.text_address
@@ -111,9 +106,9 @@ def test_pieces_that_others_numbered_are_prepared_in_their_ids(
     size = usual.vocab_sizes[0]
     for own, theirs in zip(*sides, strict=True):
         assert (size - 1 - own.values.astype(int)).tolist() == theirs.values.astype(int).tolist()
-    assert {path.name for path in (tmp_path / "foreign").iterdir()} - {
-        path.name for path in (tmp_path / "usual").iterdir()
-    } == {"vocabulary.json"}
+    assert {path.name for path in (tmp_path / "foreign").iterdir()} - {path.name for path in (tmp_path / "usual").iterdir()} == {
+        "vocabulary.json"
+    }
     source, target = PreparedCorpus.open(tmp_path / "foreign").tokenizers()
     assert source is target and source.pad == size - 1
 
@@ -127,9 +122,7 @@ def test_the_address_covers_ids_and_marks(corpus: PrepareSettings, numbered: dic
     assert prepared(corpus.changed(**numbered), tmp_path / "out").address != before
 
 
-def test_a_folder_prepared_anew_keeps_no_list_of_ids(
-    corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_folder_prepared_anew_keeps_no_list_of_ids(corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path) -> None:
     prepared(corpus.changed(**numbered), tmp_path / "out")
     prepared(corpus, tmp_path / "out")
     assert not (tmp_path / "out" / "vocabulary.json").exists()
@@ -178,12 +171,8 @@ def test_marks_that_are_not_those_of_the_pieces_are_refused(corpus: PrepareSetti
         check_given(corpus.changed(**{**numbered, "marks": None}))
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b'{"pieces": ["a"]}', b'{"pieces": ["a"], "pad": 7, "unknown": 1, "end": 2}']
-)
-def test_a_list_of_ids_that_is_none_is_refused(
-    content: bytes, corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"pieces": ["a"]}', b'{"pieces": ["a"], "pad": 7, "unknown": 1, "end": 2}'])
+def test_a_list_of_ids_that_is_none_is_refused(content: bytes, corpus: PrepareSettings, numbered: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "their.json").write_bytes(content)
     with pytest.raises(DataError, match=r"their\.json is no list of pieces with their ids"):
         check_given(corpus.changed(**numbered))

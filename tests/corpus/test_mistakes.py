@@ -1,6 +1,7 @@
 """Natural mistakes with files stop `prepare` before anything is made of them, with their cause and their fix."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,17 @@ def test_a_lost_line_is_told_with_how_far_the_sides_are_apart(tmp_path: Path) ->
     sources, targets = [a for a, _ in pairs[:-1]], [b for _, b in pairs[1:]]
     told = refused(*written(tmp_path, list(zip(sources, targets, strict=True))), *FAST, "-o", tmp_path / "out")
     assert "are 1 lines apart" in told and "line n of the source belongs to line n-1 of the target" in told
+
+
+def test_a_line_lost_far_behind_the_first_pairs_is_told_with_its_place(tmp_path: Path) -> None:
+    pairs = [(f"{number} {a}", f"{number} {b}") for number in range(20) for a, b in uneven(PAIRS)]
+    lost = len(pairs) - 2_200
+    sources = [a for a, _ in pairs[:lost] + pairs[lost + 1 :]]
+    paths = written(tmp_path, list(zip(sources, [b for _, b in pairs[:-1]], strict=True)))
+    told = refused(*paths, *FAST, "-o", tmp_path / "out")
+    assert "source and target are 1 lines apart" in told and "belongs to line n+1" in told
+    place = int(re.search(r"from about line ([0-9,]+)", told)[1].replace(",", ""))  # type: ignore[index]
+    assert lost - 500 <= place <= lost + 1_000
 
 
 def test_lines_that_do_not_belong_together_are_told(tmp_path: Path) -> None:

@@ -70,9 +70,7 @@ def three_corpora(folder: Path) -> PrepareSettings:
     news = [(s.encode(), t.encode()) for s, t in made[:330] + made[30:100]]
     news[5], news[200], news[300] = (b"\xff", b"broken"), (b"", b"empty"), (b"a b c d e f", b"a b c d e f")
     for side, path in enumerate(write_lines([s for s, _ in news], [t for _, t in news], folder, "news")):
-        path.with_name(f"{path.name}.gz").write_bytes(
-            gzip.compress(b"".join(pair[side] + b"\n" for pair in news), mtime=0)
-        )
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(b"".join(pair[side] + b"\n" for pair in news), mtime=0))
         path.unlink()
     law = [f"{s}\t{t}" for s, t in made[300:430]]
     law[7] = "one column"
@@ -82,9 +80,7 @@ def three_corpora(folder: Path) -> PrepareSettings:
     corpora = {"news": ["news.en.gz", "news.de.gz"], "law": ["law.tsv"], "memory": ["memory.tmx"]}
     return PrepareSettings(
         languages=("en", "de"),
-        corpora=[
-            CorpusSettings(name=name, paths=[str(folder / file) for file in files]) for name, files in corpora.items()
-        ],
+        corpora=[CorpusSettings(name=name, paths=[str(folder / file) for file in files]) for name, files in corpora.items()],
         filters={"wrong_language": "off"},  # type: ignore[arg-type]
         held_out={"test": tuple(map(str, test)), "valid_pairs": 40},  # type: ignore[arg-type]
         given_pieces=[str(pieces_model())],
@@ -222,9 +218,7 @@ def test_replacing_joint_pieces_by_separate_ones_leaves_what_the_manifest_names(
 
 
 @pytest.mark.slow
-def test_replacing_a_larger_corpus_leaves_none_of_its_dropped_pairs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replacing_a_larger_corpus_leaves_none_of_its_dropped_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = three_corpora(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(inputs, "UNPACKED", 600)
@@ -323,6 +317,7 @@ def big(folder: Path, pairs: int) -> list[Any]:
     return ["prepare", *paths, "filters.wrong_language=off", "shard_megabytes=2", given_pieces(), "--keep-dropped"]
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.slow
 def test_a_run_that_is_killed_three_times_ends_with_the_same_bytes(tmp_path: Path) -> None:
@@ -422,9 +417,7 @@ def resize(place: Path, kilobytes: int) -> None:
     "more",
     [(), ("--keep-dropped", "dedup.near=true")],
 )
-def test_a_full_disk_is_exit_74_and_the_run_goes_on_when_there_is_room(
-    more: tuple[str, ...], small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_exit_74_and_the_run_goes_on_when_there_is_room(more: tuple[str, ...], small_disk: Path, tmp_path: Path) -> None:
     """The disk grows step by step, so that it is full at another moment each time: chunks, shards, pieces, ids, the manifest."""
     made = sentences(1_500)
     paths = write_pairs([*made, *((s.upper(), t.upper()) for s, t in made)], tmp_path)
@@ -469,10 +462,7 @@ def test_given_sets_are_kept_as_they_are_and_out_of_training(tmp_path: Path) -> 
     assert outcome.code == 0, outcome.err
     prepared = PreparedCorpus.open(tmp_path / "out")
     texts = {split: prepared.split(split).texts(range_of(prepared, split)) for split in prepared.manifest.splits}
-    found = {
-        split: set(zip(source.to_pylist(), target.to_pylist(), strict=True))
-        for split, (source, target) in texts.items()
-    }
+    found = {split: set(zip(source.to_pylist(), target.to_pylist(), strict=True)) for split, (source, target) in texts.items()}
     assert found == {"train": set(made[:250]), "valid": set(made[250:290]), "test": set(made[290:])}
     assert outcome.report["corpora"][0]["dropped"] == {"leak": 30}
 
@@ -538,12 +528,7 @@ def test_dropped_pairs_are_written_with_their_reason_and_place(tmp_path: Path) -
     settings = three_corpora(tmp_path)
     manifest, _ = prepare(settings, tmp_path / "out", local(0), silent)
     counted = {(corpus.name, why): pairs for corpus in manifest.corpora for why, pairs in corpus.dropped.items()}
-    rows = [
-        json.loads(line)
-        for path in (tmp_path / "out" / "dropped").iterdir()
-        for line in path.read_bytes().split(b"\n")
-        if line
-    ]
+    rows = [json.loads(line) for path in (tmp_path / "out" / "dropped").iterdir() for line in path.read_bytes().split(b"\n") if line]
     written: dict[tuple[str, str], int] = {}
     for row in rows:
         written[row["corpus"], row["reason"]] = written.get((row["corpus"], row["reason"]), 0) + 1

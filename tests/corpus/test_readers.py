@@ -126,9 +126,7 @@ def test_all_that_is_missing_is_in_one_error_with_near_names(tmp_path: Path) -> 
     message = str(caught.value)
     assert caught.value.exit_code == 65
     assert f"did you mean {tmp_path}/train.en.gz?" in message
-    assert all(
-        said in message for said in ("*.tmx fits no file", "empty is a folder without files", "nowhere/x does not")
-    )
+    assert all(said in message for said in ("*.tmx fits no file", "empty is a folder without files", "nowhere/x does not"))
 
 
 def test_formats_that_are_not_read_say_what_to_do(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import xxhash
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from limelight.corpus.cleaning.compact import SHOWN
+from limelight.corpus.cleaning.clean import SHOWN
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange.settle import LENGTHS, SHOWN_CHARACTERS, BucketResult, add, settle
@@ -71,18 +71,13 @@ def cleaned(rows: Sequence[Row]) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def settled(
-    rows: Sequence[Row] | pl.DataFrame, chosen: PrepareSettings, bucket: int = 0, buckets: int = 1
-) -> BucketResult:
+def settled(rows: Sequence[Row] | pl.DataFrame, chosen: PrepareSettings, bucket: int = 0, buckets: int = 1) -> BucketResult:
     table = rows if isinstance(rows, pl.DataFrame) else cleaned(rows)
     return settle(table.to_arrow(), chosen, bucket, buckets)
 
 
 def in_buckets(rows: pl.DataFrame, chosen: PrepareSettings, buckets: int) -> list[BucketResult]:
-    return [
-        settled(rows.filter(pl.col("source_key") % buckets == bucket), chosen, bucket, buckets)
-        for bucket in range(buckets)
-    ]
+    return [settled(rows.filter(pl.col("source_key") % buckets == bucket), chosen, bucket, buckets) for bucket in range(buckets)]
 
 
 def lines(result: BucketResult, *splits: str) -> list[int]:
@@ -256,9 +251,7 @@ def test_no_source_is_in_two_splits_and_no_share_is_exceeded_by_more_than_a_grou
     for split, asked in (("valid", held_out.valid_pairs), ("test", held_out.test_pairs)):
         assert sum(result.splits[split].num_rows for result in results) < asked + max(sizes, default=0) * buckets + 1
         for result in results:
-            assert (
-                result.splits[split].num_rows < held_out.largest_share * len(lines(result)) + max(sizes, default=0) + 1
-            )
+            assert result.splits[split].num_rows < held_out.largest_share * len(lines(result)) + max(sizes, default=0) + 1
 
 
 @pytest.mark.slow
@@ -323,9 +316,7 @@ def test_training_pairs_are_shuffled_within_their_corpus() -> None:
     assert first.equals(again)
     assert first["line"] != other["line"]
     assert first["corpus"].to_pylist() == sorted(first["corpus"].to_pylist())
-    read = [
-        line for line, corpus in zip(first["line"].to_pylist(), first["corpus"].to_pylist(), strict=True) if corpus == 1
-    ]
+    read = [line for line, corpus in zip(first["line"].to_pylist(), first["corpus"].to_pylist(), strict=True) if corpus == 1]
     assert sorted(read) == list(range(2, 301, 3))
     ascents = sum(a < b for a, b in itertools.pairwise(read))
     assert 30 < ascents < 70

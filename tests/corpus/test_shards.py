@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("limelight.corpus.feeding.shards._measure_file", full)
+    monkeypatch.setattr("limelight.corpus.feeding.shards.sha256_of", full)
     with pytest.raises(OSError, match="no space"):
         write_table(tmp_path / "a.arrow", pa.table({"x": [1]}))
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_settle import Row, cleaned, rows_drawn, wanted
 
-from limelight.corpus.cleaning.compact import SHOWN, thin
+from limelight.corpus.cleaning.clean import SHOWN, thin
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.exchange.settle import PLACE, settle
 
@@ -27,9 +27,7 @@ def outcome(parts: list[pl.DataFrame], chosen: Any) -> tuple[Any, Any, Any]:
 
 @pytest.mark.slow
 @given(rows_drawn, st.data(), st.booleans(), st.sampled_from([None, 1, 2]))
-def test_batches_cut_anywhere_come_to_the_same_end(
-    rows: list[Row], data: st.DataObject, exact: bool, cap: int | None
-) -> None:
+def test_batches_cut_anywhere_come_to_the_same_end(rows: list[Row], data: st.DataObject, exact: bool, cap: int | None) -> None:
     chosen = wanted(exact=exact, targets_per_source=cap)
     cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3))), len(rows)]
     table = bare(rows).sort(PLACE)  # a batch comes in the order of reading

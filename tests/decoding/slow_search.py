@@ -51,9 +51,7 @@ class Path:
         return Hypothesis(ids, self.score(penalty), list(self.log_probs), "eos" if ended else "length")
 
 
-def continuations(
-    model: TableModel, number: int, path: Path, settings: SearchSettings, prefix: Sequence[int] = ()
-) -> Iterator[Path]:
+def continuations(model: TableModel, number: int, path: Path, settings: SearchSettings, prefix: Sequence[int] = ()) -> Iterator[Path]:
     """All that may come next: no pad, start or suppressed piece, no early end, no n-gram again. Inside the prefix, only the prefix."""
     special = model.specials
     never = {special.pad, special.start, *settings.suppress}
@@ -97,9 +95,7 @@ def all_paths(model: TableModel, number: int, settings: SearchSettings, limit: i
     return done + alive
 
 
-def exhaustive(
-    model: TableModel, number: int, settings: SearchSettings, penalty: LengthPenalty | None = None
-) -> list[Hypothesis]:
+def exhaustive(model: TableModel, number: int, settings: SearchSettings, penalty: LengthPenalty | None = None) -> list[Hypothesis]:
     """The oracle: every translation, best first. `penalty` replaces the settings' own."""
     penalty = penalty or length_penalty(settings)
     paths = all_paths(model, number, settings, settings.limit(1))
@@ -134,9 +130,7 @@ def reference_beam(
     return ranked(hypotheses)[: settings.nbest]
 
 
-def refilling_beam(
-    model: TableModel, number: int, settings: SearchSettings, limit: int, prefix: Sequence[int]
-) -> list[Path]:
+def refilling_beam(model: TableModel, number: int, settings: SearchSettings, limit: int, prefix: Sequence[int]) -> list[Path]:
     """Those among the best W that end are finished, and the best W of the others go on, until W * patience are finished."""
     finished: list[Path] = []
     alive = [Path((), ())]

@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
-from limelight.decoding.steps import Outcome, Request, Specials
+from limelight.decoding.steps import Floats, Integers, Outcome, Request, Specials
 
 # pad = start, as Marian has it, and no unknown: the smallest set of special ids. Every other id is a piece.
 SMALL = Specials(pad=0, unknown=None, start=0, end=1)
@@ -27,21 +25,21 @@ Rows = Callable[[int, Prefix], np.ndarray]
 class TableState:
     """The pieces so far of every row, without the start piece; `sentences` are the first ids of the sources."""
 
-    source: Tensor
+    source: Integers
     sentences: list[int]
     width: int
     prefixes: list[Prefix | None]  # None: nothing was read yet, not even the start piece
 
-    def reorder(self, rows: Tensor) -> None:
+    def reorder(self, rows: Integers) -> None:
         assert rows.shape == (len(self.prefixes),), rows.shape
         order = rows.tolist()
         assert all(0 <= j < len(order) and i // self.width == j // self.width for i, j in enumerate(order)), order
         self.prefixes = [self.prefixes[j] for j in order]
 
-    def select(self, sentences: Tensor) -> None:
+    def select(self, sentences: Integers) -> None:
         kept, W = sentences.tolist(), self.width
         self.sentences = [self.sentences[b] for b in kept]
-        self.source = self.source[torch.tensor(kept, dtype=torch.long)]
+        self.source = self.source[kept]
         self.prefixes = [prefix for b in kept for prefix in self.prefixes[b * W : (b + 1) * W]]
 
 
@@ -53,12 +51,12 @@ class TableModel:
         self.over = {specials.pad, specials.start, specials.end}
         self.steps = 0
 
-    def start(self, source: Tensor, width: int = 1) -> TableState:
-        assert source.dtype == torch.long and source.dim() == 2, (source.dtype, source.shape)
+    def start(self, source: Integers, width: int = 1) -> TableState:
+        assert source.dtype == np.int64 and source.ndim == 2, (source.dtype, source.shape)
         sentences = [int(row[0]) for row in source]
         return TableState(source, sentences, width, [None] * (len(source) * width))
 
-    def step(self, token: Tensor, state: TableState) -> tuple[Tensor, TableState]:
+    def step(self, token: Integers, state: TableState) -> tuple[Floats, TableState]:
         assert token.shape == (len(state.prefixes),), (token.shape, len(state.prefixes))
         self.steps += 1
         for row, piece in enumerate(token.tolist()):
@@ -66,7 +64,7 @@ class TableModel:
             if before is None:
                 assert piece == self.specials.start, f"a translation begins with {piece}"
             state.prefixes[row] = () if before is None else (*before, piece)
-        return torch.from_numpy(np.stack([self._row(state, row) for row in range(len(token))])), state
+        return np.stack([self._row(state, row) for row in range(len(token))]), state
 
     def _row(self, state: TableState, row: int) -> np.ndarray:
         prefix = state.prefixes[row]
@@ -79,13 +77,13 @@ class TableModel:
 class LookingTableModel(TableModel):
     """Tells where it looked: anywhere, by the sentence and the pieces so far, but not at padding."""
 
-    def attention(self, state: TableState) -> Tensor:
+    def attention(self, state: TableState) -> Floats:
         S, W = state.source.shape[1], state.width
         looks = np.zeros((len(state.prefixes), S), np.float32)
         for row, prefix in enumerate(state.prefixes):
             real = int((state.source[row // W] != self.specials.pad).sum())
             looks[row, :real] = look(state.sentences[row // W], prefix or (), real)
-        return torch.from_numpy(looks)
+        return looks
 
 
 def look(sentence: int, prefix: Prefix, positions: int) -> np.ndarray:

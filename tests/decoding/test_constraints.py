@@ -2,8 +2,8 @@
 
 import time
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -70,13 +70,8 @@ def test_every_phrase_occurs_in_every_translation(kind, seed, width, phrases, ma
         min_length=data.draw(st.integers(0, max_length - 1)),
         length_penalty=data.draw(st.sampled_from([0.0, 0.6, 1.0])),
     )
-    prefixes = data.draw(
-        st.lists(st.lists(st.integers(4, 6), max_size=3), min_size=len(phrases), max_size=len(phrases))
-    )
-    requests = [
-        sentence(100 + i, phrases=wanted, prefix=prefix)
-        for i, (wanted, prefix) in enumerate(zip(phrases, prefixes, strict=True))
-    ]
+    prefixes = data.draw(st.lists(st.lists(st.integers(4, 6), max_size=3), min_size=len(phrases), max_size=len(phrases)))
+    requests = [sentence(100 + i, phrases=wanted, prefix=prefix) for i, (wanted, prefix) in enumerate(zip(phrases, prefixes, strict=True))]
     for request, outcome in zip(requests, find(model, requests, settings), strict=True):
         check_constrained(model, request, outcome, settings)
 
@@ -253,8 +248,8 @@ def longest_beginning(phrase, text) -> int:
 )
 def test_the_automaton_of_a_phrase_knows_what_comparing_every_beginning_finds(phrases, texts):
     requests = [Request([9], phrases=wanted) for wanted in phrases]
-    automata, ids_BMT = Phrases(requests, torch.device("cpu")), torch.tensor([texts] * len(phrases))
-    progress_BMF = torch.zeros(*ids_BMT.shape[:2], automata.ids_BFL.shape[1], dtype=torch.long)
+    automata, ids_BMT = Phrases(requests), np.array([texts] * len(phrases))
+    progress_BMF = np.zeros((*ids_BMT.shape[:2], automata.ids_BFL.shape[1]), np.int64)
     for step in range(ids_BMT.shape[2]):
         progress_BMF = automata.advance(progress_BMF, ids_BMT[:, :, step])
         for b, wanted in enumerate(phrases):
@@ -266,8 +261,8 @@ def test_the_automaton_of_a_phrase_knows_what_comparing_every_beginning_finds(ph
 def seconds_of_a_step(pieces: int) -> float:
     """The best of several: whatever else the machine does only makes it slower."""
     phrase = [4 + (at * at) % 5 for at in range(pieces)]
-    automata = Phrases([Request([9], phrases=[phrase, phrase[::-1]])], torch.device("cpu"))
-    progress, ids = torch.full((1, 512, 2), pieces // 2), torch.arange(512).view(1, 512) % 9
+    automata = Phrases([Request([9], phrases=[phrase, phrase[::-1]])])
+    progress, ids = np.full((1, 512, 2), pieces // 2), np.arange(512).reshape(1, 512) % 9
     took = []
     for _ in range(20):
         begin = time.perf_counter()

@@ -12,6 +12,7 @@ from limelight.decoding.config import SearchSettings
 from limelight.decoding.ensemble import Ensemble
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
+from limelight.engines.torch import OnHost
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
@@ -59,12 +60,12 @@ def test_only_the_proportion_of_weights_matters():
     assert [[h.ids for h in o.hypotheses] for o in a] == [[h.ids for h in o.hypotheses] for o in b]
 
 
-def step_once(rows: list[list[float]]) -> torch.Tensor:
+def step_once(rows: list[list[float]]) -> np.ndarray:
     tabled = [np.array(row, np.float32) for row in rows]
     models = [TableModel(lambda number, prefix, row=row: row, len(row)) for row in tabled]
     ensemble = Ensemble(models)
-    state = ensemble.start(torch.tensor([[100, 1]]))
-    return ensemble.step(torch.tensor([SMALL.start]), state)[0][0]
+    state = ensemble.start(np.array([[100, 1]]))
+    return ensemble.step(np.array([SMALL.start]), state)[0][0]
 
 
 def test_what_one_model_thinks_impossible_another_may_bring_in():
@@ -75,7 +76,7 @@ def test_what_one_model_thinks_impossible_another_may_bring_in():
 
 def test_what_is_no_number_in_one_model_is_none_in_the_mean():
     mean = step_once([[math.nan, 0.0, math.inf], [0.0, -1.0, -math.inf]])
-    assert mean[0].isnan() and mean[1].isfinite() and mean[2] == math.inf
+    assert np.isnan(mean[0]) and np.isfinite(mean[1]) and mean[2] == math.inf
     broken = TableModel(lambda number, prefix: np.full(6, np.nan if number == 102 else -1.0, np.float32), 6)
     found = search(Ensemble([*tables("plain"), broken]), REQUESTS, SearchSettings(max_length=5), SMALL)
     assert [o.invalid_scores for o in found] == [number == 102 for number in NUMBERS]
@@ -83,36 +84,36 @@ def test_what_is_no_number_in_one_model_is_none_in_the_mean():
 
 def test_rows_and_sentences_of_all_models_move_together():
     models = [TableModel(random_rows(6, seed), 6) for seed in (1, 2)]
-    ensemble, source = Ensemble(models), torch.tensor([[100, 1], [101, 1], [102, 1]])
+    ensemble, source = Ensemble(models), np.array([[100, 1], [101, 1], [102, 1]])
     state = ensemble.start(source, 2)
     for tokens in ([0] * 6, [2, 3, 4, 5, 2, 3]):
-        _, state = ensemble.step(torch.tensor(tokens), state)
-    state.reorder(torch.tensor([1, 0, 2, 2, 5, 4]))
-    state.select(torch.tensor([2, 0]))
-    log_probs, _ = ensemble.step(torch.tensor([4, 4, 5, 5]), state)
+        _, state = ensemble.step(np.array(tokens), state)
+    state.reorder(np.array([1, 0, 2, 2, 5, 4]))
+    state.select(np.array([2, 0]))
+    log_probs, _ = ensemble.step(np.array([4, 4, 5, 5]), state)
     mean = mean_of(models, [1, 1])
     wanted = [mean.rows(102, (3, 4)), mean.rows(102, (2, 4)), mean.rows(100, (3, 5)), mean.rows(100, (2, 5))]
-    assert np.allclose(log_probs.numpy(), np.stack(wanted), atol=1e-6)
+    assert np.allclose(log_probs, np.stack(wanted), atol=1e-6)
 
 
 def test_an_ensemble_looks_where_its_models_look_on_average():
     class Elsewhere(LookingTableModel):
         def attention(self, state):
-            return super().attention(state).flip(0)
+            return super().attention(state)[::-1]
 
     looking = [kind(random_rows(5, 1), 5) for kind in (LookingTableModel, Elsewhere)]
     ensemble = Ensemble(looking, [3, 1])
-    state = ensemble.start(torch.tensor([[100, 100, 1], [101, 101, 1]]))
-    _, state = ensemble.step(torch.tensor([0, 0]), state)
+    state = ensemble.start(np.array([[100, 100, 1], [101, 101, 1]]))
+    _, state = ensemble.step(np.array([0, 0]), state)
     own = [model.attention(member) for model, member in zip(looking, state.members, strict=True)]
-    assert not torch.allclose(own[0], own[1])
-    assert torch.allclose(ensemble.attention(state), 0.75 * own[0] + 0.25 * own[1])
+    assert not np.allclose(own[0], own[1])
+    assert np.allclose(ensemble.attention(state), 0.75 * own[0] + 0.25 * own[1])
 
 
 def test_an_ensemble_with_a_model_that_does_not_tell_where_it_looks_cannot_be_asked():
     mixed = Ensemble([TableModel(random_rows(5, 1), 5), LookingTableModel(random_rows(5, 1), 5)])
-    state = mixed.start(torch.tensor([[100, 1]]))
-    _, state = mixed.step(torch.tensor([0]), state)
+    state = mixed.start(np.array([[100, 1]]))
+    _, state = mixed.step(np.array([0]), state)
     with pytest.raises(ConfigError, match="model 0 of this ensemble does not tell where it looks"):
         mixed.attention(state)
 
@@ -140,9 +141,7 @@ def test_an_ensemble_without_sense_is_refused(count, weights, message):
 
 @pytest.fixture(scope="module")
 def transformers():
-    config = ModelConfig(
-        vocab_size=31, encoder_layers=1, decoder_layers=2, d_model=24, d_ff=40, num_heads=3, dropout=0.0
-    )
+    config = ModelConfig(vocab_size=31, encoder_layers=1, decoder_layers=2, d_model=24, d_ff=40, num_heads=3, dropout=0.0)
     models = []
     for seed in (1, 2):
         torch.manual_seed(seed)
@@ -160,8 +159,8 @@ def test_two_transformers_search_together_with_the_mean_of_their_probabilities(t
     requests = [Request(source=[5 + i, 7, 9, 11][: 1 + i]) for i in range(4)]
     settings = SearchSettings(beam=width, nbest=width, max_length=9)
     with torch.inference_mode():
-        found = search(Ensemble(transformers), requests, settings)
-        alone = search(transformers[0], requests, settings)
+        found = search(Ensemble([OnHost(model) for model in transformers]), requests, settings)
+        alone = search(OnHost(transformers[0]), requests, settings)
         for request, outcome in zip(requests, found, strict=True):
             for h in outcome.hypotheses:
                 source = torch.tensor([[*request.source, 3]])

@@ -33,9 +33,7 @@ class Case:
 def case(kind: str, pieces: int, length: int, alpha: float, norm: str = "gnmt") -> Case:
     """The beam is as wide as there are prefixes one piece shorter than the longest translation, so that nothing good is lost."""
     width = pieces ** (length - 1)
-    settings = SearchSettings(
-        beam=width, nbest=min(width, 5), length_penalty=alpha, length_norm=norm, max_length=length
-    )
+    settings = SearchSettings(beam=width, nbest=min(width, 5), length_penalty=alpha, length_norm=norm, max_length=length)
     seed = hash((KINDS.index(kind), pieces, length))
     return Case(kind, pieces, length, settings, TableModel(random_rows(pieces + 1, abs(seed), kind), pieces + 1))
 

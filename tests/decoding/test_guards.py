@@ -77,10 +77,7 @@ def test_the_bounds_of_a_loop_are_those_of_the_rule() -> None:
 
 
 def test_a_source_without_spaces_says_everything_once() -> None:
-    assert (
-        find_looping("女性选民不会忘记昨天发生的事", "women will never forget it and women will never forget it again")
-        is None
-    )
+    assert find_looping("女性选民不会忘记昨天发生的事", "women will never forget it and women will never forget it again") is None
 
 
 def test_long_and_short_are_judged_by_characters_and_by_the_density_of_the_script() -> None:
@@ -172,13 +169,9 @@ def test_references_of_people_hardly_ever_alarm_the_guards(corpus: str) -> None:
     """Loops at most once in 1,000; the others are printed in docs/translate.md and stay below 3 in 1,000."""
     folder = Path(DATA or "")
     if corpus == "multi30k":
-        pairs = list(
-            zip(*(lines(folder, f"multi30k/test_2016_flickr.{side}.gz") for side in ("en", "de")), strict=True)
-        )
+        pairs = list(zip(*(lines(folder, f"multi30k/test_2016_flickr.{side}.gz") for side in ("en", "de")), strict=True))
     elif corpus == "news":
-        pairs = list(
-            zip(*(lines(folder, f"wmt-news/newstest2019.en-de.{side}.gz") for side in ("en", "de")), strict=True)
-        )
+        pairs = list(zip(*(lines(folder, f"wmt-news/newstest2019.en-de.{side}.gz") for side in ("en", "de")), strict=True))
     else:
         with gzip.open(folder / "l10n" / "tm.en-de.jsonl.gz") as file:
             rows = random.Random(0).sample([row for row, _ in zip(file, range(200_000), strict=False)], 5000)

@@ -47,9 +47,7 @@ def table(kind: str = "plain", seed: int = 0) -> TableModel:
 def test_every_phrase_and_every_mark_occur(kind, seed, width, wanted, max_length, no_repeat_ngram):
     """Phrases that overlap and repeat themselves, between tags that must be closed, with hardly any room."""
     model = table(kind, seed)
-    settings = SearchSettings(
-        beam=width, nbest=width, max_length=max_length, no_repeat_ngram=no_repeat_ngram, suppress=RESERVED
-    )
+    settings = SearchSettings(beam=width, nbest=width, max_length=max_length, no_repeat_ngram=no_repeat_ngram, suppress=RESERVED)
     batch = []
     for i, (phrases, marks, pairs, prefix) in enumerate(wanted):
         once = RESERVED[:marks]

@@ -22,9 +22,7 @@ def fixed(probabilities: np.ndarray = PROBABILITIES) -> TableModel:
     return TableModel(lambda number, prefix: row, len(probabilities))
 
 
-def draw(
-    model: TableModel, count: int = MANY, length: int = 1, key: int = 100, **sampling: object
-) -> list[tuple[int, ...]]:
+def draw(model: TableModel, count: int = MANY, length: int = 1, key: int = 100, **sampling: object) -> list[tuple[int, ...]]:
     """The pieces of so many draws, the end as piece 1."""
     settings = SearchSettings(nbest=count, max_length=length, sampling=Sampling(**sampling))
     outcome = find(model, [Request(source=[100], key=key)], settings)[0]

@@ -3,8 +3,8 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -45,12 +45,12 @@ def test_a_beam_of_one_takes_the_most_probable_piece_at_every_step_whatever_the_
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 def test_the_beam_with_one_row_equals_the_greedy_search(alpha):
     """1,000 of 1,000, also with ties. `search` takes the second for a beam of one, since it is faster."""
-    compared, device = 0, torch.device("cpu")
+    compared = 0
     for seed, kind in itertools.product(range(5), [*WITHOUT_TIES, "ties"]):
         model = TableModel(random_rows(5, seed, kind), 5)
         settings = SearchSettings(beam=1, length_penalty=alpha, max_length=6)
         requests = [sentence(number) for number in range(100, 114)]
-        task = make_task(requests, settings, SMALL, device)
+        task = make_task(requests, settings, SMALL)
         wide, narrow = beam(model, task, settings, SMALL, Best()), greedy(model, task, settings, SMALL)
         for a, b in zip(wide, narrow, strict=True):
             assert not differences(a.hypotheses, b.hypotheses)
@@ -75,9 +75,7 @@ def test_a_beam_of_one_breaks_ties_by_a_most_probable_piece():
 def test_a_narrow_beam_equals_the_slow_search_that_never_stops_early(patience, width, alpha, norm):
     for seed, nbest in itertools.product(range(6), {1, width}):
         model = mixed_model(6, seed)
-        settings = SearchSettings(
-            beam=width, nbest=nbest, length_penalty=alpha, length_norm=norm, max_length=9, patience=patience
-        )
+        settings = SearchSettings(beam=width, nbest=nbest, length_penalty=alpha, length_norm=norm, max_length=9, patience=patience)
         numbers = range(100, 108)
         for number, outcome in zip(numbers, find(model, [sentence(n) for n in numbers], settings), strict=True):
             check_sound(model, number, outcome, settings, 9)
@@ -195,9 +193,7 @@ def test_a_source_without_pieces_is_translated_too():
     assert not differences(other.hypotheses, reference_beam(model, 100, settings, source_pieces=2))
 
 
-def covered(
-    model: LookingTableModel, number: int, settings: SearchSettings, pieces: int, limit: int
-) -> list[Hypothesis]:
+def covered(model: LookingTableModel, number: int, settings: SearchSettings, pieces: int, limit: int) -> list[Hypothesis]:
     """Every translation with its coverage (Wu et al. 2016, eq. 14), best first.
 
     score + beta sum_i log(min(sum_j a_ij, 1)), over the source's pieces i, without its end, and the steps j of the translation.
@@ -239,8 +235,7 @@ def test_the_coverage_penalty_changes_what_is_chosen():
     requests = [sentence(100 + i, 4) for i in range(30)]
     settings = SearchSettings(beam=4, max_length=6)
     without, with_it = (
-        [o.hypotheses[0].ids for o in find(model, requests, settings.changed(coverage_penalty=beta))]
-        for beta in (0.0, 2.0)
+        [o.hypotheses[0].ids for o in find(model, requests, settings.changed(coverage_penalty=beta))] for beta in (0.0, 2.0)
     )
     assert sum(a != b for a, b in zip(without, with_it, strict=True)) > 3
 
@@ -248,7 +243,7 @@ def test_the_coverage_penalty_changes_what_is_chosen():
 def test_a_source_piece_that_nothing_looked_at_costs_much_but_is_no_error():
     class Blind(LookingTableModel):
         def attention(self, state):
-            looks = torch.zeros(len(state.prefixes), state.source.shape[1])
+            looks = np.zeros((len(state.prefixes), state.source.shape[1]), np.float32)
             looks[:, 0] = 1
             return looks
 

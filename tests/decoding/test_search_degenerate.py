@@ -55,9 +55,7 @@ def test_one_broken_sentence_does_not_disturb_its_neighbours(way, bad, step):
     outcomes = find(model, requests, WAYS[way])
     assert [outcome.invalid_scores for outcome in outcomes] == [number == 103 for number in NUMBERS]
     whole = find(spoiled(BAD_ROWS[bad], lambda number, prefix: False), requests, WAYS[way])
-    assert [o for n, o in zip(NUMBERS, outcomes, strict=True) if n != 103] == [
-        o for n, o in zip(NUMBERS, whole, strict=True) if n != 103
-    ]
+    assert [o for n, o in zip(NUMBERS, outcomes, strict=True) if n != 103] == [o for n, o in zip(NUMBERS, whole, strict=True) if n != 103]
 
 
 @every_way
@@ -76,9 +74,7 @@ def test_one_hypothesis_without_numbers_spoils_its_sentence_if_it_is_reached(way
     good = listed_rows(table, 6)
     settings = WAYS[way].changed(beam=2, nbest=2, diversity=0.1)
     for broken, invalid in (((3,), True), ((4,), False)):
-        model = TableModel(
-            lambda number, prefix, broken=broken: BAD_ROWS[bad] if prefix == broken else good(number, prefix), 6
-        )
+        model = TableModel(lambda number, prefix, broken=broken: BAD_ROWS[bad] if prefix == broken else good(number, prefix), 6)
         assert find(model, [sentence(100)], settings)[0].invalid_scores == invalid
 
 

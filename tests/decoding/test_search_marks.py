@@ -45,9 +45,7 @@ def asked(search: str, **more: object) -> SearchSettings:
     return SearchSettings(**{"nbest": options.get("beam", 1), **options})  # type: ignore[arg-type]
 
 
-def nested_text(
-    draw: st.DrawFn, once: list[int], nested: list[tuple[int, int]], ordered: list[list[int]], most: int
-) -> list[int]:
+def nested_text(draw: st.DrawFn, once: list[int], nested: list[tuple[int, int]], ordered: list[list[int]], most: int) -> list[int]:
     """The beginning of a text in which marks stand as they may."""
     found: list[int] = []
     closing, still_open = dict(nested), list[int]()

@@ -34,9 +34,7 @@ def best(model: TableModel, settings: SearchSettings, numbers: range = NUMBERS):
     no_repeat_ngram=st.sampled_from([None, 1, 2, 3]),
     prefixes=st.lists(st.lists(st.integers(4, 8), max_size=4), min_size=1, max_size=5),
 )
-def test_all_rules_together_equal_the_slow_search(
-    seed, kind, width, min_length, suppress, allow_unknown, no_repeat_ngram, prefixes
-):
+def test_all_rules_together_equal_the_slow_search(seed, kind, width, min_length, suppress, allow_unknown, no_repeat_ngram, prefixes):
     """Sentences with different beginnings in one batch."""
     model = TableModel(random_rows(9, seed, kind, ALL_DIFFERENT), 9, ALL_DIFFERENT)
     settings = SearchSettings(
@@ -78,9 +76,7 @@ def test_the_limit_follows_the_source_and_counts_the_end(width):
 @pytest.mark.parametrize("width", [1, 3])
 def test_an_end_in_the_last_place_is_an_end(width):
     table = {(): {2: 1.0}, (2,): {2: 1.0}, (2, 2): {1: 0.7, 2: 0.3}}
-    found = find(
-        TableModel(listed_rows(table, 3), 3), [sentence(100)], SearchSettings(beam=width, nbest=width, max_length=3)
-    )
+    found = find(TableModel(listed_rows(table, 3), 3), [sentence(100)], SearchSettings(beam=width, nbest=width, max_length=3))
     assert [(h.ids, h.finish) for h in found[0].hypotheses] == [([2, 2], "eos"), ([2, 2, 2], "length")][:width]
 
 
@@ -96,14 +92,10 @@ def test_special_and_suppressed_pieces_never_come_out(width):
 
     model = TableModel(rows, 9, ALL_DIFFERENT)
     settings = SearchSettings(beam=width, nbest=width, suppress=(4, 7), max_length=12)
-    seen = {
-        piece for o in find(model, [sentence(n) for n in NUMBERS], settings) for h in o.hypotheses for piece in h.ids
-    }
+    seen = {piece for o in find(model, [sentence(n) for n in NUMBERS], settings) for h in o.hypotheses for piece in h.ids}
     assert seen == {5, 6, 8}
     open_to_all = settings.changed(allow_unknown=True, suppress=())
-    seen = {
-        piece for o in find(model, [sentence(n) for n in NUMBERS], open_to_all) for h in o.hypotheses for piece in h.ids
-    }
+    seen = {piece for o in find(model, [sentence(n) for n in NUMBERS], open_to_all) for h in o.hypotheses for piece in h.ids}
     assert {1, 4} <= seen and not seen & {0, 2, 3}
 
 
@@ -157,9 +149,7 @@ def test_a_given_beginning_is_kept_and_counted(width):
         for h in outcome.hypotheses:
             assert h.ids[: len(request.prefix)] == list(request.prefix)
             assert h.log_probs == pytest.approx(forced_log_probs(model, request.source[0], h), abs=1e-5)
-            assert h.score == pytest.approx(
-                math.fsum(h.log_probs) / length_penalty(settings)(len(h.log_probs)), abs=1e-5
-            )
+            assert h.score == pytest.approx(math.fsum(h.log_probs) / length_penalty(settings)(len(h.log_probs)), abs=1e-5)
 
 
 @pytest.mark.parametrize("width", [1, 4])

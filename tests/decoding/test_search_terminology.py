@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, Outcome, Request
+from limelight.engines.torch import OnHost
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.text.pieces.tokenizer import END, START, PieceSettings, Tokenizer, learn
@@ -54,7 +55,7 @@ def translate(terminology: Terminology, width: int, requests: list[Request]) -> 
     outcomes: dict[int, Outcome] = {}
     for at in range(0, len(order), BATCH):
         batch = order[at : at + BATCH]
-        found = search(terminology.model, [requests[i] for i in batch], settings)
+        found = search(OnHost(terminology.model), [requests[i] for i in batch], settings)
         outcomes.update(zip(batch, found, strict=True))
     return [outcomes[i] for i in range(len(requests))]
 
@@ -89,9 +90,7 @@ def test_every_term_occurs_in_every_translation_with_the_models_own_scores(termi
     pairs.sort(key=lambda pair: len(pair[0].source))
     worst = 0.0
     for at in range(0, len(pairs), BATCH):
-        for (_, h), wanted in zip(
-            pairs[at : at + BATCH], forced(terminology.model, pairs[at : at + BATCH]), strict=True
-        ):
+        for (_, h), wanted in zip(pairs[at : at + BATCH], forced(terminology.model, pairs[at : at + BATCH]), strict=True):
             assert len(h.log_probs) == len(wanted)
             worst = max(worst, *(abs(a - b) for a, b in zip(h.log_probs, wanted, strict=True)))
             assert h.score == pytest.approx(sum(h.log_probs) / ((5 + len(wanted)) / 6) ** 0.6, abs=1e-3)

@@ -56,9 +56,7 @@ def test_the_server_answers(folder: Path, session_in: Callable[[Path, bool], Ses
         test_they_run(folder, session_in)
     port = free_port()
     words = [sys.executable, "-m", *SERVE.split(), "--port", str(port)]
-    server = subprocess.Popen(
-        words, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    server = subprocess.Popen(words, cwd=folder, env={**os.environ, "NO_COLOR": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         assert wait_for(f"http://127.0.0.1:{port}/readyz", server)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as page:

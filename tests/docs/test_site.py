@@ -15,9 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MISSING = [name for name in ("zensical", "latex2mathml", "matplotlib", "fastapi") if not importlib.util.find_spec(name)]
-needs_docs = pytest.mark.skipif(
-    bool(MISSING), reason=f"{', '.join(MISSING)} not there: pip install 'limelight[docs,serve]'"
-)
+needs_docs = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} not there: pip install 'limelight[docs,serve]'")
 
 
 def part(name: str) -> Any:
@@ -40,9 +38,7 @@ def test_every_page_is_in_the_navigation() -> None:
     named = set(in_navigation(settings["project"]["nav"]))
     docs = ROOT / "docs"
     written = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
-    assert written - named == {
-        page for page in written if page.startswith("decisions/")
-    }  # these are listed in decisions.md
+    assert written - named == {page for page in written if page.startswith("decisions/")}  # these are listed in decisions.md
     assert {page for page in named - written if not page.startswith(("reference/", "project/"))} == set()
 
 
@@ -140,10 +136,7 @@ def test_every_link_of_the_site_leads_somewhere(built: Path) -> None:
     """The build ends with 1 if one does not; here also: there are pages, and links were looked at."""
     pages = list(built.rglob("*.html"))
     assert len(pages) > 60
-    assert all(
-        (built / page).is_file()
-        for page in ("tutorials/first-translator.html", "reference/cli.html", "transformer/search.html")
-    )
+    assert all((built / page).is_file() for page in ("tutorials/first-translator.html", "reference/cli.html", "transformer/search.html"))
 
 
 @needs_docs
@@ -160,9 +153,7 @@ def test_pages_are_filled_from_the_code(built: Path) -> None:
     assert "--replay" in cli
     http = (built / "reference" / "http.html").read_text("utf-8")
     assert "/api/v1/translate" in http
-    assert not [
-        page for page in built.rglob("*.html") if re.search(r"<!-- (code|figure|decisions)", page.read_text("utf-8"))
-    ]
+    assert not [page for page in built.rglob("*.html") if re.search(r"<!-- (code|figure|decisions)", page.read_text("utf-8"))]
 
 
 @needs_docs

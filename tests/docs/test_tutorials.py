@@ -15,9 +15,7 @@ from tutorial_session import ROOT, Command, File, Session, fits, follow, shorter
 TUTORIALS = ROOT / "docs" / "tutorials"
 PAGES = ["first-translator", "translation-memory", "opus-mt", "look-inside"]  # each may need what those before it left
 NUMBERS = ROOT / "tests" / "bundles" / "format-1"
-LEARNT = re.compile(
-    r"limelight (translate|inspect|evaluate)|python (use|look)\.py"
-)  # what these print depends on what was learnt
+LEARNT = re.compile(r"limelight (translate|inspect|evaluate)|python (use|look)\.py")  # what these print depends on what was learnt
 
 
 def read(page: str) -> str:
@@ -39,12 +37,11 @@ def long_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_tutorial_run(
-    page: str, short_folder: Path, session_in: Callable[[Path, bool], Session]
-) -> None:
+def test_the_commands_of_a_tutorial_run(page: str, short_folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
     follow(read(page), session_in(short_folder, True), shorter, lambda line: not LEARNT.search(line))
 
 
@@ -63,10 +60,7 @@ def test_what_the_tutorials_train_translates_right(tmp_path: Path, session_in: C
         for todo in things_to_do(read(page)):
             if isinstance(todo, File):
                 (tmp_path / todo.name).write_text(todo.text, "utf-8")
-            elif (
-                re.match(r"python make|limelight train \S+ \S+ -o en-de|limelight train memory", todo.line)
-                or todo.line in asked
-            ):
+            elif re.match(r"python make|limelight train \S+ \S+ -o en-de|limelight train memory", todo.line) or todo.line in asked:
                 code, printed = session.run(todo.line)
                 assert code == 0, printed
                 asked[todo.line] = printed
@@ -76,9 +70,7 @@ def test_what_the_tutorials_train_translates_right(tmp_path: Path, session_in: C
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("page", PAGES)
-def test_a_tutorial_prints_what_it_says(
-    page: str, long_folder: Path, session_in: Callable[[Path, bool], Session]
-) -> None:
+def test_a_tutorial_prints_what_it_says(page: str, long_folder: Path, session_in: Callable[[Path, bool], Session]) -> None:
     follow(read(page), session_in(long_folder, False), lambda line: line, lambda line: True)
 
 

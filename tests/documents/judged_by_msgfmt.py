@@ -41,10 +41,7 @@ _WICKED += [
     ("java-format", text)
     for text in ("{0} can''t open {1}", "{0,number,#.##} of {1} files", "can't open {0}", "the '{'{0}'}' words", "{1} before {0}")
 ]  # fmt: skip
-_WICKED += [
-    ("qt-format", text)
-    for text in ("%1 of %2 files", "%n files in %1", "%L1 of %L2 words", "0%1:0%2 words", "%1%2 words")
-]
+_WICKED += [("qt-format", text) for text in ("%1 of %2 files", "%n files in %1", "%L1 of %L2 words", "0%1:0%2 words", "%1%2 words")]
 _WICKED += [("java-printf-format", text) for text in ("%s of %d files", "%2$s of %1$d files", "%,d words%n")]
 _WICKED += [("objc-format", text) for text in ("%@ of %d files", "%1$@ of %2$@ files", "%@%@ words")]
 _WICKED += [("ruby-format", text) for text in ("%{name} has %<n>d files", "%<a>s%<b>s words", "%s of %d files")]
@@ -58,6 +55,9 @@ _PLURALS = [
     ("c-format", "%d file in %s\n", "%d files in %s\n"),
     ("python-format", "one file of %(name)s", "%(n)d files of %(name)s"),
     ("python-brace-format", "one file", "{n} files"),
+    ("python-format", "one file", "%d files"),
+    ("lua-format", "one file", "%d files"),
+    ("ruby-format", "one file", "%d files"),
 ]
 
 
@@ -104,9 +104,7 @@ def complaints(catalogue: bytes, folder: Path) -> list[str]:
     path = folder / "judged.po"
     path.write_bytes(catalogue)
     command = ["msgfmt", "-c", "--use-fuzzy", "-o", "/dev/null", path]
-    said = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
-    )
+    said = subprocess.run(command, capture_output=True, text=True, check=False, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
     return [line for line in said.stderr.splitlines() if "header field" not in line]
 
 

@@ -133,9 +133,7 @@ def _page_bag(element: Any) -> Any:
 
 def _bag(element: Any) -> Any:
     """The inline elements with their attributes; inside one parent, the order is left open. The element's own do not count."""
-    children = (
-        (child.tag, sorted(child.attrib.items()), _bag(child)) for child in element if isinstance(child.tag, str)
-    )
+    children = ((child.tag, sorted(child.attrib.items()), _bag(child)) for child in element if isinstance(child.tag, str))
     return sorted(children, key=repr)
 
 

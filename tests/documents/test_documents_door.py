@@ -10,9 +10,10 @@ from stand_ins import Answer, each, unchanged, upper
 import limelight.documents.document as door
 import limelight.documents.translating as translating
 from limelight.decoding.guards import Notice
-from limelight.documents.document import DocumentCounts, Kind, kind_of, translate_document
-from limelight.documents.inline import InlineItem, pair
+from limelight.documents.document import Kind, kind_of, translate_document
+from limelight.documents.sentences import InlineItem, pair
 from limelight.documents.splices import Range, Splice, apply_splices
+from limelight.documents.translating import DocumentCounts
 from limelight.errors import ConfigError, DataError
 
 LANGUAGES = ("en", "de")
@@ -104,9 +105,7 @@ def test_what_is_too_large_is_refused_or_left(monkeypatch: pytest.MonkeyPatch) -
 def test_progress_counts_texts_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(translating, "CHUNK", 2)
     told: list[tuple[int, int]] = []
-    translate_document(
-        b"a\nb\nc\na\n", "txt", LANGUAGES, each(upper), told=lambda done, total: told.append((done, total))
-    )
+    translate_document(b"a\nb\nc\na\n", "txt", LANGUAGES, each(upper), told=lambda done, total: told.append((done, total)))
     assert told == [(2, 3), (3, 3)]
 
 

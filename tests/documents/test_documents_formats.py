@@ -77,9 +77,7 @@ def test_apostrophes_of_java_are_doubled_and_control_characters_dropped() -> Non
 
 @pytest.mark.process
 @needs_gettext
-@pytest.mark.parametrize(
-    "harm", [lambda text: " ".join(reversed(text.split())), str.upper, lambda text: text + " 5% x", lambda _: "'{%"]
-)
+@pytest.mark.parametrize("harm", [lambda text: " ".join(reversed(text.split())), str.upper, lambda text: text + " 5% x", lambda _: "'{%"])
 def test_gettext_accepts_whatever_a_translator_does(harm: object, tmp_path: Path) -> None:
     """A translator that turns words round, shouts, or writes signs of its own: what would be refused is not written."""
     done = translate_document(msgfmt.catalogue(msgfmt.wicked()), "po", ("en", "de"), each(harm))  # type: ignore[arg-type]

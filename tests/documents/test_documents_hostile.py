@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from kept_structure import read_srt
 from stand_ins import Answer, each
 
-from limelight.documents.document import TranslatedDocument, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.translating import TranslatedDocument
 
 HOSTILE = [
     "<x", "</g>", '<g id="1">', '<x id="1"/>', "<b>", "</source>", "<!--", "-->", "]]>", "<![CDATA[", "<?x", "&evil;", "&#0;",
@@ -111,9 +112,7 @@ def test_exchange_files_hold_the_very_string(text: str) -> None:
 
 @given(strings)
 def test_pages_hold_the_very_string(text: str) -> None:
-    document = (
-        '<!doctype html><meta charset="utf-8"><title>one</title><p>two</p><img alt="three" src=x><a title=four>five</a>'
-    )
+    document = '<!doctype html><meta charset="utf-8"><title>one</title><p>two</p><img alt="three" src=x><a title=four>five</a>'
     tree = lxml.html.document_fromstring(translated("html", document, text).data.decode())
     assert [element.tag for element in tree.iter()] == ["html", "head", "meta", "title", "body", "p", "img", "a"]
     found = [tree.findtext(".//title"), tree.findtext(".//p"), tree.findtext(".//a")]

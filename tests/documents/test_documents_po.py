@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stand_ins import Answer, Translate, each, unchanged, upper
 
-from limelight.documents.document import TranslatedDocument, translate_document
+from limelight.documents.document import translate_document
 from limelight.documents.formats.po_strings import format_string
+from limelight.documents.translating import TranslatedDocument
 from limelight.errors import ConfigError, DataError
 
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
@@ -65,9 +66,7 @@ def test_a_flag_above_a_deleted_entry_says_nothing_about_the_next() -> None:
 )
 def test_plural_forms_follow_the_header(forms: int, given: list[str], expected: list[str]) -> None:
     entry = 'msgid "one file"\nmsgid_plural "%d files"\n'
-    made, wanted = (
-        entry + "".join(f'msgstr[{at}] "{text}"\n' for at, text in enumerate(texts)) for texts in (given, expected)
-    )
+    made, wanted = (entry + "".join(f'msgstr[{at}] "{text}"\n' for at, text in enumerate(texts)) for texts in (given, expected))
     assert filled(made, forms=forms) == wanted
 
 
@@ -85,9 +84,7 @@ def test_long_translations_are_wrapped_as_gettext_does(tmp_path: Path) -> None:
     assert polib.pofile(HEADER % 2 + result)[0].msgstr == text
     if which("msgcat"):
         path = tmp_path / "a.po"
-        path.write_bytes(
-            (HEADER % 2 + filled(catalogue, lambda _: "a word, and another one " * 12 + "end\nnext")).encode()
-        )
+        path.write_bytes((HEADER % 2 + filled(catalogue, lambda _: "a word, and another one " * 12 + "end\nnext")).encode())
         again = subprocess.run(["msgcat", path], capture_output=True, check=True).stdout
         assert again == path.read_bytes()
 
@@ -97,9 +94,7 @@ def test_a_string_is_wrapped_when_its_line_would_have_more_than_79_columns() -> 
     assert format_string("msgstr", fits, "\n", True) == f'msgstr "{fits}"' and len(f'msgstr "{fits}"') == 79
     assert format_string("msgstr", fits + "e", "\n", True) == f'msgstr ""\n"{fits}e"'
     wide = "中" * 35
-    assert format_string("msgstr", wide, "\n", True) == f'msgstr "{wide}"' and "\n" in format_string(
-        "msgstr", wide + "中", "\n", True
-    )
+    assert format_string("msgstr", wide, "\n", True) == f'msgstr "{wide}"' and "\n" in format_string("msgstr", wide + "中", "\n", True)
 
 
 def test_a_file_that_is_not_wrapped_stays_so() -> None:
@@ -114,9 +109,7 @@ def test_line_ends_and_encodings_stay() -> None:
     catalogue = (HEADER % 2 + 'msgid "open it"\nmsgstr ""\n\nmsgid "b"\nmsgstr "ü"\n').replace("\n", "\r\n")
     data = catalogue.replace("UTF-8", "ISO-8859-1").encode("latin-1")
     result = translate_document(data, "po", ("en", "de"), each(lambda _: "ä\nö")).data
-    assert result == data.replace(
-        b'"open it"\r\nmsgstr ""', '"open it"\r\nmsgstr ""\r\n"ä\\n"\r\n"ö"'.encode("latin-1")
-    )
+    assert result == data.replace(b'"open it"\r\nmsgstr ""', '"open it"\r\nmsgstr ""\r\n"ä\\n"\r\n"ö"'.encode("latin-1"))
 
 
 def test_a_translation_that_the_encoding_lacks_is_left_out_and_said() -> None:
@@ -164,9 +157,7 @@ def test_controls_are_written_as_escapes_that_gettext_reads(tmp_path: Path) -> N
     text = "\a1\x1b[1m\b\f\v\x7f"
     assert format_string("msgstr", text, "\n", True) == r'msgstr "\a1\033[1m\b\f\v\177"'
     if which("msgfmt"):
-        (tmp_path / "a.po").write_bytes(
-            (HEADER % 2 + f'msgid "x"\n{format_string("msgstr", text, chr(10), True)}\n').encode()
-        )
+        (tmp_path / "a.po").write_bytes((HEADER % 2 + f'msgid "x"\n{format_string("msgstr", text, chr(10), True)}\n').encode())
         subprocess.run(["msgfmt", "-o", tmp_path / "a.mo", tmp_path / "a.po"], check=True)
         assert text.encode() in (tmp_path / "a.mo").read_bytes()
 
@@ -185,8 +176,7 @@ def unsure_of(*words: str, protected: bool = True) -> Translate:
 
     def translate(texts: list[str]) -> list[Answer]:
         return [
-            Answer(text.upper().replace("%D", "%d"), (), 0.3 if any(word in text for word in words) else 0.9, protected)
-            for text in texts
+            Answer(text.upper().replace("%D", "%d"), (), 0.3 if any(word in text for word in words) else 0.9, protected) for text in texts
         ]
 
     return translate
@@ -221,9 +211,7 @@ def test_what_the_machine_is_not_sure_of_is_fuzzy(newline: str, tmp_path: Path) 
     assert fuzzy == {"close %d", "close it", "one file", "close all", "close none"}
     if which("msgattrib"):
         (tmp_path / "a.po").write_bytes(result)
-        listed = subprocess.run(
-            ["msgattrib", "--only-fuzzy", tmp_path / "a.po"], capture_output=True, check=True
-        ).stdout.decode()
+        listed = subprocess.run(["msgattrib", "--only-fuzzy", tmp_path / "a.po"], capture_output=True, check=True).stdout.decode()
         assert {entry.msgid for entry in polib.pofile(listed)} == fuzzy
         subprocess.run(["msgfmt", "-c", "-o", "/dev/null", tmp_path / "a.po"], check=True)
 
@@ -243,9 +231,7 @@ def test_what_lost_something_is_fuzzy_and_what_was_not_written_is_not() -> None:
     assert translate_document(data, "po", ("en", "de"), lambda texts: [Answer("") for _ in texts]).data == data
 
 
-@pytest.mark.parametrize(
-    ("language", "fits"), [("de", True), ("de_AT", True), ("", True), ("is", False), ("is_IS", False)]
-)
+@pytest.mark.parametrize(("language", "fits"), [("de", True), ("de_AT", True), ("", True), ("is", False), ("is_IS", False)])
 def test_a_catalogue_in_another_language_is_refused(language: str, fits: bool) -> None:
     data = f'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n\nmsgid "open"\nmsgstr ""\n'.encode()
     if fits:

@@ -7,15 +7,13 @@ from kept_structure import difference, read_srt
 from stand_ins import Answer, each, reversed_words, unchanged, upper, without_tags
 
 from limelight.documents.document import translate_document
-from limelight.documents.formats.cue_parts import in_lines, split_by_length
+from limelight.documents.formats.srt import in_lines, split_by_length
 
 
 def subtitles(*cues: str, gap: int = 100) -> str:
     clock, blocks = 0, []
     for number, cue in enumerate(cues, start=1):
-        blocks.append(
-            f"{number}\n00:00:{clock // 1000:02},{clock % 1000:03} --> 00:00:{clock // 1000 + 1:02},{clock % 1000:03}\n{cue}\n"
-        )
+        blocks.append(f"{number}\n00:00:{clock // 1000:02},{clock % 1000:03} --> 00:00:{clock // 1000 + 1:02},{clock % 1000:03}\n{cue}\n")
         clock += 1000 + gap
     return "\n".join(blocks)
 
@@ -42,9 +40,7 @@ def test_a_sentence_over_two_cues_is_one_text_and_is_parted_by_length() -> None:
     assert asked(text) == ["The arctic ice cap is, in a sense, the beating heart of the global climate.", "It expands."]
     german = "Die arktische Eiskappe hat gewissermaßen das schlagende Herz des globalen Klimas."
     done = translated(text, lambda text: german if "arctic" in text else text)
-    assert done == subtitles(
-        "Die arktische Eiskappe\nhat gewissermaßen", "das schlagende Herz\ndes globalen Klimas.", "It expands."
-    )
+    assert done == subtitles("Die arktische Eiskappe\nhat gewissermaßen", "das schlagende Herz\ndes globalen Klimas.", "It expands.")
 
 
 @pytest.mark.parametrize(
@@ -75,9 +71,7 @@ def test_lines_of_a_dialogue_stay_apart() -> None:
 
 
 def test_tags_and_positions_stay() -> None:
-    text = subtitles(
-        "{\\an8}<i>Hello there.</i>", 'I <b>said</b> <font color="#fff">no</font>.', "<i>open here.", "closed here.</i>"
-    )
+    text = subtitles("{\\an8}<i>Hello there.</i>", 'I <b>said</b> <font color="#fff">no</font>.', "<i>open here.", "closed here.</i>")
     assert asked(text)[:2] == ["Hello there.", 'I <g id="1">said</g> <g id="2">no</g>.']
     assert translated(text) == subtitles(
         "{\\an8}<i>HELLO THERE.</i>", 'I <b>SAID</b> <font color="#fff">NO</font>.', "<i>OPEN HERE.", "CLOSED HERE.</i>"
@@ -87,9 +81,7 @@ def test_tags_and_positions_stay() -> None:
 
 def test_a_translation_with_fewer_words_than_cues_is_made_cue_by_cue() -> None:
     text = subtitles("one two", "three four.")
-    done = translate_document(
-        text.encode(), "srt", ("en", "de"), each(lambda text: "ja" if "two three" in text else text.upper())
-    )
+    done = translate_document(text.encode(), "srt", ("en", "de"), each(lambda text: "ja" if "two three" in text else text.upper()))
     assert done.data.decode() == subtitles("ONE TWO", "THREE FOUR.") and done.counts.apart == 1
 
 

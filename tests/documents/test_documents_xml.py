@@ -6,7 +6,8 @@ from kept_structure import without_states
 from stand_ins import Answer, each, reversed_words, unchanged, upper, without_tags
 
 from limelight.decoding.guards import Notice
-from limelight.documents.document import TranslatedDocument, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DataError
 
 FILE = '<file source-language="en" target-language="de"><body>{}</body></file>'
@@ -42,9 +43,7 @@ def filled(inner: str, change: object = upper, frame: str = ONE, again: bool = F
     ],
 )
 def test_empty_targets_are_filled(before: str, after: str) -> None:
-    assert filled(f'<trans-unit id="1">{before}<note>n</note></trans-unit>') == (
-        f'<trans-unit id="1">{after}<note>n</note></trans-unit>'
-    )
+    assert filled(f'<trans-unit id="1">{before}<note>n</note></trans-unit>') == (f'<trans-unit id="1">{after}<note>n</note></trans-unit>')
 
 
 @pytest.mark.parametrize(
@@ -102,14 +101,10 @@ def test_inline_elements_of_version_1_move_with_their_words(source: str, target:
 )
 def test_inline_elements_of_version_2_move_with_their_words(source: str, target: str) -> None:
     unit = f'<unit id="1"><segment><source>{source}</source>'
-    assert (
-        filled(f"{unit}</segment></unit>", reversed_words, TWO) == f"{unit}<target>{target}</target></segment></unit>"
-    )
+    assert filled(f"{unit}</segment></unit>", reversed_words, TWO) == f"{unit}<target>{target}</target></segment></unit>"
 
 
-@pytest.mark.parametrize(
-    "source", ['a <sc id="1"/>b <sc id="2"/>c<ec startRef="1"/> d <ec startRef="2"/> e', "a <ex id='1'/> b"]
-)
+@pytest.mark.parametrize("source", ['a <sc id="1"/>b <sc id="2"/>c<ec startRef="1"/> d <ec startRef="2"/> e', "a <ex id='1'/> b"])
 def test_codes_that_do_not_nest_stay_in_their_order(source: str) -> None:
     unit = f'<unit id="1"><segment><source>{source}</source>'
     result = done(TWO.replace("{}", f"{unit}</segment></unit>"), reversed_words)
@@ -186,9 +181,9 @@ def test_hostile_and_wrong_documents_are_refused(hostile: str, said: str) -> Non
 
 def test_characters_that_xml_forbids_do_not_get_in() -> None:
     unit = '<trans-unit id="1"><source>hi</source>{}</trans-unit>'
-    assert filled(unit.format(""), lambda _: "a\x00\x0b\ufffeb\r]]>") == unit.format(
-        "<target>a   b ]]&gt;</target>"
-    ).replace("b ]", "b&#13;]")
+    assert filled(unit.format(""), lambda _: "a\x00\x0b\ufffeb\r]]>") == unit.format("<target>a   b ]]&gt;</target>").replace(
+        "b ]", "b&#13;]"
+    )
 
 
 def test_a_unit_gets_a_variant_in_the_target_language() -> None:
@@ -284,9 +279,7 @@ def test_a_guess_that_is_translated_again_is_still_a_guess() -> None:
     ],
 )
 def test_namespaces_that_a_file_uses_already_are_respected(root: str, expected: str) -> None:
-    document = ONE.replace(' xmlns="urn', f'{root} xmlns="urn').format(
-        '<trans-unit id="1"><source>hi</source></trans-unit>'
-    )
+    document = ONE.replace(' xmlns="urn', f'{root} xmlns="urn').format('<trans-unit id="1"><source>hi</source></trans-unit>')
     made = lxml.etree.fromstring(judged(document).encode())
     assert expected in judged(document)
     confidence = made.find(".//{*}target").get("{http://www.w3.org/2005/11/its}mtConfidence")

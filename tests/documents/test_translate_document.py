@@ -9,7 +9,7 @@ from stand_ins import Answer, each, upper
 
 from limelight.cli.translate.document import check_paths, run_document, summary
 from limelight.decoding.guards import Notice
-from limelight.documents.document import DocumentCounts
+from limelight.documents.translating import DocumentCounts
 from limelight.errors import ConfigError, DataError
 
 TRANSLATOR: Any = SimpleNamespace(settings=SimpleNamespace(languages=("en", "de")), translate=each(upper))
@@ -35,7 +35,8 @@ def test_warnings_are_said_with_their_lines_and_counted(tmp_path: Path, capsys: 
         quiet=True,
     )
     lines = capsys.readouterr().err.strip().split("\n")
-    assert lines[0] == "warning: line 1: loop: it loops" and lines[-1] == "warnings: 25 loop" and len(lines) == 21
+    file = tmp_path / "in.txt"
+    assert lines[0] == f"warning: {file}:1: loop: it loops" and lines[-1] == f"warnings: {file}: 25 loop" and len(lines) == 21
 
 
 def test_nothing_is_written_when_it_fails(tmp_path: Path) -> None:
@@ -75,7 +76,4 @@ def test_the_summary_tells_what_became_of_every_text() -> None:
     assert summary(DocumentCounts(texts=1200, translated=1190, unchanged=9, failed=1, apart=3, left=4)) == (
         "1 190 of 1 200 texts translated (3 of them between their tags, one by one), 9 unchanged, 1 failed; 4 left alone"
     )
-    assert (
-        summary(DocumentCounts(texts=2, translated=2, unchanged=0, failed=0, apart=0, left=0))
-        == "2 of 2 texts translated"
-    )
+    assert summary(DocumentCounts(texts=2, translated=2, unchanged=0, failed=0, apart=0, left=0)) == "2 of 2 texts translated"

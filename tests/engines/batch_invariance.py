@@ -31,9 +31,7 @@ def random_model(seed: int = 0, **changes: Any) -> Transformer:
     torch.manual_seed(seed)
     # Its own output matrix: with a tied one a random model repeats its last piece for ever, whatever the source.
     model = Transformer(ModelConfig.preset("toy", VOCABULARY, **{"dropout": 0.0, "tie": "none", **changes})).eval()
-    with (
-        torch.no_grad()
-    ):  # sharper, and looking more at the source, as a trained model: else all translations would be alike
+    with torch.no_grad():  # sharper, and looking more at the source, as a trained model: else all translations would be alike
         (model.output if model.config.tie == "none" else model.target_embedding).weight.mul_(3)
         for light in model.spotlights():
             if light.kind == "cross":
@@ -48,9 +46,7 @@ def random_sentences(count: int, seed: int = 1) -> list[Request]:
     return [Request([draw.randrange(4, VOCABULARY) for _ in range(draw.randint(1, 80))]) for _ in range(count)]
 
 
-def agreement(
-    engine: Engine, requests: Sequence[Request], sizes: Sequence[int], orders: Sequence[int], beam: int
-) -> Agreement:
+def agreement(engine: Engine, requests: Sequence[Request], sizes: Sequence[int], orders: Sequence[int], beam: int) -> Agreement:
     """Against each sentence by itself."""
     settings = SearchSettings(beam=beam, nbest=1, max_ratio=1.0, max_extra=10)
     alone = [engine.search([request], settings)[0] for request in requests]
@@ -66,9 +62,7 @@ def agreement(
     return Agreement(compared, same, furthest)
 
 
-def _batched(
-    engine: Engine, requests: Sequence[Request], settings: SearchSettings, size: int, order: int
-) -> list[Outcome]:
+def _batched(engine: Engine, requests: Sequence[Request], settings: SearchSettings, size: int, order: int) -> list[Outcome]:
     places = list(range(len(requests)))
     random.Random(order).shuffle(places)
     found: dict[int, Outcome] = {}

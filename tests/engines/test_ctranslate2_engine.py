@@ -139,9 +139,7 @@ def test_a_prefix_begins_the_translation_and_counts_in_its_score(engines: Any, b
     settings = SHORT.changed(beam=beam, nbest=beam)
     prefixes = [[], [30, 31], [9]]
     requests = [Request(r.source, prefix) for r, prefix in zip(random_sentences(3, 4), prefixes, strict=True)]
-    for request, mine, other in zip(
-        requests, ours.search(requests, settings), theirs.search(requests, settings), strict=True
-    ):
+    for request, mine, other in zip(requests, ours.search(requests, settings), theirs.search(requests, settings), strict=True):
         assert all(h.ids[: len(request.prefix)] == list(request.prefix) for h in other.hypotheses)
         # A beam may keep others when the prefix does not count in it; the best is the same.
         assert mine.hypotheses[0].ids == other.hypotheses[0].ids

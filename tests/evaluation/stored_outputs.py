@@ -56,9 +56,7 @@ def folder() -> Path:
 def rows() -> list[Row]:
     if DATA is None:
         return []
-    table = csv.reader(
-        (folder() / "system-outputs" / "scores.tsv").read_bytes().decode().split("\n")[1:], delimiter="\t"
-    )
+    table = csv.reader((folder() / "system-outputs" / "scores.tsv").read_bytes().decode().split("\n")[1:], delimiter="\t")
     return [
         Row(test_set, direction, system, int(lines), float(recorded), float(bleu), float(chrf))
         for test_set, direction, system, lines, recorded, _, bleu, chrf in (row for row in table if row)
@@ -66,6 +64,4 @@ def rows() -> list[Row]:
 
 
 def row(test_set: str, direction: str, system: str) -> Row:
-    return next(
-        each for each in rows() if (each.test_set, each.direction, each.system) == (test_set, direction, system)
-    )
+    return next(each for each in rows() if (each.test_set, each.direction, each.system) == (test_set, direction, system))

@@ -70,9 +70,7 @@ def test_scores_come_back_sentence_by_sentence_and_are_averaged(python: Path) ->
     assert "model:Unbabel/wmt22-comet-da|comet:2.2.6" in score.signature and "bs:100|seed:12345" in score.signature
 
 
-def test_a_model_file_is_found_from_where_we_stand(
-    python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_file_is_found_from_where_we_stand(python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.ckpt").write_bytes(b"")
     monkeypatch.chdir(tmp_path)
     assert scored(python, model="mine.ckpt")

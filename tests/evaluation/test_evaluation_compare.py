@@ -13,17 +13,15 @@ from stored_outputs import needs_data, row
 
 from limelight.errors import ConfigError
 from limelight.evaluation.config import EvaluateSettings
+from limelight.evaluation.inputs import read_parallel
 from limelight.evaluation.metrics.compare import Difference, compare, summary
 from limelight.evaluation.metrics.metrics import MetricCounts, count
-from limelight.evaluation.reading import read_parallel
 
 SETTINGS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=1000, trials=2000)
 LINES = [f"the number {i} is one more than the number {i - 1} , they say ." for i in range(1, 61)]
 
 
-def compared(
-    a: list[str], b: list[str], reference: list[str], settings: EvaluateSettings = SETTINGS
-) -> list[Difference]:
+def compared(a: list[str], b: list[str], reference: list[str], settings: EvaluateSettings = SETTINGS) -> list[Difference]:
     counted = [[count(name, text, [reference], settings) for name in settings.metrics] for text in (a, b)]
     return compare(("A", "B"), counted[0], counted[1], settings)
 
@@ -104,13 +102,8 @@ def test_chance_differences_are_rarely_called_significant() -> None:
     """Two systems that are equally good by construction: at p < 0.05 one claim in twenty is wrong, 40 trials allow for some."""
     claims = 0
     for seed in range(40):
-        a = [
-            text.replace("one", "two") if (i * 7919 + seed * 104729) % 97 < 40 else text for i, text in enumerate(LINES)
-        ]
-        b = [
-            text.replace("one", "two") if (i * 6007 + seed * 15485863) % 89 < 36 else text
-            for i, text in enumerate(LINES)
-        ]
+        a = [text.replace("one", "two") if (i * 7919 + seed * 104729) % 97 < 40 else text for i, text in enumerate(LINES)]
+        b = [text.replace("one", "two") if (i * 6007 + seed * 15485863) % 89 < 36 else text for i, text in enumerate(LINES)]
         (chrf,) = compared(a, b, LINES, EvaluateSettings(metrics=("chrf",), trials=300, resamples=None))
         claims += chrf.significant
     assert claims <= 6

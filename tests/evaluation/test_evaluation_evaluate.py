@@ -7,9 +7,9 @@ import pytest
 from limelight.errors import DataError
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.evaluate import evaluate
+from limelight.evaluation.inputs import language_of, read_parallel
 from limelight.evaluation.metrics.buckets import by_length, is_spaced
 from limelight.evaluation.metrics.metrics import count
-from limelight.evaluation.reading import language_of, read_parallel
 
 FAST = EvaluateSettings(metrics=("bleu", "chrf"), resamples=100)
 
@@ -34,9 +34,7 @@ def test_buckets_hold_every_sentence_once_and_score_their_own() -> None:
 def test_a_bucket_of_a_hundred_is_not_few_and_an_empty_one_is_left_out() -> None:
     reference = lines([5] * 100 + [50] * 99)
     short, long = by_length(reference, [count("chrf", reference, [reference], FAST)], FAST)
-    assert (
-        not short.few and long.few and (short.shortest, short.longest, long.shortest, long.longest) == (0, 10, 41, None)
-    )
+    assert not short.few and long.few and (short.shortest, short.longest, long.shortest, long.longest) == (0, 10, 41, None)
 
 
 def test_writing_without_spaces_is_measured_in_characters() -> None:
@@ -84,9 +82,7 @@ def test_lists_that_do_not_match_are_all_named() -> None:
         (["a"] * 300, ["b"] * 299 + [" "], None, "1 sentences have an empty reference"),
     ],
 )
-def test_what_makes_a_score_doubtful_is_said(
-    system: list[str], reference: list[str], language: str | None, note: str
-) -> None:
+def test_what_makes_a_score_doubtful_is_said(system: list[str], reference: list[str], language: str | None, note: str) -> None:
     assert any(note in said for said in evaluate(system, [reference], language=language, settings=FAST).notes)
 
 

@@ -8,9 +8,8 @@ from sacrebleu.metrics.ter import TER
 
 from limelight.errors import ConfigError
 from limelight.evaluation.config import EvaluateSettings, MetricName
-from limelight.evaluation.metrics import resampling
-from limelight.evaluation.metrics.metrics import TITLES, count, short_code, tokenizer_for
-from limelight.evaluation.metrics.resampling import bootstrap, swap_pairs
+from limelight.evaluation.metrics import metrics as metrics_file
+from limelight.evaluation.metrics.metrics import TITLES, bootstrap, count, short_code, swap_pairs, tokenizer_for
 
 WORDS = "the a cat dog sits stands on under mat tree and sees hears his her old new red house .".split()  # noqa: SIM905
 
@@ -56,7 +55,7 @@ def test_blocks_of_any_size_draw_the_same(monkeypatch: pytest.MonkeyPatch) -> No
         bootstrap(rows, 100, seed=7),
         [np.concatenate(side) for side in zip(*swap_pairs(rows, other, 100, 7), strict=True)],
     )
-    monkeypatch.setattr(resampling, "DRAWS_AT_ONCE", 37 * 33)
+    monkeypatch.setattr(metrics_file, "DRAWS_AT_ONCE", 37 * 33)
     assert len(list(swap_pairs(rows, other, 100, 7))) == 4
     cut = (
         bootstrap(rows, 100, seed=7),
@@ -67,10 +66,7 @@ def test_blocks_of_any_size_draw_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_another_seed_draws_another_interval_and_says_so() -> None:
-    a, b = (
-        count("chrf", SYSTEM, [REFERENCE], EvaluateSettings(seed=seed)).score(EvaluateSettings(seed=seed))
-        for seed in (1, 2)
-    )
+    a, b = (count("chrf", SYSTEM, [REFERENCE], EvaluateSettings(seed=seed)).score(EvaluateSettings(seed=seed)) for seed in (1, 2))
     assert a.value == b.value and a.low != b.low and "seed:2" in b.signature
 
 

@@ -36,9 +36,7 @@ def test_a_fault_is_named_with_what_shows_it(translation: str, reason: str) -> N
 
 
 def test_words_said_twice_again_and_again_are_a_loop() -> None:
-    assert "repeats itself" in said(
-        "Muz Muz v v na na dvou dvou kole", "Muž v modré košili jede na kole.", "A man rides a bike."
-    )
+    assert "repeats itself" in said("Muz Muz v v na na dvou dvou kole", "Muž v modré košili jede na kole.", "A man rides a bike.")
     assert "repeats itself" not in said("Ja ja, das war sehr gut.", "Ja, das war gut.", "Yes, that was good.")
 
 
@@ -77,9 +75,7 @@ def test_the_digits_of_an_escape_are_no_number() -> None:
 def test_of_several_references_one_is_enough() -> None:
     text, source = "Um 22 Uhr.", "At 10 p.m."
     assert suspicions([text], [["Abends um zehn."], ["Um 22 Uhr."]], [source]) == [[]]
-    assert [str(each) for each in suspicions([text], [["Abends um zehn."]], [source])[0]] == [
-        "numbers differ: 10 lost, 22 new"
-    ]
+    assert [str(each) for each in suspicions([text], [["Abends um zehn."]], [source])[0]] == ["numbers differ: 10 lost, 22 new"]
 
 
 def test_without_a_source_the_reference_is_asked() -> None:

@@ -10,9 +10,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from stored_outputs import Row, needs_data, row, rows
 
 from limelight.evaluation.config import EvaluateSettings
+from limelight.evaluation.inputs import read_parallel
 from limelight.evaluation.metrics.compare import compare
 from limelight.evaluation.metrics.metrics import count
-from limelight.evaluation.reading import read_parallel
 
 SETTINGS = EvaluateSettings(resamples=None)
 AGREES = 0.15  # what is recorded has one digit, and was computed by an earlier sacreBLEU
@@ -91,9 +91,7 @@ def test_a_set_that_is_off_by_one_line_loses_nearly_all_its_bleu() -> None:
         (("microsoft", "google"), "google", r"the difference of 0\.4 BLEU may be chance \(p = 0\.3\d\)"),
     ],
 )
-def test_it_says_which_of_two_systems_is_better_and_when_that_may_be_chance(
-    systems: tuple[str, str], better: str, verdict: str
-) -> None:
+def test_it_says_which_of_two_systems_is_better_and_when_that_may_be_chance(systems: tuple[str, str], better: str, verdict: str) -> None:
     pair = [row("flores200-devtest", "en-is", system) for system in systems]
     *texts, reference = read_parallel([*(each.output for each in pair), pair[0].reference])
     a, b = ([count("bleu", text, [reference], SETTINGS)] for text in texts)

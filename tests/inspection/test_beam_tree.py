@@ -6,11 +6,13 @@ import pytest
 import torch
 
 from limelight.decoding.config import Sampling, SearchSettings
+from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import CUT, Record
 from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, Outcome, Request
-from limelight.inspection.analysis.search_tree_builder import beam_tree, rank_nodes
-from limelight.inspection.search_tree import NO_PARENT, BeamTree
+from limelight.engines.torch import OnHost
+from limelight.inspection.analysis.search_tree_builder import beam_tree
+from limelight.inspection.trace import NO_PARENT, BeamTree
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 
@@ -39,7 +41,7 @@ def model() -> Transformer:
 
 def trees(model: Transformer, settings: SearchSettings, requests: list[Request]) -> list[tuple[Outcome, BeamTree]]:
     record = Record()
-    outcomes = search(model, requests, settings, record=record)
+    outcomes = search(OnHost(model), requests, settings, record=record)
     found = []
     for number, outcome in enumerate(outcomes):
         tree = beam_tree(record, number, lambda i: f"p{i}")
@@ -80,7 +82,9 @@ def test_every_translation_is_a_path_and_the_best_one_is_read_from_the_tree_alon
             assert [node.id for node in path] == whole(hypothesis)
             assert [node.lp for node in path] == pytest.approx(hypothesis.log_probs, abs=1e-6)
             ended += hypothesis.finish == "eos"
-        best = [[node.id for node in tree.path(end.n)] for end in rank_nodes(tree, settings)]
+        done = [node for node in tree.nodes if node.done]
+        done.sort(key=lambda node: -node.cum / length_penalty(node.t, settings))  # as the search scores them
+        best = [[node.id for node in tree.path(end.n)] for end in done]
         assert best[: len(outcome.hypotheses)] == [whole(hypothesis) for hypothesis in outcome.hypotheses]
     assert ended or settings.beam == 1, "of these translations some should end by themselves"
 
@@ -124,7 +128,7 @@ def test_constrained_and_marked_searches_have_trees_too(model):
 @pytest.mark.parametrize("most", [12, 20, 60])
 def test_a_tree_that_is_too_large_keeps_the_best_translation_and_stays_a_tree(model, most):
     record, settings = Record(), SEARCHES["patience"]
-    outcome = search(model, [Request(SOURCES[1])], settings, record=record)[0]
+    outcome = search(OnHost(model), [Request(SOURCES[1])], settings, record=record)[0]
     tree, all_of_it = (beam_tree(record, 0, lambda i: f"p{i}", size) for size in (most, 10_000))
     assert tree is not None and all_of_it is not None and len(tree.nodes) <= most < len(all_of_it.nodes)
     check_well_made(tree)
@@ -139,5 +143,5 @@ def test_what_was_not_searched_for_is_not_found(model):
 
 def test_a_search_that_draws_has_no_tree(model):
     record = Record()
-    search(model, [Request([5, 9])], SearchSettings(sampling=Sampling(), nbest=2, max_length=6), record=record)
+    search(OnHost(model), [Request([5, 9])], SearchSettings(sampling=Sampling(), nbest=2, max_length=6), record=record)
     assert beam_tree(record, 0, str) is None

@@ -47,13 +47,14 @@ def test_a_resting_head_looks_at_the_end_of_the_source_or_the_start_of_the_targe
 
 def test_coverage_is_one_for_what_was_translated_once() -> None:
     exact = coverage(np.vstack([eye(3, 4), [[0, 0, 0, 1]]]).astype(np.float32), rows=[0, 1, 2], columns=[0, 1, 2])
-    assert exact.coverage == [1, 1, 1, 1] and exact.deviation == 0 and exact.absent_in == exact.absent_out == 0
+    assert exact == {"coverage": [1, 1, 1, 1], "coverage_deviation": 0, "absent_in": 0, "absent_out": 0}
     twice = np.zeros((3, 4), np.float32)
     twice[:, 0] = 1  # the first piece three times, the others never
-    assert coverage(twice, [0, 1, 2], [0, 1, 2]).deviation == pytest.approx((math.log(5) + 2 * math.log(2)) / 3)
+    assert coverage(twice, [0, 1, 2], [0, 1, 2])["coverage_deviation"] == pytest.approx((math.log(5) + 2 * math.log(2)) / 3)
     even = coverage(np.full((4, 4), 0.25, np.float32), [0, 1, 2, 3], [0, 1, 2, 3])
-    assert even.absent_in == pytest.approx(2) and even.absent_out == pytest.approx(2) and even.deviation == 0
-    assert coverage(np.ones((1, 1), np.float32), [], []).deviation == 0
+    assert even["absent_in"] == pytest.approx(2) and even["absent_out"] == pytest.approx(2)
+    assert even["coverage_deviation"] == 0
+    assert coverage(np.ones((1, 1), np.float32), [], [])["coverage_deviation"] == 0
 
 
 def crossing() -> np.ndarray:

@@ -6,7 +6,7 @@ import torch
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request, Specials
-from limelight.engines.torch import TorchEngine
+from limelight.engines.torch import OnHost, TorchEngine
 from limelight.errors import ConfigError
 from limelight.inspection.analysis import importance as room
 from limelight.inspection.analysis.importance import importance
@@ -83,7 +83,7 @@ def test_the_head_that_carries_everything_is_the_most_important_of_its_kind(mode
                     light.attention.out.weight[:, 6:12] = 6 * kept
     sources = [source for source, _ in PAIRS]
     requests, settings = [Request(source) for source in sources], SearchSettings(beam=2, max_length=8)
-    outcomes = search(model, requests, settings, SPECIALS, torch.device("cpu"))
+    outcomes = search(OnHost(model), requests, settings, SPECIALS)
     pairs = [(source, found.hypotheses[0].ids) for source, found in zip(sources, outcomes, strict=True)]
     cross = {each.id: each.delta_logp for each in importance(model, pairs, SPECIALS) if each.id.startswith("cross")}
     assert min(cross, key=lambda head: cross[head]) == "cross.1.1" and cross["cross.1.1"] < -0.1

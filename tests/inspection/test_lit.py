@@ -10,6 +10,7 @@ from lit_models import INPUTS, KINDS, SOURCE, model_of
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
+from limelight.engines.torch import OnHost
 from limelight.errors import ConfigError, LengthError
 from limelight.inspection.head_names import heads_of
 from limelight.inspection.interventions import Changes, Pin
@@ -36,7 +37,7 @@ def logits(model: Transformer, changes: Changes, source: list[int] = SOURCE) -> 
 
 
 def translated(model: IntervenedModel | Transformer) -> list[tuple[list[int], list[float]]]:
-    (outcome,) = search(model, [Request(SOURCE[:-1])], SETTINGS)
+    (outcome,) = search(OnHost(model), [Request(SOURCE[:-1])], SETTINGS)
     return [(h.ids, h.log_probs) for h in outcome.hypotheses]
 
 
@@ -160,9 +161,7 @@ def test_a_head_dimmed_to_its_mean_gives_the_mean_of_what_it_sees() -> None:
 def test_without_positions_an_encoder_cannot_tell_the_order(kind: dict[str, object]) -> None:
     model, turned = model_of(**kind), [SOURCE[i] for i in (3, 0, 5, 1, 4, 2, 6)]
     for changes, same in ((Changes(positions="zero"), True), (Changes(), False)):
-        one, two = (
-            run_forced(IntervenedModel(model, changes, s), s, INPUTS, ["memory"])[1]["memory"] for s in (SOURCE, turned)
-        )
+        one, two = (run_forced(IntervenedModel(model, changes, s), s, INPUTS, ["memory"])[1]["memory"] for s in (SOURCE, turned))
         assert np.allclose(one[[3, 0, 5, 1, 4, 2, 6]], two, atol=1e-5) == same
 
 

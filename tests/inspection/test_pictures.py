@@ -127,9 +127,7 @@ def test_a_ribbon_has_a_band_for_every_weight_that_is_seen(trace: Trace) -> None
 
 
 def test_what_was_changed_stands_under_the_picture(translator: Translator) -> None:
-    changed = translator.trace(
-        "three seven one", gates={"cross.1.1": 0.4}, mask_source=[2], positions="shift:1", temperature=2
-    )
+    changed = translator.trace("three seven one", gates={"cross.1.1": 0.4}, mask_source=[2], positions="shift:1", temperature=2)
     printed = " ".join(each.text or "" for each in read(heatmap(changed)).iter(f"{SVG}text"))
     assert "changed: cross.1.1 at 0.4; source piece 2 hidden; positions shift:1; temperature 2" in printed
     assert describe_changes(Changes(gates={"*": 1.0})) == []
@@ -168,9 +166,7 @@ def test_pooling_keeps_the_brightest() -> None:
 
 def test_cividis_is_even_and_text_on_it_can_be_read() -> None:
     colours = [cividis(n / 255) for n in range(256)]
-    assert (
-        colours[0] == "#00224e" and colours[-1] == "#fee838" and cividis(7) == colours[-1] and cividis(-1) == colours[0]
-    )
+    assert colours[0] == "#00224e" and colours[-1] == "#fee838" and cividis(7) == colours[-1] and cividis(-1) == colours[0]
     lightness = [contrast(colour, "#000000") for colour in colours]
     assert np.diff(lightness).min() > -0.01, "rounding to 255 levels aside, it only gets lighter"
     assert min(contrast(readable_on(colour), colour) for colour in colours) >= 4.5

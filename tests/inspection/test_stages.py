@@ -20,9 +20,7 @@ DIMMED = {"enc.1.2": 0.25, "dec.0.*": 0.5, "cross.1.3": 0.0}
 
 
 def seen(model: Transformer, changes: Changes = Changes(), wanted: list[str] | None = None) -> Stages:  # noqa: B008
-    return run_forced(
-        IntervenedModel(model, changes, SOURCE), SOURCE, INPUTS, stage_names(3, 2) if wanted is None else wanted
-    )[1]
+    return run_forced(IntervenedModel(model, changes, SOURCE), SOURCE, INPUTS, stage_names(3, 2) if wanted is None else wanted)[1]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: "-".join(map(str, kind.values())))
@@ -111,11 +109,7 @@ def test_sub_layers_are_added_and_normed_in_the_order_of_the_model(model: Transf
     for side, stack, first in (("enc", model.encoder, "enc.in"), ("dec", model.decoder, "dec.in")):
         x = stages[first]
         for layer, block in enumerate(stack.blocks):
-            parts = (
-                [("", "attention_norm")]
-                if side == "enc"
-                else [(".self", "attention_norm"), (".cross", "cross_attention_norm")]
-            )
+            parts = [("", "attention_norm")] if side == "enc" else [(".self", "attention_norm"), (".cross", "cross_attention_norm")]
             for part, norm in parts:
                 added = x + stages[f"{side}.{layer}{part}.concat"]
                 close(stages[f"{side}.{layer}{part}.add_norm"], added if pre else norm_of(model, block, norm)(added))

@@ -58,9 +58,7 @@ def test_a_row_has_its_blocks_under_the_names_and_its_probability_at_the_end(tra
 
 def test_the_runner_up_is_told_only_where_it_is_close(trace: Trace) -> None:
     token = trace.target.tokens[0]
-    near = replace(
-        token, logp=float(np.log(0.6)), topk=[(token.id, token.piece, -0.5), (7, "▁sieben", float(np.log(0.3)))]
-    )
+    near = replace(token, logp=float(np.log(0.6)), topk=[(token.id, token.piece, -0.5), (7, "▁sieben", float(np.log(0.3)))])
     far = replace(near, topk=[(token.id, token.piece, -0.5), (7, "▁sieben", float(np.log(0.05)))])
     for changed, told in ((near, True), (far, False)):
         tokens = [changed, *trace.target.tokens[1:]]
@@ -78,9 +76,7 @@ def test_what_comes_later_is_masked_for_the_decoder(trace: Trace) -> None:
 def test_columns_stay_columns_with_wide_and_combining_signs(trace: Trace) -> None:
     pieces = ["▁猫が", "e\u0301e\u0301", "座った", "▁x"]
     rows = heat(with_pieces(trace, pieces), Head("enc", 0, 0), 200)[2:]
-    assert [cell_len(row[: row.index("█") + 1]) for row in rows] == [13, 17, 24, 28], (
-        "as another library counts columns"
-    )
+    assert [cell_len(row[: row.index("█") + 1]) for row in rows] == [13, 17, 24, 28], "as another library counts columns"
 
 
 def test_a_map_that_is_too_wide_goes_on_below(trace: Trace) -> None:

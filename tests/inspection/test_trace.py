@@ -46,17 +46,15 @@ def test_the_pass_and_the_search_agree_and_it_is_said(trace: LiveTrace, translat
     assert sum(token.logp for token in trace.target.tokens) == pytest.approx(trace.target.logp)
 
 
-def test_a_search_and_a_pass_that_do_not_agree_are_found_out(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Wrong(type(translator._tracing._ready().finder)):  # type: ignore[misc]
+def test_a_search_and_a_pass_that_do_not_agree_are_found_out(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(type(translator._tracer.finder)):  # type: ignore[misc]
         def find(self, *args: object) -> object:
             found = super().find(*args)
             best = found.hypotheses[0]
             worse = replace(best, log_probs=[best.log_probs[0] - 0.002, *best.log_probs[1:]])
             return replace(found, hypotheses=[worse, *found.hypotheses[1:]])
 
-    tracer = translator._tracing._ready()
+    tracer = translator._tracer
     monkeypatch.setattr(tracer, "finder", Wrong(tracer.engine, translator.settings, tracer.target))
     found = translator.trace(TEXT)
     assert not found.verified and found.difference == pytest.approx(0.002, abs=1e-4)
@@ -106,9 +104,7 @@ def test_with_all_cross_heads_muted_two_sources_have_one_translation(translator:
     assert all(head.gate == (0 if head.id.startswith("cross") else 1) for head in one.heads)
 
 
-def test_the_verdict_compares_the_old_translation_without_and_with_the_changes(
-    translator: Translator, trace: LiveTrace
-) -> None:
+def test_the_verdict_compares_the_old_translation_without_and_with_the_changes(translator: Translator, trace: LiveTrace) -> None:
     changed = translator.trace(TEXT, gates=DARK)
     base = changed.baseline
     assert base is not None and base.tokens == [token.piece for token in translator.trace(TEXT).target.tokens]
@@ -163,9 +159,7 @@ def test_the_tree_holds_what_was_found_and_what_was_cut(trace: LiveTrace) -> Non
     assert trace.beam is not None
     for guess in trace.nbest:
         assert guess.node is not None
-        assert trace.beam.nodes[guess.node].done and trace.beam.nodes[guess.node].cum == pytest.approx(
-            guess.logp, abs=1e-4
-        )
+        assert trace.beam.nodes[guess.node].done and trace.beam.nodes[guess.node].cum == pytest.approx(guess.logp, abs=1e-4)
     assert any(not node.kept for node in trace.beam.nodes)
 
 

@@ -23,9 +23,7 @@ ALL = [True] * 9
         (["▁ﬁ", "ne", "▁day"], "fine day", [(0, 0), (2, 4), (5, 8)]),  # a model that changes characters
     ],
 )
-def test_a_piece_has_the_characters_that_it_stands_for(
-    pieces: list[str], text: str, places: list[tuple[int, int]]
-) -> None:
+def test_a_piece_has_the_characters_that_it_stands_for(pieces: list[str], text: str, places: list[tuple[int, int]]) -> None:
     assert spans(pieces, ALL[: len(pieces)], text) == places
 
 

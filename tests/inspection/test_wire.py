@@ -213,9 +213,7 @@ def test_the_size_is_known_before_anything_is_made(trace: Trace) -> None:
         stages = resolve_stages(include, trace.model, layers)
         ids = sum(len(trace[name]) for name in stages if name.endswith(".ids"))
         counted = size(trace, "attn" in include, stages, layers, heads, "f32") // 4
-        assert counted - numbers == ids * (trace.model.d_model - 1), (
-            "ids are counted as if they were as wide as all else"
-        )
+        assert counted - numbers == ids * (trace.model.d_model - 1), "ids are counted as if they were as wide as all else"
     with pytest.raises(LengthError, match="fewer layers"):
         as_json(trace, most_bytes=100)
     assert as_json(trace, most_bytes=10**7)
@@ -253,9 +251,7 @@ def test_what_is_no_trace_is_refused_as_such(trace: Trace, damage: str) -> None:
 
 
 @pytest.mark.parametrize(("norm_order", "most"), [("post", 60_000), ("pre", 66_000)])
-def test_a_base_model_and_24_pieces_fit_into_60_kb_compressed(
-    translator: Translator, norm_order: str, most: int
-) -> None:
+def test_a_base_model_and_24_pieces_fit_into_60_kb_compressed(translator: Translator, norm_order: str, most: int) -> None:
     """With norms first and weights of chance it is noise, which nothing compresses; what a trained model looks at is 45 to 50 KB."""
     words = ["one", "three", "four", "five", "six", "seven", "nine"]
     text = " ".join(words[(at * at + at) % 7] for at in range(23))

@@ -8,9 +8,7 @@ from sentencepiece import SentencePieceProcessor
 
 folder = Path(sys.argv[1])
 config = json.loads((folder / "config.json").read_bytes())
-source, target = (
-    SentencePieceProcessor(model_file=str(folder / config["pieces"][side])) for side in ("source", "target")
-)
+source, target = (SentencePieceProcessor(model_file=str(folder / config["pieces"][side])) for side in ("source", "target"))
 encoder, decoder = (onnxruntime.InferenceSession(folder / config[side]["file"]) for side in ("encoder", "decoder"))
 outputs = [port["name"] for port in config["encoder"]["outputs"]]
 past = [port for port in config["decoder"]["inputs"] if port["name"].startswith("past.")]

@@ -8,15 +8,6 @@ from typing import Any
 
 import torch
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
-from transformers import (
-    LogitsProcessor,
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-    PegasusConfig,
-    PegasusForConditionalGeneration,
-)
 
 from limelight.interop.language_codes import M2M100, NLLB
 
@@ -26,7 +17,7 @@ WORDS = {
 }
 
 
-class OnlyFirst(LogitsProcessor):
+class OnlyFirst:
     """A language may be what a translation begins with, and nothing after it, as with us."""
 
     def __init__(self, ids: tuple[int, ...]) -> None:
@@ -78,7 +69,7 @@ def marian(
     seed: int = 0,
     dtype: torch.dtype = torch.float32,
     **changes: Any,
-) -> MarianMTModel:
+) -> Any:
     models = [spm(sentences("en", 200)), spm(sentences("de", 200))]
     lists = [_numbers(models[:1]), _numbers(models[1:])] if separate else [_numbers(models, tags)]
     if separate:  # one id for the padding of both sides, as the model wants it
@@ -108,12 +99,10 @@ def marian(
         **_shape(),
         **changes,
     }
-    return _made(MarianMTModel, MarianConfig(**config), folder, seed, dtype)
+    return _made("MarianMTModel", "MarianConfig", config, folder, seed, dtype)
 
 
-def m2m100(
-    folder: Path, *, seed: int = 0, dtype: torch.dtype = torch.float32, **changes: Any
-) -> M2M100ForConditionalGeneration:
+def m2m100(folder: Path, *, seed: int = 0, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
     model = spm(sentences("en", 200) + sentences("de", 200), algorithm="bpe", size=120)
     numbers = {piece: number for number, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *learnt(model)[3:]])}
     folder.mkdir(parents=True, exist_ok=True)
@@ -127,10 +116,10 @@ def m2m100(
         **_shape(),
         **changes,
     }
-    return _made(M2M100ForConditionalGeneration, M2M100Config(**config), folder, seed, dtype)
+    return _made("M2M100ForConditionalGeneration", "M2M100Config", config, folder, seed, dtype)
 
 
-def nllb(folder: Path, *, seed: int = 0, **changes: Any) -> M2M100ForConditionalGeneration:
+def nllb(folder: Path, *, seed: int = 0, **changes: Any) -> Any:
     model = spm(sentences("en", 200) + sentences("de", 200), algorithm="bpe", size=120)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
@@ -148,10 +137,10 @@ def nllb(folder: Path, *, seed: int = 0, **changes: Any) -> M2M100ForConditional
         **_shape(),
         **changes,
     }
-    return _made(M2M100ForConditionalGeneration, M2M100Config(**config), folder, seed, torch.float32)
+    return _made("M2M100ForConditionalGeneration", "M2M100Config", config, folder, seed, torch.float32)
 
 
-def pegasus(folder: Path, *, seed: int = 0, **changes: Any) -> PegasusForConditionalGeneration:
+def pegasus(folder: Path, *, seed: int = 0, **changes: Any) -> Any:
     """With Marian's pieces: those of Pegasus itself are for summaries."""
     model = spm(sentences("en", 200) + sentences("de", 200), size=120)
     numbers = {piece: number for number, piece in enumerate(["<pad>", "</s>", "<unk>", *learnt(model)[3:]])}
@@ -161,23 +150,23 @@ def pegasus(folder: Path, *, seed: int = 0, **changes: Any) -> PegasusForConditi
     write_json(folder / "vocab.json", numbers)
     write_json(folder / "tokenizer_config.json", {"tokenizer_class": "MarianTokenizer"})
     config = {"vocab_size": len(numbers), "forced_eos_token_id": None, **_shape(), **changes}
-    return _made(PegasusForConditionalGeneration, PegasusConfig(**config), folder, seed, torch.float32)
+    return _made("PegasusForConditionalGeneration", "PegasusConfig", config, folder, seed, torch.float32)
 
 
 def _shape() -> dict[str, Any]:
     """All different, so that a swapped axis shows."""
     sides = {"layers": (3, 2), "attention_heads": (4, 4), "ffn_dim": (40, 40)}
-    both = {
-        f"{side}_{what}": values[at] for what, values in sides.items() for at, side in enumerate(("encoder", "decoder"))
-    }
+    both = {f"{side}_{what}": values[at] for what, values in sides.items() for at, side in enumerate(("encoder", "decoder"))}
     return {"d_model": 24, "max_position_embeddings": 64, "init_std": 0.3, **both}
 
 
-def _made(kind: Any, config: Any, folder: Path, seed: int, dtype: torch.dtype) -> Any:
+def _made(kind: str, config_kind: str, config: dict[str, Any], folder: Path, seed: int, dtype: torch.dtype) -> Any:
+    import transformers  # takes seconds, and most who import this file want none of its models
+
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = kind(config).eval()
+        model = getattr(transformers, kind)(getattr(transformers, config_kind)(**config)).eval()
     with torch.no_grad():
         for name, weight in (*model.named_parameters(), *model.named_buffers()):
             if "embed_positions" not in name:  # biases and norms too, which start as 0 and 1

@@ -63,10 +63,7 @@ class SmallHub:
     def _about(self, name: str, rest: list[str], body: bytes, request: BaseHTTPRequestHandler) -> None:
         files = self.repositories[name]
         if rest[:1] == ["preupload"]:
-            wanted = [
-                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for one in json.loads(body)["files"]
-            ]
+            wanted = [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in json.loads(body)["files"]]
             _say(request, {"files": wanted, "commitOid": COMMIT})
         elif rest[:1] == ["commit"]:
             for line in body.decode().strip().split("\n"):
@@ -77,10 +74,7 @@ class SmallHub:
         elif rest[:1] == ["tree"]:
             _say(
                 request,
-                [
-                    {"type": "file", "path": p, "size": len(c), "oid": hashlib.sha1(c).hexdigest()}
-                    for p, c in files.items()
-                ],
+                [{"type": "file", "path": p, "size": len(c), "oid": hashlib.sha1(c).hexdigest()} for p, c in files.items()],
             )
         elif rest[:1] == ["revision"] and rest[1] not in ("main", COMMIT):
             _fail(request, "RevisionNotFound")

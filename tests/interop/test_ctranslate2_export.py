@@ -14,7 +14,7 @@ from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import computes_in
 from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
 from limelight.interop.alignment_heads import best_heads, posteriors
-from limelight.interop.ctranslate2.export import export, read_parity
+from limelight.interop.ctranslate2.export import ExportParity, export
 from limelight.translator.translate import Translator
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
@@ -36,9 +36,12 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def read_parity(folder: Path) -> ExportParity:
+    return ExportParity.model_validate_json((folder / "ctranslate2" / "parity.json").read_bytes())
+
+
 def test_an_export_translates_the_same_and_says_how_it_was_compared(exported: Path):
-    parity = read_parity(read(exported))
-    assert parity is not None
+    parity = read_parity(exported)
     assert (parity.same, parity.sentences, parity.quantize) == (1.0, len(NUMBERS), "float32")
     assert parity.score_apart < 1e-4
     with Translator.load(exported, threads=1) as fast, Translator.load(exported, threads=1, engine="torch") as ours:
@@ -50,8 +53,8 @@ def test_an_export_translates_the_same_and_says_how_it_was_compared(exported: Pa
 
 
 def test_both_engines_align_by_the_heads_that_were_measured(exported: Path):
-    parity = read_parity(read(exported))
-    assert parity is not None and parity.alignment_from.startswith("measured")
+    parity = read_parity(exported)
+    assert parity.alignment_from.startswith("measured")
     assert read(exported).settings.alignment == parity.alignment
     with Translator.load(exported, threads=1) as translator:
         made = translator.translate(NUMBERS, align=True)
@@ -79,8 +82,7 @@ def test_an_export_that_translates_otherwise_is_not_kept(folder: Path, monkeypat
 def test_a_new_export_takes_the_place_of_the_old(folder: Path):
     sizes = [export(read(folder), numbers, NUMBERS).bytes for numbers in ("float32", "int8")]
     assert sizes[1] < sizes[0] / 2
-    found = read_parity(read(folder))
-    assert found is not None and found.quantize == "int8"
+    assert read_parity(folder).quantize == "int8"
 
 
 def test_a_changed_byte_of_the_export_is_refused_by_name(exported: Path, tmp_path: Path):
@@ -188,5 +190,5 @@ def test_the_size_of_batches_reaches_the_other_engine_too(exported: Path):
     with Translator.load(exported, threads=1) as translator:
         translator.batch_pieces = 64
         translator.translate(["seven"], phrases=[["neun"]])
-        spare = translator._spare.searcher()
+        spare = translator._searcher.spare()
         assert spare is not None and spare.batch_pieces == 64

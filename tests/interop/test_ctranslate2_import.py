@@ -67,9 +67,7 @@ def test_the_real_model_becomes_a_bundle_that_translates_text(tmp_path: Path):
     import_model(foreign(), tmp_path / "ar-en", ("ar", "en"))
     with Translator.load(tmp_path / "ar-en", threads=1) as translator:
         made = translator.translate(["برلين", "باريس"], align=True)
-    theirs = ctranslate2.Translator(str(foreign()), compute_type="float32").translate_batch(
-        [list("برلين"), list("باريس")]
-    )
+    theirs = ctranslate2.Translator(str(foreign()), compute_type="float32").translate_batch([list("برلين"), list("باريس")])
     assert [one.text for one in made] == ["".join(one.hypotheses[0]) for one in theirs]
     assert made[0].text == "berlin"
     assert read(tmp_path / "ar-en").settings.source_ends is False

@@ -1,5 +1,6 @@
 """Model files of somebody else, damaged or made to do harm: refused by an error of ours, or a model that is what it says."""
 
+import importlib.util
 import io
 import json
 import os
@@ -19,7 +20,8 @@ from typing import Any
 import pytest
 import torch
 
-pytest.importorskip("transformers", reason="makes its models with transformers; pip install limelight[compare]")
+if importlib.util.find_spec("transformers") is None:
+    pytest.skip("makes its models with transformers; pip install limelight[compare]", allow_module_level=True)
 sys.path.insert(0, str(Path(__file__).parent))
 from mutants import ENGINES, MARIAN, mutants
 from published_models import change_json, marian, write_json
@@ -113,9 +115,7 @@ def test_every_changed_file_of_a_bundle_is_refused_by_name(count: int, engine: P
 @pytest.mark.process
 @pytest.mark.parametrize("count", [25, *MANY])
 @pytest.mark.parametrize(("kind", "names"), [("published", MARIAN), ("engine", ENGINES)])
-def test_no_change_does_more_than_be_refused(
-    count: int, kind: str, names: tuple[str, ...], request: pytest.FixtureRequest
-) -> None:
+def test_no_change_does_more_than_be_refused(count: int, kind: str, names: tuple[str, ...], request: pytest.FixtureRequest) -> None:
     """Or gives a model with finite weights and as many pieces as rows. In a process of its own: a crash would be seen."""
     command = [sys.executable, str(Path(__file__).with_name("mutants.py")), str(request.getfixturevalue(kind))]
     done = subprocess.run([*command, str(count), "1", *names], stdout=subprocess.PIPE, check=True)
@@ -148,14 +148,10 @@ def test_weights_of_the_engine_that_are_no_numbers_are_refused(value: float, eng
 def test_a_vocabulary_that_is_not_of_the_size_of_the_embedding_is_refused(more: int, folder: Path) -> None:
     size = json.loads((folder / "config.json").read_bytes())["vocab_size"]
     change_json(folder / "config.json", vocab_size=size + more, decoder_vocab_size=size + more)
-    assert re.search(
-        rf"\({size}, 24\), but config.json makes it \({size + more}, 24\)|pad_token={size - 1}", refused(folder)
-    )
+    assert re.search(rf"\({size}, 24\), but config.json makes it \({size + more}, 24\)|pad_token={size - 1}", refused(folder))
 
 
-@pytest.mark.parametrize(
-    "pieces", [PIECES[:-1], [*PIECES, "a"], [*PIECES[:-1], PIECES[-2]]], ids=["short", "long", "twice"]
-)
+@pytest.mark.parametrize("pieces", [PIECES[:-1], [*PIECES, "a"], [*PIECES[:-1], PIECES[-2]]], ids=["short", "long", "twice"])
 def test_a_vocabulary_of_the_engine_that_does_not_fit_is_refused(pieces: list[str], engine_folder: Path) -> None:
     write_json(engine_folder / "shared_vocabulary.json", pieces)
     assert re.search(r"64 embeddings for 6[35] pieces|occurs twice", refused(engine_folder))
@@ -175,12 +171,7 @@ def rewrite(path: Path, changes: dict[str, tuple[tuple[int, ...], int, bytes]]) 
     made = struct.pack("<I", model.version) + text(model.spec) + struct.pack("<I", model.revision)
     made += struct.pack("<I", len(variables | changes))
     for name, (shape, kind, data) in (variables | changes).items():
-        made += (
-            text(name)
-            + struct.pack(f"<B{len(shape)}I", len(shape), *shape)
-            + struct.pack("<BI", kind, len(data))
-            + data
-        )
+        made += text(name) + struct.pack(f"<B{len(shape)}I", len(shape), *shape) + struct.pack("<BI", kind, len(data)) + data
     path.write_bytes(made + struct.pack("<I", 0))
 
 
@@ -233,9 +224,7 @@ def test_variables_of_the_engine_that_belong_to_no_model_are_refused(changes: An
     ],
     ids=lambda value: str(value)[-40:],
 )
-def test_a_vocabulary_or_config_of_the_engine_that_is_none_is_refused(
-    name: str, content: bytes, engine_folder: Path
-) -> None:
+def test_a_vocabulary_or_config_of_the_engine_that_is_none_is_refused(name: str, content: bytes, engine_folder: Path) -> None:
     (engine_folder / name).write_bytes(content)
     refused(engine_folder)
 
@@ -294,9 +283,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "up.tar": lambda: _tar([(_entry("../escaped"), b"x")]),
     "absolute.tar": lambda: _tar([(_entry("/tmp/limelight-escaped"), b"x")]),
     "link.tar": lambda: _tar([(_entry("a", tarfile.SYMTYPE, ".."), b""), (_entry("a/escaped"), b"x")]),
-    "device.tar": lambda: _tar(
-        [(_entry("a", tarfile.FIFOTYPE), b""), (_entry("b", tarfile.LNKTYPE, "/etc/passwd"), b"")]
-    ),
+    "device.tar": lambda: _tar([(_entry("a", tarfile.FIFOTYPE), b""), (_entry("b", tarfile.LNKTYPE, "/etc/passwd"), b"")]),
     "bomb.tar.gz": lambda: _tar([(_entry("model.safetensors"), bytes(20_000_000))], "w:gz"),
 }
 
@@ -342,7 +329,8 @@ def test_an_archive_in_place_of_a_file_is_refused(name: str, place: str, folder:
 def test_no_version_is_allowed_that_is_known_to_be_unsafe() -> None:
     """torch 2.6 for weights_only; sentencepiece 0.2.1 and ctranslate2 4.8.1 for overflows on load; starlette for multipart."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
-    listed = [*project["dependencies"], *project["optional-dependencies"]["serve"]]
+    extras = project["optional-dependencies"]
+    listed = [*project["dependencies"], *extras["serve"], *extras["train"]]
     floors = dict(one.split(">=") for one in listed)
     for name, least in (
         ("torch", "2.6"),

@@ -12,7 +12,7 @@ from huggingface_hub import constants
 from small_hub import SmallHub
 
 from limelight.bundle import read
-from limelight.errors import ConfigError, ModelFileError
+from limelight.errors import ConfigError, MissingExtraError, ModelFileError
 from limelight.interop.huggingface.export import export_folder
 from limelight.interop.huggingface.hub import fetch, push
 from limelight.interop.huggingface.load import import_folder
@@ -41,9 +41,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _at_home(hub: SmallHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library as with HF_ENDPOINT, which it reads when it is loaded."""
     monkeypatch.setattr(constants, "ENDPOINT", hub.address)
-    monkeypatch.setattr(
-        constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.address + "/{repo_id}/resolve/{revision}/{filename}"
-    )
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.address + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
 
 
@@ -56,9 +54,7 @@ def offered(hub: SmallHub, folder: Path) -> None:
     }
 
 
-def test_a_model_is_fetched_by_its_name_with_the_files_that_are_read_and_no_others(
-    hub: SmallHub, exported: Path, tmp_path: Path
-) -> None:
+def test_a_model_is_fetched_by_its_name_with_the_files_that_are_read_and_no_others(hub: SmallHub, exported: Path, tmp_path: Path) -> None:
     offered(hub, exported)
     folder = fetch(NAME, cache=tmp_path / "cache")
     assert import_folder(folder, tmp_path / "b", name=NAME).model_class == "PegasusForConditionalGeneration"
@@ -125,5 +121,5 @@ def test_only_an_exported_model_is_pushed(hub: SmallHub) -> None:
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ConfigError, match=r"pip install limelight\[hub\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'limelight\[hub\]'"):
         fetch(NAME)

@@ -25,7 +25,7 @@ from limelight.model import ModelConfig, Transformer
 from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
 
-pytestmark = pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
+pytestmark = [pytest.mark.reference, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 POWER = SearchSettings(beam=4, length_penalty=1.0, length_norm="power", max_ratio=100, max_extra=200, max_length=60)
 
@@ -47,9 +47,7 @@ def bundle_of(folder: Path, *, joint: bool = True, dtype: torch.dtype = torch.fl
         torch.manual_seed(7)
         weights = Transformer(config).state_dict()
     weights = {name: (w + 0.1 * torch.randn(w.shape, generator=generator)).to(dtype) for name, w in weights.items()}
-    write(
-        folder, BundleSettings(languages=("en", "de"), model=config, search=POWER), weights, models, license="cc-by-4.0"
-    )
+    write(folder, BundleSettings(languages=("en", "de"), model=config, search=POWER), weights, models, license="cc-by-4.0")
     return read(folder)
 
 
@@ -90,9 +88,7 @@ def test_export_then_import_is_the_identity_bit_for_bit(name: str, tmp_path: Pat
 def test_transformers_computes_the_same_logits(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bundle = bundle_of(tmp_path / "b", **OURS[name])
     export_folder(bundle, tmp_path / "hf")
-    theirs, report = AutoModelForSeq2SeqLM.from_pretrained(
-        tmp_path / "hf", dtype=torch.float32, output_loading_info=True
-    )
+    theirs, report = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf", dtype=torch.float32, output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"] and not report["mismatched_keys"]
     c = bundle.settings.model
     generator = torch.Generator().manual_seed(2)
@@ -124,15 +120,10 @@ def test_an_imported_model_is_exported_and_imported_again_bit_for_bit(name: str,
         "m2m100": {"src_lang": "en", "tgt_lang": "de"},
         "nllb": {"src_lang": "eng_Latn", "tgt_lang": "deu_Latn"},
     }
-    before, after = (
-        AutoTokenizer.from_pretrained(tmp_path / folder, **languages.get(name, {})) for folder in ("m", "hf")
-    )
+    before, after = (AutoTokenizer.from_pretrained(tmp_path / folder, **languages.get(name, {})) for folder in ("m", "hf"))
     texts = published.sentences("en", 20, seed=3)
     assert before(texts).input_ids == after(texts).input_ids
-    assert (
-        before(text_target=published.sentences("de", 5)).input_ids
-        == after(text_target=published.sentences("de", 5)).input_ids
-    )
+    assert before(text_target=published.sentences("de", 5)).input_ids == after(text_target=published.sentences("de", 5)).input_ids
 
 
 @pytest.mark.slow
@@ -222,9 +213,7 @@ def test_what_does_not_fit_is_named(changes: dict[str, Any], said: str) -> None:
         (("limelight",), 3, "cannot be understood"),
     ],
 )
-def test_settings_that_contradict_the_rest_are_refused(
-    path: tuple[str, ...], value: Any, said: str, tmp_path: Path
-) -> None:
+def test_settings_that_contradict_the_rest_are_refused(path: tuple[str, ...], value: Any, said: str, tmp_path: Path) -> None:
     export_folder(bundle_of(tmp_path / "b"), tmp_path / "hf")
     config = json.loads((tmp_path / "hf" / "config.json").read_bytes())
     inner = config
@@ -291,9 +280,7 @@ def test_an_imported_model_runs_in_the_other_engine(name: str, tmp_path: Path) -
     theirs = make(tmp_path / "m", **changes)
     imports.lead_to_the_end(theirs)
     import_folder(tmp_path / "m", tmp_path / "first", ("en", "de"))
-    with (
-        torch.no_grad()
-    ):  # what no translation has is improbable in a trained model; here it would be searched again, by other sums
+    with torch.no_grad():  # what no translation has is improbable in a trained model; here it would be searched again, by other sums
         pieces = read(tmp_path / "first").target_tokenizer
         for number in {*pieces.controls(), pieces.unknown} - {pieces.end}:
             theirs.get_output_embeddings().weight[number] *= 0.01
@@ -303,9 +290,7 @@ def test_an_imported_model_runs_in_the_other_engine(name: str, tmp_path: Path) -
     export(read(tmp_path / "b"), "float32", texts)
     with Translator.load(tmp_path / "b", threads=1) as fast, Translator.load(tmp_path / "b", engine="torch") as ours:
         assert fast.engine.name == "ctranslate2"
-        for a, b in zip(
-            fast.translate(texts, guards=False, probabilities=True), ours.translate(texts, guards=False), strict=True
-        ):
+        for a, b in zip(fast.translate(texts, guards=False, probabilities=True), ours.translate(texts, guards=False), strict=True):
             assert (a.text, a.finish) == (b.text, b.finish)
             assert a.score == pytest.approx(b.score, abs=1e-3)
             assert a.confidence == pytest.approx(b.confidence, abs=1e-3)

@@ -58,9 +58,7 @@ def apart(theirs: Any, folder: Path) -> float:
     source[1, 5:] = c.pad_token
     target = torch.randint(4, c.vocab_size - 3, (3, 6), generator=generator)
     with torch.inference_mode():
-        expected = theirs(
-            input_ids=source, attention_mask=(source != c.pad_token).long(), decoder_input_ids=target
-        ).logits
+        expected = theirs(input_ids=source, attention_mask=(source != c.pad_token).long(), decoder_input_ids=target).logits
         found = bundle.load_model()(source, target)
     assert expected.std() > 0.5
     return float((expected - found).abs().max())
@@ -95,9 +93,7 @@ def test_a_bin_of_weights_gives_the_same_bundle(tmp_path: Path) -> None:
     theirs = made("marian", tmp_path / "m")
     first = imported(tmp_path / "m", tmp_path / "first").folder
     (tmp_path / "m" / "model.safetensors").unlink()
-    torch.save(
-        theirs.state_dict(), tmp_path / "m" / "pytorch_model.bin"
-    )  # with every name of a tied matrix, and positions
+    torch.save(theirs.state_dict(), tmp_path / "m" / "pytorch_model.bin")  # with every name of a tied matrix, and positions
     second = imported(tmp_path / "m", tmp_path / "second").folder
     assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
 
@@ -129,9 +125,7 @@ def lead_to_the_end(theirs: Any) -> None:
             theirs.model.decoder.layer_norm.bias += 2.4 * row / row.norm()
 
 
-def beams(
-    theirs: Any, folder: Path, bundle: Path, beam: int, penalty: float
-) -> tuple[list[list[str]], list[list[str]], int]:
+def beams(theirs: Any, folder: Path, bundle: Path, beam: int, penalty: float) -> tuple[list[list[str]], list[list[str]], int]:
     """Pieces of both for a few sentences, and how many ended before the limit."""
     with Translator.load(bundle, threads=1) as translator:
         settings, tokenizer = translator.settings, read(bundle).target_tokenizer
@@ -150,9 +144,7 @@ def beams(
                 forced_bos_token_id=settings.target_begin[0] if settings.target_begin else None,
                 logits_processor=LogitsProcessorList([OnlyFirst(settings.target_begin)]),
             ).tolist()
-        search = SearchSettings(
-            beam=beam, length_penalty=penalty, length_norm="power", max_length=25, max_ratio=100, max_extra=100
-        )
+        search = SearchSettings(beam=beam, length_penalty=penalty, length_norm="power", max_length=25, max_ratio=100, max_extra=100)
         ours = [[piece.text for piece in t.pieces] for t in translator.translate(texts, search, guards=False)]
     shown = [[i for i in row[1 + len(settings.target_begin) :] if i != tokenizer.pad] for row in rows]
     ended = sum(tokenizer.end in row for row in shown)

@@ -25,6 +25,7 @@ from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 
 DATA = os.environ.get("LIMELIGHT_DATA")
 pytestmark = [
+    pytest.mark.reference,
     pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses"),
     pytest.mark.skipif(DATA is None, reason="needs the folder LIMELIGHT_DATA"),
 ]
@@ -43,9 +44,7 @@ UNLIKE = ["trail ", "<s> <pad>x"]
 def lines(most_of_each: int) -> list[str]:
     """Of every language there is, the first so many of each file."""
     found = []
-    for path in sorted(Path(str(DATA)).glob("ntrex/newstest2019.*.gz")) + sorted(
-        Path(str(DATA)).glob("flores200/*.gz")
-    ):
+    for path in sorted(Path(str(DATA)).glob("ntrex/newstest2019.*.gz")) + sorted(Path(str(DATA)).glob("flores200/*.gz")):
         with gzip.open(path) as file:
             found += file.read().decode().split("\n")[:most_of_each]
     return [line.strip() for line in found if line.strip()]
@@ -94,9 +93,7 @@ def nllb(folder: Path) -> tuple[Any, Tokenizer, str]:
     model = spm(sample(), 8000, "bpe", character_coverage=0.995)
     (folder / "sentencepiece.bpe.model").write_bytes(model)
     write_json(folder / "config.json", {"model_type": "m2m_100"})
-    write_json(
-        folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": list(NLLB)}
-    )
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "NllbTokenizer", "additional_special_tokens": list(NLLB)})
     theirs = AutoTokenizer.from_pretrained(folder, src_lang="swh_Latn")
     theirs.save_pretrained(folder)  # writes tokenizer.json, as newer folders have it, with the ids that count
     config = ModelConfig(vocab_size=len(theirs) + 2, pad_token=1, start_token=2, end_token=2)
@@ -109,9 +106,7 @@ def ours(folder: Path) -> tuple[Any, Tokenizer, str]:
     model = learn(sample(), PieceSettings(size=8000, tags=2, placeholders=3))
     config = ModelConfig.preset("toy", Tokenizer(model).size, d_model=8, d_ff=8, num_heads=1, max_length=8)
     with torch.random.fork_rng(devices=[]):
-        write(
-            folder / "b", BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), model
-        )
+        write(folder / "b", BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), model)
     for name, content in tokenizer_files(read(folder / "b")).items():
         (folder / name).write_bytes(content)
     return AutoTokenizer.from_pretrained(folder), read(folder / "b").source_tokenizer, ""
@@ -148,6 +143,7 @@ def test_lines_of_every_script_get_the_ids_of_transformers(pair: tuple[Any, Toke
     assert differences(pair, texts) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_lines_of_every_script_get_the_ids_of_transformers(pair: tuple[Any, Tokenizer, str]) -> None:
     """All 111,258 lines with LIMELIGHT_LINES=10000, as `make claim-interop FULL=1` has it: minutes for each tokenizer."""

@@ -214,9 +214,7 @@ def test_there_are_fourteen_places() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    "place", [place for several in IN_MODELS.values() for place in several], ids=lambda p: p.__name__
-)
+@pytest.mark.parametrize("place", [place for several in IN_MODELS.values() for place in several], ids=lambda p: p.__name__)
 def test_code_in_a_model_is_refused_or_lies_there(
     place: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -274,12 +272,11 @@ def stock(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> tup
     """Checkpoints of torch.distributed.checkpoint with a payload, the mark that it makes, and what torch's own reader made of them."""
     folder = tmp_path_factory.mktemp("stock")
     mark = folder / "mark"
-    done = subprocess.run(
-        [sys.executable, "-c", STOCK, str(folder), str(mark)], capture_output=True, check=True, timeout=120
-    )
+    done = subprocess.run([sys.executable, "-c", STOCK, str(folder), str(mark)], capture_output=True, check=True, timeout=120)
     return folder, mark, done.stdout.decode()
 
 
+@pytest.mark.long
 def test_the_reader_of_torch_runs_what_was_planted(stock: tuple[Path, Path, str]) -> None:
     """Control: the day this fails, the two places below show nothing any more."""
     assert stock[2].split("\n")[:2] == ["item ran", "metadata ran"]
@@ -296,9 +293,7 @@ def plant_in_run(where: Path, stock: tuple[Path, Path, str]) -> Path:
     return mark
 
 
-def test_a_run_that_goes_on_neither_reads_nor_runs_what_others_would(
-    stock: tuple[Path, Path, str], tmp_path: Path
-) -> None:
+def test_a_run_that_goes_on_neither_reads_nor_runs_what_others_would(stock: tuple[Path, Path, str], tmp_path: Path) -> None:
     """Beside its checkpoints, where nobody looks; and inside of one, which is then refused."""
     corpus = make_corpus(tmp_path / "corpus")
     run = Small(corpus, tmp_path / "run", SHORT)

@@ -304,9 +304,7 @@ def test_what_is_traced_computes_what_the_model_computes(name):
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize(
-    "name", VARIANTS if os.environ.get("LIMELIGHT_LINES") else list(VARIANTS)[:2]
-)  # all in the claim
+@pytest.mark.parametrize("name", VARIANTS if os.environ.get("LIMELIGHT_LINES") else list(VARIANTS)[:2])  # all in the claim
 def test_every_kind_of_model_computes_the_same_in_onnx_runtime(name, tmp_path):
     model = make(**VARIANTS[name])
     write_graphs(model, tmp_path)

@@ -51,9 +51,7 @@ def test_a_model_that_can_be_read_has_no_problem(model: bytes) -> None:
     assert pieces_problem(model) is None
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda m: b"", lambda m: m[:-7], lambda m: b"\xff" * 500], ids=["empty", "cut", "other"]
-)
+@pytest.mark.parametrize("damage", [lambda m: b"", lambda m: m[:-7], lambda m: b"\xff" * 500], ids=["empty", "cut", "other"])
 def test_a_model_that_cannot_be_read_is_told_of(damage: Callable[[bytes], bytes], model: bytes) -> None:
     problem = pieces_problem(damage(model))
     assert problem is not None and problem.startswith("cannot be read")
@@ -86,9 +84,7 @@ def instead_of_python(does: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
         ("exec sleep 60", "more than 1 seconds to be read"),
     ],
 )
-def test_however_the_process_ends_there_is_an_answer(
-    does: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_however_the_process_ends_there_is_an_answer(does: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     instead_of_python(does, tmp_path, monkeypatch)
     monkeypatch.setattr(quarantine, "WAITING", 1.0)
     problem = pieces_problem(b"x" * 1_000_000)  # more than a pipe holds, which nobody reads
@@ -118,9 +114,7 @@ def of_ctranslate2(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("published", [of_hugging_face, of_old_hugging_face, of_ctranslate2])
-def test_an_import_tries_what_it_will_read(
-    published: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_tries_what_it_will_read(published: Callable[[Path], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would crash us has crashed another process before."""
     folder = tmp_path / "model"
     name = published(folder)
@@ -169,9 +163,7 @@ def test_what_is_given_up_is_gone(what: str, end: str | None) -> None:
         assert done.returncode == 0 and done.stdout == b"100000000\n"
 
 
-def test_a_module_of_the_folder_one_stands_in_is_not_loaded(
-    model: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_the_folder_one_stands_in_is_not_loaded(model: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("sentencepiece", "limelight", "json"):
         (tmp_path / f"{name}.py").write_bytes(b"raise SystemExit(9)\n")
     monkeypatch.chdir(tmp_path)

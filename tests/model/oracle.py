@@ -155,18 +155,14 @@ def residual(x, sublayer, norm, variant):
 def encoder_layer(x, visible, p, variant):
     """Self-attention, then feed-forward (3.1). x (S, D), visible (S, S)."""
     x = residual(x, lambda y: multi_head(y, y, visible, p["attention"], turn(variant)), p["attention_norm"], variant)
-    return residual(
-        x, lambda y: feed_forward(y, p["feed_forward"], variant.activation), p["feed_forward_norm"], variant
-    )
+    return residual(x, lambda y: feed_forward(y, p["feed_forward"], variant.activation), p["feed_forward_norm"], variant)
 
 
 def decoder_layer(x, memory, visible, source_visible, p, variant):
     """Masked self-attention, attention to the memory, feed-forward (3.1). visible (T, T), source_visible (T, S)."""
     x = residual(x, lambda y: multi_head(y, y, visible, p["attention"], turn(variant)), p["attention_norm"], variant)
     x = residual(x, lambda y: multi_head(y, memory, source_visible, p["cross"]), p["cross_norm"], variant)
-    return residual(
-        x, lambda y: feed_forward(y, p["feed_forward"], variant.activation), p["feed_forward_norm"], variant
-    )
+    return residual(x, lambda y: feed_forward(y, p["feed_forward"], variant.activation), p["feed_forward_norm"], variant)
 
 
 def turn(variant):

@@ -11,9 +11,7 @@ from strategies import Case, gradients, tiny_case
 
 # Both come from inside torch 2.13: dynamo makes a Function to trace one, inductor imports torch.utils.mkldnn.
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:.*torch.autograd.function.Function.* should not be instantiated:DeprecationWarning"
-    ),
+    pytest.mark.filterwarnings("ignore:.*torch.autograd.function.Function.* should not be instantiated:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
 ]
 
@@ -81,6 +79,7 @@ def test_packing_dropout_and_recomputing_activations_do_not_break_the_graph():
     assert not torch.equal(loss(case.packed()), loss(case.packed()))  # the masks are drawn, not traced
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.reference
 def test_inductor_equals_eager_in_the_forward_pass():

@@ -52,9 +52,7 @@ def test_filler_gets_no_gradient_from_attention() -> None:
 def test_an_empty_source_depends_on_no_other_row() -> None:
     """A row of padding alone must give the same loss packed and padded, whatever stands beside it."""
     torch.manual_seed(0)
-    model = Transformer(
-        ModelConfig(vocab_size=11, d_model=12, d_ff=10, num_heads=3, encoder_layers=1, decoder_layers=1)
-    ).eval()
+    model = Transformer(ModelConfig(vocab_size=11, d_model=12, d_ff=10, num_heads=3, encoder_layers=1, decoder_layers=1)).eval()
     target_in, target_out = torch.tensor([[2, 7], [2, 8]]), torch.tensor([[0, 0], [8, 3]])
     losses = []
     for first in (5, 9):

@@ -117,9 +117,7 @@ def test_post_norm_starves_the_first_blocks_of_a_deep_decoder(norm: str):
     assert first / last < 0.01
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"norm_order": "pre"}, {"tie": "none"}, {"num_kv_heads": 2, "norm_order": "pre"}]
-)
+@pytest.mark.parametrize("changes", [{}, {"norm_order": "pre"}, {"tie": "none"}, {"num_kv_heads": 2, "norm_order": "pre"}])
 def test_each_projection_has_the_standard_deviation_it_should(changes: dict[str, object]):
     config = ModelConfig(vocab_size=VOCABULARY, encoder_layers=2, decoder_layers=3, d_model=128, d_ff=512, **changes)
     torch.manual_seed(0)

@@ -30,6 +30,7 @@ def test_a_toy_model_learns_the_task(task: str, seed: int):
     assert_learns(toy(), task, seed)
 
 
+@pytest.mark.long
 @pytest.mark.learns
 def test_a_toy_model_with_norms_after_the_sublayers_learns_to_reverse():
     assert_learns(toy(norm_order="post"), "reverse", 0)

@@ -30,9 +30,7 @@ def test_a_target_outside_the_vocabulary_is_refused() -> None:
 def test_sums_of_two_halves_are_the_sum_of_the_whole() -> None:
     x, weight, target, counted = inputs(torch.float64)
     whole = smoothed_loss(x, weight, None, target, counted, 0.1)
-    halves = [
-        smoothed_loss(x[part], weight, None, target[part], counted[part], 0.1) for part in (slice(3), slice(3, N))
-    ]
+    halves = [smoothed_loss(x[part], weight, None, target[part], counted[part], 0.1) for part in (slice(3), slice(3, N))]
     assert sum(float(half.total) for half in halves) == pytest.approx(float(whole.total), abs=1e-12)
     assert sum(int(half.pieces) for half in halves) == int(whole.pieces) == N
 
@@ -40,9 +38,7 @@ def test_sums_of_two_halves_are_the_sum_of_the_whole() -> None:
 def test_the_nll_is_the_loss_without_smoothing() -> None:
     x, weight, target, counted = inputs(torch.float64)
     smoothed = smoothed_loss(x, weight, None, target, counted, 0.3)
-    assert float(smoothed.nll) == pytest.approx(
-        float(smoothed_loss(x, weight, None, target, counted, 0.0).total), abs=1e-12
-    )
+    assert float(smoothed.nll) == pytest.approx(float(smoothed_loss(x, weight, None, target, counted, 0.0).total), abs=1e-12)
     assert float(smoothed.nll) != pytest.approx(float(smoothed.total), abs=1e-3)
 
 

@@ -243,9 +243,7 @@ def test_a_wrong_attention_is_noticed(attend: Callable[..., Tensor], planted: st
 
 @pytest.mark.parametrize("layout", ["interleaved", "halves", "tensor2tensor"])
 @pytest.mark.parametrize("length, d_model, first", [(1, 2, 0), (7, 4, 0), (5, 18, 2), (60, 6, 3)])
-def test_sinusoids_equal_the_paper_and_one_place_aside_do_not(
-    length: int, d_model: int, first: int, layout: str
-) -> None:
+def test_sinusoids_equal_the_paper_and_one_place_aside_do_not(length: int, d_model: int, first: int, layout: str) -> None:
     rows = oracle.sinusoidal_positions(length, d_model, layout, first)
     assert error(sinusoids(length, d_model, layout, first), np.copy, rows) < TOLERANCE
     assert error(sinusoids(length, d_model, layout, first + 1), np.copy, rows) > FAR_OUTSIDE

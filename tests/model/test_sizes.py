@@ -144,9 +144,7 @@ def test_a_model_from_meta_given_memory_and_initialized_is_like_any_other(change
 
 
 def test_the_names_and_shapes_of_parameters_are_stable():
-    found = {
-        name: "x".join(map(str, x.shape)) for name, x in on_meta(ModelConfig.preset("toy", 14)).state_dict().items()
-    }
+    found = {name: "x".join(map(str, x.shape)) for name, x in on_meta(ModelConfig.preset("toy", 14)).state_dict().items()}
     assert sorted(found.items()) == [tuple(line.split()) for line in NAMES_OF_TOY.split("\n") if line]
 
 

@@ -45,9 +45,7 @@ def run(case: Case) -> Tensor:
 def test_spotlights_list_every_attention_with_its_kind_and_layer():
     model = tiny_case(encoder_layers=3, decoder_layers=2).model
     lights = model.spotlights()
-    expected = (
-        [("encoder", i) for i in range(3)] + [("decoder", i) for i in range(2)] + [("cross", i) for i in range(2)]
-    )
+    expected = [("encoder", i) for i in range(3)] + [("decoder", i) for i in range(2)] + [("cross", i) for i in range(2)]
     assert [(light.kind, light.layer) for light in lights] == expected
     assert [light.attention for light in lights] == [
         *(block.attention for block in model.encoder.blocks),
@@ -76,9 +74,7 @@ def test_muting_every_cross_head_makes_the_output_independent_of_the_source(case
     assert torch.equal(case.model(other_source, case.batch.target_in), muted_BTV)
     other_target = case.batch.target_in.clone()
     other_target[:, 0] = 1
-    assert not torch.equal(
-        case.model(case.batch.source, other_target)[:, -1], muted_BTV[:, -1]
-    )  # the others still shine
+    assert not torch.equal(case.model(case.batch.source, other_target)[:, -1], muted_BTV[:, -1])  # the others still shine
 
 
 def test_a_gate_scales_its_own_head_before_the_output_projection():

@@ -96,9 +96,7 @@ def ours_from_theirs(theirs: dict[str, Tensor], config: ModelConfig) -> dict[str
                 qkv = theirs.pop(f"{side}.layers.{i}.self_attn.in_proj_{kind}")
                 ours[f"{side}.blocks.{i}.attention.qkv.{kind}"] = by_head(qkv, 3, config)
                 if side == "decoder":
-                    q, kv = theirs.pop(f"{side}.layers.{i}.multihead_attn.in_proj_{kind}").tensor_split(
-                        [config.d_model]
-                    )
+                    q, kv = theirs.pop(f"{side}.layers.{i}.multihead_attn.in_proj_{kind}").tensor_split([config.d_model])
                     ours[f"{side}.blocks.{i}.cross_attention.q.{kind}"] = q
                     ours[f"{side}.blocks.{i}.cross_attention.kv.{kind}"] = by_head(kv, 2, config)
         if config.norm_order == "pre":

@@ -3,7 +3,7 @@
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.rules import (
+from limelight.planning.sizing_rules import (
     BATCH,
     EPOCHS_ENOUGH,
     LARGEST_BATCH,

@@ -1,15 +1,19 @@
 """Times on machines that are only described: the laws that they obey."""
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.communication import Traffic
 from limelight.planning.cost.parallel import Parallel
 from limelight.planning.cost.shape import BatchShape
-from limelight.planning.time.described_time import bytes_needed, seconds, step_time
+from limelight.planning.time.described_time import seconds, step_time
 from limelight.planning.time.devices import device
+from scale_paper import bytes_needed
 
 H100 = device("H100")
 SHAPE = BatchShape.padded(256, 64, 64)

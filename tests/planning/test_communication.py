@@ -33,10 +33,7 @@ def found_in(counted: CollectiveCounter) -> dict[str, tuple[int, int]]:
 def planned_by(plan: Communication) -> dict[str, tuple[int, float]]:
     """Of the two passes; words are exchanged after them."""
     passes = Communication(tuple(each for each in plan.traffic if each.purpose != WORDS))
-    return {
-        name: (sum(each.calls for each in passes.traffic if each.collective == name), passes.payload(name))
-        for name in COLLECTIVES
-    }
+    return {name: (sum(each.calls for each in passes.traffic if each.collective == name), passes.payload(name)) for name in COLLECTIVES}
 
 
 @pytest.mark.slow
@@ -79,14 +76,13 @@ def counted_on_gloo(kinds: list[Parallel]) -> list[dict[str, dict[str, int]]]:
         environment = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         environment |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
         command = [sys.executable, str(Path(__file__).with_name("counted_worker.py")), asked]
-        processes.append(
-            subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        )
+        processes.append(subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
     outputs = [process.communicate(timeout=200) for process in processes]
     assert all(process.returncode == 0 for process in processes), outputs
     return list(json.loads(outputs[0][0]))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_planned_bytes_equal_those_of_two_real_processes() -> None:
     kinds = [Parallel("ddp", replicas=2), Parallel("fsdp", shards=2), Parallel("tensor", tensor=2)]

@@ -42,6 +42,7 @@ def test_planned_operations_of_a_preset_equal_those_that_torch_counts(preset: st
     assert flops(config, shape).forward == pytest.approx(counted_on_meta(config, shape), rel=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_planned_operations_of_50_random_configs_equal_those_that_torch_counts_forward_and_backward() -> None:
     chance = random.Random(2)

@@ -81,9 +81,7 @@ def test_a_file_lays_over_the_catalogue_key_by_key_and_adds_devices(tmp_path: Pa
 
 def test_all_that_is_wrong_with_a_file_is_said_at_once(tmp_path: Path) -> None:
     mine = tmp_path / "mine.toml"
-    mine.write_text(
-        '[H100]\nmemmory = 1\nachieved = 40\npeak = -1\nper_host = 2.5\nkind = "gpu"\n\n[New]\nmemory = 8e9\n'
-    )
+    mine.write_text('[H100]\nmemmory = 1\nachieved = 40\npeak = -1\nper_host = 2.5\nkind = "gpu"\n\n[New]\nmemory = 8e9\n')
     with pytest.raises(ConfigError) as refused:
         catalogue(mine)
     said = str(refused.value)

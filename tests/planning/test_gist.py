@@ -3,9 +3,9 @@
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.gist import GIST, NOT_ENOUGH, find_shortfall, format_budget
-from limelight.planning.rules import TextStats, budget_for, training_seconds
 from limelight.planning.scaling import predict_loss
+from limelight.planning.shortfall import GIST, NOT_ENOUGH, find_shortfall, format_budget
+from limelight.planning.sizing_rules import TextStats, budget_for, training_seconds
 
 TINY = ModelConfig.preset("tiny", 4_000)
 VERSES = TextStats(5_000, 160_000, 176_000, frequencies=6.4)

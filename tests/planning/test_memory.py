@@ -66,10 +66,7 @@ def test_doubling_the_shards_halves_the_state_and_replicas_change_nothing() -> N
 
 def test_what_passes_through_does_not_grow_with_the_number_of_layers() -> None:
     few, many = (
-        memory(
-            ModelConfig.preset("3b", 32_000, encoder_layers=n, decoder_layers=n), Parallel("fsdp", shards=8), "masters"
-        )
-        for n in (2, 24)
+        memory(ModelConfig.preset("3b", 32_000, encoder_layers=n, decoder_layers=n), Parallel("fsdp", shards=8), "masters") for n in (2, 24)
     )
     assert few.passing == many.passing
     assert many.state > 8 * few.state

@@ -108,6 +108,7 @@ def test_shards_need_less_and_a_larger_batch_more() -> None:
     assert larger.total > cut
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize(("precision", "recompute"), [("float32", False), ("masters", True)])
 def test_a_fresh_process_that_trains_holds_what_was_planned(precision: Precision, recompute: bool) -> None:

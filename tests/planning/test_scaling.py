@@ -2,12 +2,15 @@
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from limelight.model.config import ModelConfig
 from limelight.planning.scaling import BEGINNING, FITTED, WORTH, Fit, predict_early_loss, predict_loss, worth
-from limelight.planning.scaling_fit import (
+from scaling_fit import (
     PLACE,
     ScalingRun,
     beginnings,
@@ -26,12 +29,8 @@ BIG = ModelConfig.preset("big", 32_000)
 
 def test_fitting_the_stored_runs_again_gives_the_stored_numbers() -> None:
     found = fit(runs())
-    assert (found.a, found.b, found.c, found.beta) == pytest.approx(
-        (FITTED.a, FITTED.b, FITTED.c, FITTED.beta), rel=1e-3
-    )
-    assert found.levels == pytest.approx(FITTED.levels, abs=1e-3) and found.spread == pytest.approx(
-        FITTED.spread, abs=1e-4
-    )
+    assert (found.a, found.b, found.c, found.beta) == pytest.approx((FITTED.a, FITTED.b, FITTED.c, FITTED.beta), rel=1e-3)
+    assert found.levels == pytest.approx(FITTED.levels, abs=1e-3) and found.spread == pytest.approx(FITTED.spread, abs=1e-4)
     assert (found.parameters, found.seen, found.unique) == (FITTED.parameters, FITTED.seen, FITTED.unique)
     for corpus, line in found.bleu.items():
         assert line == pytest.approx(FITTED.bleu[corpus], rel=1e-3)

@@ -58,8 +58,6 @@ def test_work_is_counted_from_the_other_formulas() -> None:
 
 
 def test_shares_of_the_time_sum_to_one() -> None:
-    rates = fit_rates(
-        [(work(p.config, p.shape, "float32"), seconds(work(p.config, p.shape, "float32"))) for p in PROBES]
-    )
+    rates = fit_rates([(work(p.config, p.shape, "float32"), seconds(work(p.config, p.shape, "float32"))) for p in PROBES])
     shares = rates.shares(work(ModelConfig.preset("base", 16_000), PROBES[2].shape, "float32"))
     assert sum(shares.values()) == pytest.approx(1) and max(shares, key=lambda name: shares[name]) == "products"

@@ -1,11 +1,9 @@
 """Servers for a load, against docs/operate.md and docs/scale.md."""
 
-import math
-
 import pytest
 
 from limelight.model.config import ModelConfig
-from limelight.planning.serving_load import _erlang_c, replicas
+from limelight.planning.serving_load import replicas
 
 SMALL = ModelConfig.preset("small", 8_000)
 BASE = ModelConfig.preset("base", 8_000)
@@ -30,7 +28,6 @@ def test_a_shorter_latency_wants_more_servers_and_what_one_text_takes_nobody_und
     assert all(replicas(SMALL, 50, latency=seconds).latency <= seconds for seconds in (2.0, 0.6, 0.4, 0.3))
     hopeless = replicas(SMALL, 50, latency=0.2)
     assert not hopeless.possible and "int8" in hopeless.notes[0]
-    assert replicas(SMALL, 50, latency=0.2, numbers="int8").possible
 
 
 def test_a_larger_model_wants_servers_in_proportion_to_its_operations() -> None:
@@ -38,17 +35,3 @@ def test_a_larger_model_wants_servers_in_proportion_to_its_operations() -> None:
     assert base.replicas / small.replicas == pytest.approx(small.capacity / base.capacity, rel=0.02)
     assert 5 < small.capacity / base.capacity < 10 and base.memory > small.memory
     assert any("not measured" in note for note in base.notes) and not small.notes
-
-
-def test_one_server_of_many_cores_waits_less_than_many_of_one() -> None:
-    together, apart = replicas(SMALL, 40, cores=8), replicas(SMALL, 5)
-    assert together.latency < apart.latency
-
-
-def test_erlang_c_is_that_of_the_textbooks() -> None:
-    """One server: its load. Two with a load of one: a third (Erlang 1917)."""
-    assert _erlang_c(0.7, 1) == pytest.approx(0.7)
-    assert _erlang_c(1.0, 2) == pytest.approx(1 / 3)
-    several = sum(2.0**n / math.factorial(n) for n in range(3))
-    last = 2.0**3 / math.factorial(3) * 3 / (3 - 2)
-    assert _erlang_c(2.0, 3) == pytest.approx(last / (several + last))

@@ -54,11 +54,5 @@ def test_shards_add_up_to_the_whole_and_no_rank_holds_more_than_the_first() -> N
     whole = sum(map(elements, weights(config).values()))
     for shards in (2, 3, 7, 64):
         of_first = count_held(weights(config).items(), Parallel("fsdp", shards=shards))
-        assert (
-            whole / shards
-            <= of_first
-            <= whole / shards + sum(s[-1] for s in weights(config).values() if len(s) > 1) + 99
-        )
-    assert (
-        count_held(weights(config).items(), Parallel("fsdp", shards=2)) * 2 == whole + 48
-    )  # 97 rows of 48 do not divide
+        assert whole / shards <= of_first <= whole / shards + sum(s[-1] for s in weights(config).values() if len(s) > 1) + 99
+    assert count_held(weights(config).items(), Parallel("fsdp", shards=2)) * 2 == whole + 48  # 97 rows of 48 do not divide

@@ -60,19 +60,14 @@ def test_the_same_seed_draws_the_same_and_a_longer_list_begins_with_the_shorter(
 
 def test_the_suites_of_a_file_come_nearest_first() -> None:
     found = suites_of("decoding/beam.py")
-    assert found[0] in [
-        path
-        for path in found
-        if "limelight.decoding.beam" in (ROOT / path).read_bytes().decode() or "test_beam" in path
-    ]
+    assert found[0] in [path for path in found if "limelight.decoding.beam" in (ROOT / path).read_bytes().decode() or "test_beam" in path]
     assert all((ROOT / path).is_file() for path in found)
     assert all(suites_of(each.file) for each in drawn(200, seed=1))
 
 
 def test_the_score_counts_what_survived() -> None:
     results = [
-        {"mutant": name, "outcome": outcome}
-        for name, outcome in [("a", "killed"), ("b", "survived"), ("c", "timeout"), ("d", "killed")]
+        {"mutant": name, "outcome": outcome} for name, outcome in [("a", "killed"), ("b", "survived"), ("c", "timeout"), ("d", "killed")]
     ]
     lines = summary(results)
     assert lines[0] == "survived: b"
@@ -81,9 +76,7 @@ def test_the_score_counts_what_survived() -> None:
 
 def test_coverage_is_added_up_by_room() -> None:
     def file(covered: int, possible: int) -> dict[str, dict[str, int]]:
-        return {
-            "summary": {"covered_lines": covered, "num_statements": possible, "covered_branches": 0, "num_branches": 0}
-        }
+        return {"summary": {"covered_lines": covered, "num_statements": possible, "covered_branches": 0, "num_branches": 0}}
 
     report = {
         "files": {

@@ -35,6 +35,4 @@ def test_an_sdist_holds_what_it_should_and_a_wheel_made_of_it_too(tmp_path: Path
     [folder] = (tmp_path / "unpacked").iterdir()
     wheel = hatchling("wheel", tmp_path / "wheel", folder)
     assert problems_of(wheel) == []
-    assert len([name for name in members(wheel) if name.endswith(".py")]) == len(
-        list((ROOT / "src" / "limelight").rglob("*.py"))
-    )
+    assert len([name for name in members(wheel) if name.endswith(".py")]) == len(list((ROOT / "src" / "limelight").rglob("*.py")))

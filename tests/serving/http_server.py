@@ -36,6 +36,9 @@ from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.refusals import Refusal
 from limelight.serving.settings import ServeSettings
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import warm_process
+
 SHORT = {"header_seconds": 0.8, "body_seconds": 0.8, "idle_seconds": 0.8, "write_seconds": 0.8}
 
 
@@ -235,7 +238,7 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
 def served(settings: dict[str, Any], *arguments: str, errors: IO[bytes] | None = None) -> Iterator[Process]:
     """It is stopped, and must have stopped by itself, at the end."""
     command = [sys.executable, __file__, json.dumps({"port": 0, **settings}), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+    process = warm_process.Popen(command, stdout=subprocess.PIPE, stderr=errors)
     assert process.stdout is not None
     try:
         address = process.stdout.readline().decode().strip()
@@ -253,9 +256,7 @@ def served(settings: dict[str, Any], *arguments: str, errors: IO[bytes] | None =
 
 
 def _plain(app: Any) -> None:
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, http="httptools", log_level="critical", timeout_graceful_shutdown=1)
-    )
+    server = uvicorn.Server(uvicorn.Config(app, port=0, http="httptools", log_level="critical", timeout_graceful_shutdown=1))
     start = server.startup
 
     async def startup(sockets: Any = None) -> None:

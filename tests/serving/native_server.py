@@ -40,17 +40,13 @@ def stored(names: tuple[str, ...] = ("en-de",)) -> Models:
 
 
 @contextmanager
-def running(
-    models: Models, known: Keys | None = None, loop: Literal["auto", "asyncio"] = "auto", **settings: Any
-) -> Iterator[Running]:
+def running(models: Models, known: Keys | None = None, loop: Literal["auto", "asyncio"] = "auto", **settings: Any) -> Iterator[Running]:
     """The models stay open; whoever loaded them closes them."""
     lines: list[Mapping[str, Any]] = []
     chosen, metrics = ServeSettings(**settings), Metrics()
     service = Service(models, chosen, metrics)
     app = make_app(service, known, metrics, lines.append)
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, loop=loop, log_level="critical", access_log=False)
-    )
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, loop=loop, log_level="critical", access_log=False))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started and thread.is_alive():

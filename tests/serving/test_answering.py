@@ -24,9 +24,7 @@ def test_the_own_search_of_a_bundle_serves_those_who_want_no_alternatives() -> N
         (SearchSettings(beam=4, groups=2), 4, 6),
     ],
 )
-def test_alternatives_widen_the_beam_only_where_it_is_too_narrow(
-    own: SearchSettings, alternatives: int, beam: int
-) -> None:
+def test_alternatives_widen_the_beam_only_where_it_is_too_narrow(own: SearchSettings, alternatives: int, beam: int) -> None:
     found = with_alternatives(own, alternatives)
     assert found is not None and (found.nbest, found.beam) == (alternatives + 1, beam)
 

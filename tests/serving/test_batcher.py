@@ -41,9 +41,7 @@ class Sleeping:
         return [each.upper() for each in payloads]
 
 
-def run(
-    work: Callable[[RequestBatcher], Awaitable[Any]], workers: int = 1, speed: float = 1000.0, **settings: Any
-) -> Any:
+def run(work: Callable[[RequestBatcher], Awaitable[Any]], workers: int = 1, speed: float = 1000.0, **settings: Any) -> Any:
     async def whole() -> Any:
         batcher = RequestBatcher(workers, speed, QueueSettings(**settings), NullObserver())
         try:

@@ -100,9 +100,7 @@ def test_a_packed_body_is_not_unpacked(server: Process) -> None:
         ([(b"transfer-encoding", b"chunked")], 200),
     ],
 )  # fmt: skip
-def test_what_our_parser_refuses_is_refused_behind_another_one_too(
-    headers: list[tuple[bytes, bytes]], status: int
-) -> None:
+def test_what_our_parser_refuses_is_refused_behind_another_one_too(headers: list[tuple[bytes, bytes]], status: int) -> None:
     async def app(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
@@ -153,9 +151,7 @@ HOSTILE = {
 def test_a_body_that_is_not_plain_json_is_refused_with_a_reason(server: Process, kind: str) -> None:
     said = said_to(server, post("/json", HOSTILE[kind], JSON))
     assert status_of(said) == 400
-    assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"].startswith(
-        "the body cannot be read as JSON: "
-    )
+    assert json.loads(said.partition(b"\r\n\r\n")[2])["error"]["message"].startswith("the body cannot be read as JSON: ")
 
 
 @pytest.mark.parametrize(
@@ -195,9 +191,7 @@ END = b"--XX--\r\n"
         ('multipart/form-data; boundary="XX"', part("file", b"x" * 900_000, '; filename="a"') + END, {"fields": 0, "file": 900_000}),
     ],
 )  # fmt: skip
-def test_a_form_is_read_in_both_its_forms(
-    server: Process, kind: str, body: bytes, found: dict[str, int | None]
-) -> None:
+def test_a_form_is_read_in_both_its_forms(server: Process, kind: str, body: bytes, found: dict[str, int | None]) -> None:
     said = said_to(server, post("/form", body, f"Content-Type: {kind}"))
     assert status_of(said) == 200
     assert json.loads(said.partition(b"\r\n\r\n")[2]) == found
@@ -220,6 +214,8 @@ def test_a_form_is_read_in_both_its_forms(
         (MULTIPART, b"garbage"),
         (MULTIPART, b""),
         (MULTIPART, b"--XX\r\nContent-Type: text/plain\r\n\r\nx\r\n" + END),
+        (MULTIPART, b"--XX\r\nContent-Disposition: form-data; name=q" + b";" * 4_000 + b"\r\n\r\nx\r\n" + END),
+        (MULTIPART + ";" * 8_000, b""),
         (MULTIPART, b'--XX\r\nContent-Disposition: form-data; name="q"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==\r\n' + END),
         ("multipart/form-data", part("q", b"x") + END),
         (f"multipart/form-data; boundary={'X' * 5_000}", b"x"),

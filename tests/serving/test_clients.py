@@ -120,9 +120,7 @@ class TestDeepl:
         status = client.translate_document_from_filepath(given, out, source_lang="EN", target_lang="DE")
         assert status.done and out.read_bytes() == b"sieben\n"
 
-    def test_its_errors_are_of_the_right_kind_and_not_tried_again(
-        self, client: deepl.DeepLClient, keyed: tuple[Serving, str]
-    ) -> None:
+    def test_its_errors_are_of_the_right_kind_and_not_tried_again(self, client: deepl.DeepLClient, keyed: tuple[Serving, str]) -> None:
         with pytest.raises(deepl.DeepLException, match="doesn't support formality"):
             client.translate_text("seven", target_lang="DE", formality="more")
         with (

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from labelled import labelled, loaded
 
-from limelight.serving.compat.language_codes import ServedLanguages, deepl, same, shorten_code
+from limelight.serving.compat.language_codes import ServedLanguages, deepl, shorten_code
+from limelight.text.language_names import same
 from limelight.translator import Translator
 
 
@@ -32,9 +33,7 @@ def test_the_first_of_several_translators_for_the_same_languages_is_taken(transl
 
 
 def test_targets_without_a_region_are_listed_with_those_that_deepl_has(translator: Translator) -> None:
-    known = ServedLanguages(
-        labelled(translator, ("de", "en"), ("de", "pt-PT"), ("de", "zh"), ("de", "zh-Hant"), ("en-GB", "de"))
-    )
+    known = ServedLanguages(labelled(translator, ("de", "en"), ("de", "pt-PT"), ("de", "zh"), ("de", "zh-Hant"), ("en-GB", "de")))
     assert list(known.deepl_targets()) == ["EN-US", "EN-GB", "PT-PT", "ZH", "ZH-HANS", "ZH-HANT", "DE"]
     assert known.deepl_sources() == {"DE": "German", "EN": "English"}
 

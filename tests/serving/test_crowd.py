@@ -57,9 +57,7 @@ def test_when_all_places_are_taken_the_connection_that_is_idle_longest_makes_way
 
 
 @pytest.mark.parametrize("first", [HALF, WORK])
-def test_those_who_are_served_are_not_driven_out_and_others_are_told_that_there_is_no_room(
-    server: Process, first: bytes
-) -> None:
+def test_those_who_are_served_are_not_driven_out_and_others_are_told_that_there_is_no_room(server: Process, first: bytes) -> None:
     with held(server, 20, first) as busy:
         with server.connect() as wire:
             said = wire.ask(GET).everything()
@@ -102,9 +100,7 @@ def test_one_address_has_a_share_and_a_proxy_that_is_trusted_has_none(server: Pr
     with held(server, 8, WORK, "127.0.0.2"):
         assert asked(server, GET, "127.0.0.2") == 503
         assert asked(server, GET, "127.0.0.3") == 200
-        with held(
-            server, 12, WORK, "127.0.0.1"
-        ) as proxied:  # uvicorn trusts it unless FORWARDED_ALLOW_IPS says otherwise
+        with held(server, 12, WORK, "127.0.0.1") as proxied:  # uvicorn trusts it unless FORWARDED_ALLOW_IPS says otherwise
             assert all(map(is_open, proxied))
     with held(server, 8, b"", "127.0.0.2") as idle, held(server, 1, b"", "127.0.0.3") as other:
         assert asked(server, GET, "127.0.0.2") == 200

@@ -71,9 +71,7 @@ def test_billed_characters_and_the_kind_of_model_are_told_when_asked_for(server:
     told = asked(server, text="seven 😀", show_billed_characters=True, model_type="latency_optimized").json()
     assert told["translations"][0]["billed_characters"] == 7
     assert told["translations"][0]["model_type_used"] == "quality_optimized"
-    form = server.client.post(
-        "/v2/translate", data={"text": "seven", "target_lang": "DE", "show_billed_characters": "1"}
-    )
+    form = server.client.post("/v2/translate", data={"text": "seven", "target_lang": "DE", "show_billed_characters": "1"})
     assert form.json()["translations"][0]["billed_characters"] == 5
     assert set(asked(server).json()["translations"][0]) == {"detected_source_language", "text"}
 
@@ -85,9 +83,7 @@ def test_the_source_of_each_text_is_detected_among_those_that_lead_to_the_target
     assert found[2]["text"] == GERMAN  # it is in the target language already
 
 
-@pytest.mark.parametrize(
-    ("code", "language"), [("EN-US", "de"), ("en-gb", "de"), ("PT-BR", "de"), ("PT-PT", "de"), ("DE", "en")]
-)
+@pytest.mark.parametrize(("code", "language"), [("EN-US", "de"), ("en-gb", "de"), ("PT-BR", "de"), ("PT-PT", "de"), ("DE", "en")])
 def test_regions_of_targets_are_understood(server: Serving, code: str, language: str) -> None:
     assert texts(asked(server, target_lang=code, source_lang=language.upper())) == [SEVEN]
 
@@ -117,9 +113,7 @@ def test_regions_of_targets_are_understood(server: Serving, code: str, language:
         ({"tag_handling": "xml", "text": "<b>seven"}, "a text cannot be parsed"),
     ],
 )
-def test_what_cannot_be_done_is_a_bad_request_that_says_so(
-    server: Serving, fields: dict[str, Any], sentence: str
-) -> None:
+def test_what_cannot_be_done_is_a_bad_request_that_says_so(server: Serving, fields: dict[str, Any], sentence: str) -> None:
     assert message(asked(server, **fields)) == (400, sentence)
 
 
@@ -188,9 +182,7 @@ def test_tags_are_kept_and_their_rules_followed(server: Serving) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("place", ["params", "data"])
-def test_languages_are_listed_for_sources_and_targets_also_with_a_get_that_has_a_body(
-    server: Serving, method: str, place: str
-) -> None:
+def test_languages_are_listed_for_sources_and_targets_also_with_a_get_that_has_a_body(server: Serving, method: str, place: str) -> None:
     def listed(kind: str) -> Any:
         return server.client.request(method, "/v2/languages", **{place: {"type": kind}})
 
@@ -219,9 +211,7 @@ def test_every_answer_can_be_traced(server: Serving) -> None:
 
 
 def test_a_document_is_sent_asked_after_and_fetched_once(server: Serving) -> None:
-    sent = server.client.post(
-        "/v2/document", data={"target_lang": "DE", "source_lang": "EN"}, files={"file": ("a.txt", b"seven\n")}
-    ).json()
+    sent = server.client.post("/v2/document", data={"target_lang": "DE", "source_lang": "EN"}, files={"file": ("a.txt", b"seven\n")}).json()
     assert set(sent) == {"document_id", "document_key"}
     place, key = f"/v2/document/{sent['document_id']}", {"document_key": sent["document_key"]}
     told = server.client.post(place, json=key).json()
@@ -241,9 +231,7 @@ def test_a_document_is_sent_asked_after_and_fetched_once(server: Serving) -> Non
         ("a.txt", {"glossary_id": "a"}),
     ],
 )
-def test_a_document_that_cannot_be_translated_as_asked_is_refused(
-    server: Serving, name: str, fields: dict[str, str]
-) -> None:
+def test_a_document_that_cannot_be_translated_as_asked_is_refused(server: Serving, name: str, fields: dict[str, str]) -> None:
     sent = {"target_lang": "DE", **fields}
     assert server.client.post("/v2/document", data=sent, files={"file": (name, b"seven")}).status_code == 400
 

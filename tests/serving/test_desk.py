@@ -87,9 +87,7 @@ def test_where_translating_gives_another_text_the_trace_says_which_and_why(serve
 def test_every_number_is_that_of_the_trace_in_python(told: dict[str, Any], python: Trace) -> None:
     responses.TraceAnswer.model_validate(told)
     assert without_times(told) == without_times(json.loads(json.dumps(as_json(python))))
-    weights = np.frombuffer(base64.b64decode(told["attn"]["cross"]["data"]), np.uint8).reshape(
-        told["attn"]["cross"]["shape"]
-    )
+    weights = np.frombuffer(base64.b64decode(told["attn"]["cross"]["data"]), np.uint8).reshape(told["attn"]["cross"]["shape"])
     np.testing.assert_allclose(weights / 255, python.attention["cross"], atol=1 / 510 + 1e-9)
     assert told["target"]["text"] == python.target.text and told["verified"] is True
     assert told["target"]["logp"] == pytest.approx(python.target.logp, abs=1e-4)
@@ -100,9 +98,7 @@ def test_every_number_is_that_of_the_trace_in_python(told: dict[str, Any], pytho
 def test_an_answer_is_compressed_for_those_who_take_it(server: Running) -> None:
     body, raw = {"source": TEXT}, {"Content-Type": "application/json"}
     packed = server.client.post("/api/v1/trace", json=body, headers={"Accept-Encoding": "gzip"})
-    plain = server.client.post(
-        "/api/v1/trace", content=json.dumps(body), headers={**raw, "Accept-Encoding": "gzip;q=0"}
-    )
+    plain = server.client.post("/api/v1/trace", content=json.dumps(body), headers={**raw, "Accept-Encoding": "gzip;q=0"})
     assert packed.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
     assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
     assert plain.headers["vary"] == packed.headers["vary"] == "Accept-Encoding"
@@ -159,9 +155,7 @@ def test_prefix_target_search_and_model_are_as_asked_for(server: Running, models
     wide = server.post("trace", {"source": "one two", "beam": 2, "nbest": 2, "topk": 3, "model": "again"}).json()
     assert (wide["beam"]["size"], len(wide["nbest"]), wide["model"]["id"]) == (2, 2, "again")
     assert all(len(token["topk"]) == 3 for token in wide["target"]["tokens"])
-    cut = server.post(
-        "trace", {"source": "one two three", "max_len": 2, "length_penalty": 0, "model": "default"}
-    ).json()
+    cut = server.post("trace", {"source": "one two three", "max_len": 2, "length_penalty": 0, "model": "default"}).json()
     assert cut["target"]["finish"] == "length" and len(cut["target"]["tokens"]) == 2 and cut["model"]["id"] == "en-de"
 
 
@@ -235,9 +229,7 @@ def test_a_trace_becomes_a_file(models: Models, python: Trace, format: str, begi
     assert response.headers["content-disposition"] == f'attachment; filename="limelight-trace.{format}"'
     assert "sandbox" in response.headers["content-security-policy"]
     if format == "npz":
-        np.testing.assert_allclose(
-            np.load(BytesIO(response.content))["enc.0.scores"], python["enc.0.scores"], atol=1e-5
-        )
+        np.testing.assert_allclose(np.load(BytesIO(response.content))["enc.0.scores"], python["enc.0.scores"], atol=1e-5)
     if format == "json":
         assert from_json(response.json()).target.text == python.target.text
 
@@ -269,17 +261,10 @@ def test_what_a_caller_traced_is_for_that_caller(models: Models, tmp_path: Path)
             return server.client.request(method, f"/api/v1/{path}", headers={"X-API-Key": key}, **more)
 
         name = ask(anna, "POST", "trace", json={"source": TEXT}).json()["trace_id"]
-        job = ask(anna, "POST", "importance", json={"sentences": ["one"]}).json()["job"]
         assert ask(anna, "GET", f"trace/{name}?include=tokens").status_code == 200
-        assert ask(anna, "GET", f"jobs/{job}").status_code == 200
-        for method, path in (
-            ("GET", f"trace/{name}"),
-            ("GET", f"jobs/{job}"),
-            ("GET", f"jobs/{job}/events"),
-            ("DELETE", f"jobs/{job}"),
-        ):
-            refused(ask(berta, method, path), 404)
-            refused(server.client.request(method, f"/api/v1/{path}"), 401)
+        refused(ask(berta, "GET", f"trace/{name}"), 404)
+        refused(server.client.get(f"/api/v1/trace/{name}"), 401)
+        refused(server.post("importance", {"sentences": ["one"]}), 401)
         refused(ask(berta, "POST", "export", json={"trace_id": name, "format": "json"}), 404)
         for path in ("probes", "probes/0/1"):
             refused(server.client.get(f"/api/v1/{path}"), 401)
@@ -294,7 +279,7 @@ def test_a_trace_counts_as_a_translation_does(models: Models, tmp_path: Path) ->
         found = server.post("trace", {"source": TEXT, "target": "eins"}).json()
         assert server.client.get("/v2/usage").json()["character_count"] == len(TEXT) + 4
         assert server.client.get(f"/api/v1/trace/{found['trace_id']}").status_code == 200
-        assert server.post("importance", {"sentences": ["one", "two"]}).status_code in (200, 202)
+        assert server.post("importance", {"sentences": ["one", "two"]}).status_code == 200
         assert server.client.get("/v2/usage").json()["character_count"] == 2 * (len(TEXT) + 4) + 6
         refused(server.post("trace", {"source": "one", "interventions": {"gates": {"enc.7.0": 0}}}))
         assert server.client.get("/v2/usage").json()["character_count"] == 2 * (len(TEXT) + 4) + 6, "nothing came of it"
@@ -323,9 +308,7 @@ def eventually(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_few_are_made_at_once_few_wait_and_more_are_refused_at_once(
-    models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_are_made_at_once_few_wait_and_more_are_refused_at_once(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(monkeypatch)
     found: list[int] = []
     with running(models, desk={"at_once": 2, "waiting": 3}) as server:
@@ -350,9 +333,7 @@ def test_few_are_made_at_once_few_wait_and_more_are_refused_at_once(
     assert found == [200] * 5
 
 
-def test_who_leaves_is_not_traced_and_who_waits_too_long_is_told(
-    models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_leaves_is_not_traced_and_who_waits_too_long_is_told(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow(monkeypatch)
     with running(models, desk={"at_once": 1, "waiting": 8}, queue={"timeout_seconds": 1.0}) as server:
         try:
@@ -429,29 +410,28 @@ def test_all_callers_together_have_a_bound(models: Models, monkeypatch: pytest.M
     assert len(inputs) == 5 and inputs.find("d3", "d")
 
 
-def test_heads_are_ranked_as_a_job_with_progress(server: Running, models: Models) -> None:
+def events_in(response: httpx.Response) -> list[tuple[str, dict[str, Any]]]:
+    assert response.status_code == 200 and response.headers["content-type"].startswith("text/event-stream")
+    blocks = [block.split("\n") for block in response.text.split("\n\n") if block and not block.startswith(":")]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+
+
+def test_heads_are_ranked_with_progress(server: Running, models: Models) -> None:
     body = {"sentences": ["twenty-one", "three hundred"]}
-    response = server.post("importance", body)
-    assert response.status_code == 202
-    job = response.json()["job"]
-    events = [
-        block.split("\n") for block in server.client.get(f"/api/v1/jobs/{job}/events").text.split("\n\n") if block
-    ]
-    names = [lines[0].removeprefix("event: ") for lines in events]
-    assert names[-1] == "done" and set(names[:-1]) <= {"progress"}
-    last = json.loads(events[-1][1].removeprefix("data: "))
-    responses.JobAnswer.model_validate(last)
-    assert last == server.client.get(f"/api/v1/jobs/{job}").json() and last["done"] == last["total"] > 0
-    heads = {head["id"]: head["delta_logp"] for head in last["result"]["heads"]}
-    assert len(heads) == 3 * 2 * 4 and (last["result"]["sentences"], last["result"]["skipped"]) == (2, 0)
+    *progress, (named, result), (last, told) = events_in(server.post("importance", body))
+    assert {name for name, _ in progress} == {"progress"} and (named, last) == ("result", "done")
+    for name, data in (*progress, (named, result), (last, told)):
+        responses.RankingEvent.model_validate({"event": name, "data": json.dumps(data)})
+    done = [each["done"] for _, each in progress]
+    assert done == sorted(set(done)) and done[0] == 0 and done[-1] == progress[0][1]["total"] > 0
+    responses.ImportanceAnswer.model_validate(result)
+    heads = {head["id"]: head["delta_logp"] for head in result["heads"]}
+    assert len(heads) == 3 * 2 * 4 and (result["model"], result["sentences"], result["skipped"]) == ("en-de", 2, 0)
     # Muting one head is what a trace of its own translation says of it.
     translator = models.all[0].translator
     alone = [translator.trace(text, gates={"cross.1.1": 0.0}).baseline for text in body["sentences"]]
     assert heads["cross.1.1"] == pytest.approx(sum(each.delta_logp for each in alone if each) / 2, abs=1e-3)
-    again = server.post("importance", body)
-    assert again.status_code == 200 and again.json()["result"] == last["result"]
-    assert server.client.delete(f"/api/v1/jobs/{job}").json()["state"] == "done"
-    refused(server.client.get(f"/api/v1/jobs/{job}"), 404)
+    assert events_in(server.post("importance", body))[0] == ("result", result), "what was found is told at once"
 
 
 @pytest.mark.parametrize(
@@ -466,16 +446,12 @@ def test_heads_are_ranked_as_a_job_with_progress(server: Running, models: Models
         ({"sentences": ["one"], "mode": "solo"}, 400),
     ],
 )
-def test_a_job_that_cannot_be_is_refused(server: Running, body: dict[str, Any], status: int) -> None:
+def test_a_ranking_that_cannot_be_is_refused(server: Running, body: dict[str, Any], status: int) -> None:
     refused(server.post("importance", body), status)
 
 
-def test_a_job_that_fails_says_why(server: Running) -> None:
-    job = server.post("importance", {"sentences": ["one", " "]}).json()["job"]
-    text = server.client.get(f"/api/v1/jobs/{job}/events").text
-    assert "event: error" in text
-    found = server.client.get(f"/api/v1/jobs/{job}").json()
-    assert found["state"] == "failed" and "sentence 1" in found["error"]["message"] and found["result"] is None
+def test_a_ranking_that_fails_says_why(server: Running) -> None:
+    assert "sentence 1" in refused(server.post("importance", {"sentences": ["one", " "]}), 400)["message"]
 
 
 def test_pairs_of_a_set_that_do_not_fit_are_left_out_and_sentences_of_a_caller_are_named(models: Models) -> None:
@@ -530,8 +506,8 @@ def test_nothing_of_a_text_is_in_the_log(server: Running) -> None:
     for body in ({"source": "one canary"}, {"source": "one canary", "interventions": {"canary": 1}}):
         server.post("trace", body)
     server.post("importance", {"sentences": ["canary"]})
-    line = server.lines[-3]
-    assert (line["route"], line["characters"], line["model"], line["status"]) == ("/api/v1/trace", 10, "en-de", 200)
+    line = [each for each in server.lines if each["route"] == "/api/v1/trace" and each["status"] == 200][-1]
+    assert (line["characters"], line["model"]) == (10, "en-de")
     assert isinstance(line["pieces"], int) and line["pieces"] > 3
     assert not any("canary" in str(line) for line in server.lines)
 

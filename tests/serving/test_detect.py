@@ -27,9 +27,7 @@ def best(detector: Detector, text: str) -> tuple[str, float]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, "fr")])
-def test_sentences_are_told_with_high_confidence_also_in_languages_of_nobody_here(
-    detector: Detector, text: str, language: str
-) -> None:
+def test_sentences_are_told_with_high_confidence_also_in_languages_of_nobody_here(detector: Detector, text: str, language: str) -> None:
     found, confidence = best(detector, text)
     assert found == language and confidence > 0.9
 
@@ -40,9 +38,7 @@ def test_a_foreign_text_is_not_claimed_as_ours(detector: Detector) -> None:
     assert found.language == "en" and found.confidence < 0.1
 
 
-def test_a_short_word_is_rather_in_a_language_of_the_server_and_said_with_doubt(
-    detector: Detector, identifier: Identifier
-) -> None:
+def test_a_short_word_is_rather_in_a_language_of_the_server_and_said_with_doubt(detector: Detector, identifier: Identifier) -> None:
     language, confidence = best(detector, "Hello")
     assert language == "en" and 0.1 < confidence < 0.6
     assert best(Detector(("br", "fi"), identifier), "Hello")[0] == "br"
@@ -82,10 +78,7 @@ def test_the_best_of_several_sources_is_taken(detector: Detector) -> None:
 def test_languages_are_called_as_the_server_calls_them(identifier: Identifier) -> None:
     chinese = "委员会将在春天再次开会决定新桥的建设。"
     assert best(Detector(("en", "zh-CN"), identifier), chinese)[0] == "zh-CN"
-    assert (
-        best(Detector(("nb", "en"), identifier), "Utvalget møtes igjen til våren for å bestemme om den nye brua.")[0]
-        == "nb"
-    )
+    assert best(Detector(("nb", "en"), identifier), "Utvalget møtes igjen til våren for å bestemme om den nye brua.")[0] == "nb"
 
 
 def test_several_texts_are_looked_at_each_by_itself(detector: Detector) -> None:

@@ -14,6 +14,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from starlette.responses import JSONResponse, Response
 
+import warm_process
 from limelight.errors import ConfigError
 from limelight.serving.access.keys import Keys
 from limelight.serving.http.lifecycle import bind_socket
@@ -101,9 +102,7 @@ class Matrix:
 
 
 @pytest.mark.slow
-def test_only_probes_are_answered_without_a_key_on_every_route_with_every_method(
-    models: Models, tmp_path: Path
-) -> None:
+def test_only_probes_are_answered_without_a_key_on_every_route_with_every_method(models: Models, tmp_path: Path) -> None:
     key = Keys.add_key(tmp_path / "keys.toml", "forum")
     matrix = Matrix(models, tmp_path / "keys.toml")
     assert {"/", "/translate", "/v2/translate", "/api/v1/translate", "/metrics", "/spec"} <= set(matrix.paths())
@@ -153,7 +152,7 @@ def test_by_default_the_socket_is_on_loopback() -> None:
 def test_by_default_only_this_machine_can_connect() -> None:
     """AT-08 a: every listening socket of a real server is on loopback."""
     command = [sys.executable, "-m", "limelight", "serve", f"en-de={BUNDLE}", "--port", "0", "--json", "--threads", "1"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    server = warm_process.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert server.stdout is not None
         address = json.loads(server.stdout.readline())["address"]

@@ -13,7 +13,10 @@ from stored_requests import stored as stored_requests
 
 from limelight.serving.queue.models import Models
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what schemathesis imports
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # of what schemathesis imports
 REQUESTS = 160
 
 

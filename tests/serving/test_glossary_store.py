@@ -81,9 +81,7 @@ def test_what_nobody_uses_for_a_month_is_gone_and_what_is_used_stays(tmp_path: P
     assert [path.stem for path in (tmp_path / "glossaries").iterdir()] == [used.file.id]
 
 
-def test_a_restart_finds_what_was_written_and_leaves_out_what_is_damaged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_restart_finds_what_was_written_and_leaves_out_what_is_damaged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = GlossaryStore(tmp_path)
     one, other = added(store, terms=3), added(store, "berta")
     for stored in (one, other):

@@ -22,9 +22,8 @@ from limelight.serving.access.guard import AccessGuard, admit, caller_of
 from limelight.serving.access.keys import Key, Keys, digest_of
 from limelight.serving.access.rate_limits import STRANGER_REQUESTS, STRANGERS, Strangers
 from limelight.serving.http.disconnect import ClientLeft
-from limelight.serving.http.error_dialects import answer
+from limelight.serving.http.error_dialects import answer, path_of
 from limelight.serving.http.hosts import check_host
-from limelight.serving.http.paths import path_of
 from limelight.serving.refusals import Refusal, TooMany
 from limelight.serving.settings import ServeSettings
 
@@ -169,9 +168,7 @@ def test_our_own_routes_do_not_take_a_key_from_the_query_where_logs_and_historie
         ("GET", "/v2/usage", None, 403, "DeepL-Auth-Key"),
     ],
 )
-def test_a_missing_or_wrong_key_is_refused_in_the_words_of_the_dialect(
-    method: str, path: str, sent: Any, status: int, body: str
-) -> None:
+def test_a_missing_or_wrong_key_is_refused_in_the_words_of_the_dialect(method: str, path: str, sent: Any, status: int, body: str) -> None:
     answer = ask(app_of(), method, path, json=sent)
     assert answer.status_code == status and body in answer.text
     told = answer.json()
@@ -209,9 +206,7 @@ def test_a_browser_with_a_mistyped_key_is_asked_again_and_a_program_is_told_it_i
         ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, False),
     ],
 )
-def test_what_a_browser_adds_by_itself_does_not_count_when_another_site_made_it_ask(
-    headers: dict[str, str], admitted: bool
-) -> None:
+def test_what_a_browser_adds_by_itself_does_not_count_when_another_site_made_it_ask(headers: dict[str, str], admitted: bool) -> None:
     answer = ask(app_of(), "POST", "/translate", {**headers, "Authorization": basic(KEY)}, json={})
     assert (answer.status_code == 200) is admitted
     shown = ask(app_of(), "POST", "/translate", {**headers, "Authorization": f"Bearer {KEY}"}, json={})

@@ -47,9 +47,7 @@ def test_a_key_file_is_for_its_owner_alone_unless_it_was_opened_to_others(tmp_pa
 
 def test_adding_a_key_keeps_the_others_and_what_people_wrote_beside_them(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
-    path.write_bytes(
-        f'# ours\n[[keys]]\nname = "a"  # the forum\nsha256 = "{digest_of(KEY)}"\nexpires = 2027-01-31\n'.encode()
-    )
+    path.write_bytes(f'# ours\n[[keys]]\nname = "a"  # the forum\nsha256 = "{digest_of(KEY)}"\nexpires = 2027-01-31\n'.encode())
     made = Keys.add_key(path, "b", requests_per_minute=3, expires=date(2027, 2, 1))
     keys = Keys.load(path)
     old, new = keys.find(KEY), keys.find(made)

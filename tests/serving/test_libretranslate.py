@@ -9,8 +9,8 @@ import httpx
 import pytest
 from labelled import Serving, labelled, loaded, serving
 
-from limelight.corpus.reading.jsonl import read_jsonl
 from limelight.corpus.reading.raw import CorpusPart
+from limelight.corpus.reading.records import read_jsonl
 from limelight.serving.access.keys import Keys
 from limelight.translator import Translator
 
@@ -108,9 +108,7 @@ def test_html_keeps_its_tags_and_has_no_alternatives(server: Serving) -> None:
     assert found["alternatives"] == []
     assert found["translatedText"].startswith('<p class="ü">') and found["translatedText"].endswith("</p>")
     assert SEVEN in found["translatedText"] and "<!-- seven -->" in found["translatedText"]
-    assert asked(server, q=["<i>seven</i>", "seven"], format="html").json() == {
-        "translatedText": [f"<i>{SEVEN}</i>", SEVEN]
-    }
+    assert asked(server, q=["<i>seven</i>", "seven"], format="html").json() == {"translatedText": [f"<i>{SEVEN}</i>", SEVEN]}
 
 
 def test_entities_are_letters_in_html_and_not_in_plain_text(server: Serving) -> None:
@@ -118,9 +116,7 @@ def test_entities_are_letters_in_html_and_not_in_plain_text(server: Serving) -> 
     assert asked(server, q="&#115;even").json() != {"translatedText": SEVEN}
 
 
-@pytest.mark.parametrize(
-    "path", ["/languages", "/health", "/frontend/settings", "/v2/usage", "/v2/languages?type=target"]
-)
+@pytest.mark.parametrize("path", ["/languages", "/health", "/frontend/settings", "/v2/usage", "/v2/languages?type=target"])
 def test_a_get_without_a_body_may_say_that_it_is_json(server: Serving, path: str) -> None:
     told = server.client.get(path, headers={"Content-Type": "application/json"})
     assert (told.status_code, told.json()) == (200, server.client.get(path).json())

@@ -7,7 +7,7 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,6 +45,17 @@ def slow_steps(limit: float = LIMIT) -> Iterator[list[str]]:
         gc.enable()
 
 
+def slow_again(slow: list[str], server: Running, *request: Any, wrong: Sequence[int] = range(500, 600)) -> list[str]:
+    """What is slow whenever it is asked: a processor whose caches other programs have just filled is so once."""
+    for _ in range(3):
+        slow.clear()
+        assert send(server, *request) not in wrong
+        send(server, "GET", "/healthz", None)  # the answer may be here before its step has ended; that of the next is not
+        if not slow:
+            break
+    return slow
+
+
 @pytest.fixture(scope="module")
 def server(starts_process: None) -> Iterator[Running]:
     models = stored()
@@ -57,9 +68,7 @@ def server(starts_process: None) -> Iterator[Running]:
 
 def routes(server: Running) -> list[tuple[str, str]]:
     """As the application has them."""
-    return [
-        (method, str(each.path)) for each in iter_route_contexts(server.app.routes) for method in each.methods or ()
-    ]
+    return [(method, str(each.path)) for each in iter_route_contexts(server.app.routes) for method in each.methods or ()]
 
 
 def multipart(*parts: tuple[bytes, bytes]) -> bytes:
@@ -145,9 +154,7 @@ LARGE: dict[str, list[dict[str, Any] | bytes]] = {
     ],
     "/v2/languages": [{"type": "target" * 1_000}],
     "/v2/usage": [{"auth_key": WORDS}],
-    "/translate_file": [
-        multipart(*LANGUAGES, (FILE, line * (8_000_000 // len(line)))) for line in (b"one\n", b"\r\n--")
-    ],
+    "/translate_file": [multipart(*LANGUAGES, (FILE, line * (8_000_000 // len(line)))) for line in (b"one\n", b"\r\n--")],
     "/v2/document": [multipart(*LANGUAGES, (FILE, b"One. " * 1_600_000))],
     "/v2/document/{id}": [{"document_key": WORDS}],
     "/v2/document/{id}/result": [{"document_key": WORDS}],
@@ -171,34 +178,31 @@ def test_every_route_that_takes_a_body_has_its_largest_requests_here(server: Run
 SHORT = ("keys", "percent", "almost boundaries")
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in HOSTILE]
-)
+@pytest.mark.parametrize("name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in HOSTILE])
 def test_a_hostile_body_holds_the_loop_nowhere(server: Running, name: str) -> None:
     kind, body = HOSTILE[name]
+
     with slow_steps() as slow:
         for path in LARGE:
-            assert send(server, "POST", path, body, kind) < 500
-    assert not slow
+            assert not slow_again(slow, server, "POST", path, body, kind), path
 
 
 @pytest.mark.parametrize("path", LARGE)
 def test_the_largest_requests_hold_the_loop_nowhere(server: Running, path: str) -> None:
     with slow_steps() as slow:
         for body in LARGE[path]:
-            assert send(server, "POST", path, body) != 500
-    assert not slow
+            assert not slow_again(slow, server, "POST", path, body, wrong=[500])
 
 
 def test_what_is_only_asked_for_holds_the_loop_nowhere(server: Running) -> None:
     known = routes(server)
     send(server, "GET", "/healthz", None)  # to list its routes makes an application look at all of them anew, once
+
     with slow_steps() as slow:
         for method, path in known:
             if method in ("GET", "DELETE"):
-                assert send(server, method, path, None, kind=FORM) < 500, path
-                assert send(server, method, f"{path}?{'a=%41&' * 2_000}", None, kind=FORM) < 500, path
-                assert not slow, path
+                for more in ("", f"?{'a=%41&' * 2_000}"):
+                    assert not slow_again(slow, server, method, path + more, None, FORM), path
 
 
 def test_a_route_that_computes_in_the_loop_is_caught(server: Running) -> None:

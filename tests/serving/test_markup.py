@@ -2,13 +2,16 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
 from limelight.serving.queue.markup import HtmlMarkup, Markup, XmlMarkup, translate_markup
-from limelight.serving.refusals import BadRequest
+from limelight.serving.queue.text_thread import TextThread
+from limelight.serving.queue.work import Deadline
+from limelight.serving.refusals import BadRequest, Late
 
 _WORD = re.compile(r"<[^>]*>|[^\W\d_]+")
 
@@ -38,10 +41,12 @@ def _loud(match: re.Match[str]) -> str:
 
 def translated(markup: Markup, *texts: str, broken: bool = False) -> tuple[list[str], list[list[str]]]:
     asked: list[list[str]] = []
-    return asyncio.run(translate_markup(texts, markup, louder(asked, broken))), asked
+    made = asyncio.run(translate_markup(texts, markup, louder(asked, broken), READING, Deadline(60)))
+    return [each.text for each in made], asked
 
 
 HTML = HtmlMarkup(("en", "de"))
+READING = TextThread()
 
 
 def test_the_words_of_all_texts_are_asked_for_together_and_each_once() -> None:
@@ -61,6 +66,20 @@ def test_long_texts_give_the_same_as_short_ones() -> None:
     assert translated(HTML, piece * 500)[0] == [translated(HTML, piece)[0][0] * 500]
 
 
+@pytest.mark.parametrize("markup", [HTML, XmlMarkup()])
+def test_when_time_is_over_no_further_tag_is_read(markup: Markup) -> None:
+    texts, deadline = ["<p>one</p>" * 500] * 100, Deadline(0.05)
+    began = time.process_time()
+
+    async def ask() -> None:
+        with pytest.raises(Late):
+            await translate_markup(texts, markup, louder([]), READING, deadline)
+        await READING.run(10_000_000, lambda: None, 60)  # the thread is free again
+
+    asyncio.run(ask())
+    assert time.process_time() - began < 0.5  # all of them take several seconds
+
+
 @pytest.mark.parametrize("page", ["<p>one <b>two", "</p>", "<!-- one", "<p", "&", "", "<meta charset=utf-16>one ü"])
 def test_broken_html_is_no_error(page: str) -> None:
     assert len(translated(HTML, page)[0]) == 1
@@ -71,7 +90,8 @@ def test_letters_beyond_ascii_are_written_as_they_are() -> None:
         return [Louder("grün") for _ in texts]
 
     for markup in (HTML, XmlMarkup()):
-        assert asyncio.run(translate_markup(["<p>green</p>"], markup, german)) == ["<p>grün</p>"]
+        made = asyncio.run(translate_markup(["<p>green</p>"], markup, german, READING, Deadline(60)))
+        assert [each.text for each in made] == ["<p>grün</p>"]
 
 
 def tags(*names: str) -> frozenset[str]:
@@ -95,9 +115,7 @@ def tags(*names: str) -> frozenset[str]:
         (XmlMarkup(), "one &amp; <![CDATA[two]]>", ["one & two"]),
     ],
 )
-def test_tags_of_xml_split_sentences_or_not_as_the_rules_say(
-    markup: XmlMarkup, text: str, sentences: list[str]
-) -> None:
+def test_tags_of_xml_split_sentences_or_not_as_the_rules_say(markup: XmlMarkup, text: str, sentences: list[str]) -> None:
     assert translated(markup, text)[1] == [sentences]
 
 

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from limelight.serving.middleware.metrics import BoundedLabels, Metrics, router
 from limelight.serving.queue.observer import BatchReport, ServiceObserver
 from limelight.serving.queue.service import Pressure
+from limelight.serving.settings import ServeSettings
 
 
 @dataclass
@@ -110,7 +111,7 @@ def test_two_servers_in_one_process_do_not_mix() -> None:
 def test_the_route_gives_what_prometheus_understands() -> None:
     metrics, app = Metrics(), FastAPI()
     metrics.request("/translate", 200, 0.1)
-    app.include_router(router(metrics))
+    app.include_router(router(metrics, ServeSettings()))
 
     async def scrape() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:

@@ -14,6 +14,7 @@ import limelight
 from limelight.bundle import BundleSettings, read
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
+from limelight.serving.http.error_dialects import ErrorAnswer
 from limelight.serving.native import responses
 from limelight.serving.native.piece_offsets import characters, locate_pieces
 from limelight.serving.queue.models import Models
@@ -44,7 +45,7 @@ def server(models: Models) -> Iterator[Running]:
 def refused(server: Running, path: str, body: Any, status: int = 400) -> dict[str, str]:
     response = server.post(path, body)
     assert response.status_code == status, response.text
-    responses.ErrorAnswer.model_validate(response.json(), strict=True)
+    ErrorAnswer.model_validate(response.json(), strict=True)
     found: dict[str, str] = response.json()["error"]
     return found
 
@@ -113,8 +114,7 @@ def test_a_beam_of_one_is_greedy_search(server: Running, models: Models) -> None
 
 def test_the_length_penalty_changes_the_score(server: Running) -> None:
     zero, two = (
-        server.post("translate", {"text": "one two", "length_penalty": penalty}).json()["results"][0]["score"]
-        for penalty in (0, 2.0)
+        server.post("translate", {"text": "one two", "length_penalty": penalty}).json()["results"][0]["score"] for penalty in (0, 2.0)
     )
     assert zero < two < 0
 
@@ -164,9 +164,7 @@ def test_tags_of_html_stay(server: Running) -> None:
     results = server.post("translate", body).json()["results"]
     assert results[0]["text"].startswith("<p>eins</p><p>") and "<!-- three -->" in results[0]["text"]
     assert results[1]["text"].startswith("<meta charset=latin1>vier fünf")
-    assert (
-        results[0]["score"] is None and results[0]["words"] == [] and results[0]["characters"] == len(body["text"][0])
-    )
+    assert results[0]["score"] is None and results[0]["words"] == [] and results[0]["characters"] == len(body["text"][0])
 
 
 def test_all_rounds_of_a_page_have_one_deadline(server: Running, models: Models) -> None:
@@ -175,9 +173,7 @@ def test_all_rounds_of_a_page_have_one_deadline(server: Running, models: Models)
         asyncio.run(server.service.translate(["one"], options))
 
 
-@pytest.mark.parametrize(
-    "extra", [{"nbest": 2}, {"align": True}, {"pieces": True}, {"prefix": "ein"}, {"stream": True}]
-)
+@pytest.mark.parametrize("extra", [{"nbest": 2}, {"align": True}, {"pieces": True}, {"prefix": "ein"}, {"stream": True}])
 def test_what_html_cannot_have_is_refused_and_not_left_out(server: Running, extra: dict[str, Any]) -> None:
     problem = refused(server, "translate", {"text": "<p>one</p>", "format": "html", **extra})
     assert problem["message"].startswith(next(iter(extra)))
@@ -218,9 +214,7 @@ def test_a_model_is_found_by_its_name_or_by_languages_in_any_case(server: Runnin
         ({"text": "one", "glossary": {"secret": "a\nb"}}, "glossary"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_given_is_repeated(
-    server: Running, body: dict[str, Any], named: str
-) -> None:
+def test_what_is_wrong_is_named_and_nothing_given_is_repeated(server: Running, body: dict[str, Any], named: str) -> None:
     problem = refused(server, "translate", body)
     assert named in problem["message"]
     assert "secret" not in str(problem)
@@ -251,9 +245,7 @@ def test_a_deadline_that_cannot_be_kept_is_told(models: Models) -> None:
 
 def test_given_translations_are_scored(server: Running, models: Models) -> None:
     expected = models.all[0].translator.score(["one two"], ["eins zwei"])[0]
-    found = responses.ScoreAnswer.model_validate(
-        server.post("score", {"source": "one two", "target": "eins zwei"}).json()
-    )
+    found = responses.ScoreAnswer.model_validate(server.post("score", {"source": "one two", "target": "eins zwei"}).json())
     assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
     assert [piece.text for piece in found.pieces] == [piece.text for piece in expected.pieces]
     assert server.post("score", {"source": "one two", "target": "acht"}).json()["log_prob"] < found.log_prob
@@ -321,9 +313,7 @@ def test_health_says_what_waits_and_is_503_while_the_server_stops(models: Models
         assert found.models == ["en-de", "again"] and found.queue.requests == 0
         server.service.drain()
         response = server.client.get("/api/v1/health")
-        assert (
-            response.status_code == 503 and responses.HealthAnswer.model_validate(response.json()).status == "draining"
-        )
+        assert response.status_code == 503 and responses.HealthAnswer.model_validate(response.json()).status == "draining"
 
 
 def test_who_watches_the_process_may_ask_without_wanting_a_body(models: Models) -> None:

@@ -54,13 +54,11 @@ def test_our_own_api_takes_nothing_that_is_not_called_json(server: Running, path
 @pytest.mark.parametrize("path", NATIVE)
 @pytest.mark.parametrize("foreign", [EVIL, OLD, {"Origin": "null"}, {"Sec-Fetch-Site": "same-site"}])
 @pytest.mark.parametrize("kind", ["text/plain", "application/json"])
-def test_our_own_api_does_nothing_for_pages_of_other_sites(
-    server: Running, path: str, foreign: dict[str, str], kind: str
-) -> None:
+def test_our_own_api_does_nothing_for_pages_of_other_sites(server: Running, path: str, foreign: dict[str, str], kind: str) -> None:
     refused = sent(server, path, NATIVE[path], kind, **foreign)
     assert refused.status_code == 403
     assert refused.json()["error"]["code"] == "foreign_origin" and "hosts" in refused.json()["error"]["hint"]
-    assert server.client.delete("/api/v1/jobs/x", headers=foreign).status_code == 403
+    assert server.client.delete("/api/v1/trace/x", headers=foreign).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -90,9 +88,7 @@ def test_pages_of_other_sites_leave_nothing_on_the_server(server: Running, path:
     assert refused.status_code == 403 and "Pages of other sites" in refused.text
 
 
-def test_pages_of_other_sites_may_translate_by_the_public_dialects_unless_that_is_forbidden(
-    server: Running, models: Models
-) -> None:
+def test_pages_of_other_sites_may_translate_by_the_public_dialects_unless_that_is_forbidden(server: Running, models: Models) -> None:
     body = {"text": ["seven"], "target_lang": "DE"}
     assert server.client.post("/translate", data=FORM, headers=EVIL).status_code == 200
     assert server.client.post("/v2/translate", json=body, headers=EVIL).status_code == 200

@@ -27,9 +27,7 @@ pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "limelight" / "serving" / "page"
-INDEX = (
-    b'<!doctype html><script type="module" src="./assets/index-AbC1.js"></script><link href="./assets/style-xY.css">'
-)
+INDEX = b'<!doctype html><script type="module" src="./assets/index-AbC1.js"></script><link href="./assets/style-xY.css">'
 SCRIPT = b"console.log('lit');" * 50
 DESK = ROOT / "src" / "limelight" / "inspection" / "page" / "desk.html"
 PLACE = b'<script type="application/json" id="trace">null</script>'  # where an export has its trace
@@ -181,16 +179,12 @@ def test_the_built_page_is_small_names_no_other_host_and_has_nothing_inline() ->
     first = set(re.findall(r'(?:src|href)="\./assets/([^"]+)"', index))
     later = set(re.findall(rb'import\("\./([^"]+)"\)|import\(`\./([^`]+)`\)', b"".join(assets.values())))
     sizes = {name: len(gzip.compress(each, 9)) for name, each in assets.items()}
-    assert hosts(index.encode(), *assets.values()) <= {b"www.w3.org"}, (
-        "the names of SVG and MathML alone look like addresses"
-    )
+    assert hosts(index.encode(), *assets.values()) <= {b"www.w3.org"}, "the names of SVG and MathML alone look like addresses"
     assert sum(sizes[name] for name in first) <= LARGEST
     assert sum(sizes.values()) <= LARGEST_IN_ALL
     assert re.findall(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son\w+=", index) == []
     assert first | {(one or other).decode() for one, other in later} == set(assets)
-    assert all(re.search(r"-[\w-]{8}\.(js|css|svg)$", name) for name in assets), (
-        "names without a hash are kept too long"
-    )
+    assert all(re.search(r"-[\w-]{8}\.(js|css|svg)$", name) for name in assets), "names without a hash are kept too long"
 
 
 @pytest.mark.skipif(not DESK.is_file(), reason="the page is not built; make web")

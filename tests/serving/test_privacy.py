@@ -143,9 +143,7 @@ def crashing(plan: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.slow
-def test_libraries_that_make_traces_of_their_own_are_told_not_to(
-    models: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_libraries_that_make_traces_of_their_own_are_told_not_to(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
     """FastAPI sends queries and messages of exceptions to whatever provider the process has, unless it is told not to."""
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))

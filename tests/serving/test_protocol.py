@@ -105,9 +105,7 @@ def test_headers_above_the_limit_are_refused(server: Process, request_of, size: 
 
 def test_headers_below_the_limit_are_taken(server: Process) -> None:
     with server.connect() as wire:
-        assert (
-            status_of(wire.ask(b"GET /echo HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 16_000 + b"\r\n\r\n").answers(1)) == 200
-        )
+        assert status_of(wire.ask(b"GET /echo HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 16_000 + b"\r\n\r\n").answers(1)) == 200
 
 
 def test_headers_behind_the_body_are_neither_headers_nor_endless(server: Process) -> None:

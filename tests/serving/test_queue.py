@@ -41,6 +41,24 @@ def test_the_like_go_together_and_the_oldest_goes_first() -> None:
     assert drained(queue, room=160, rows=2) == [["a0", "c0"], ["b0", "d0"]]
 
 
+def test_who_is_unlike_the_others_waits_no_longer_than_a_round() -> None:
+    """Of what is done between the arrival of a sentence and its turn, what came after it is at most two batches and a sentence."""
+    draw, queue, room, done, put_in = random.Random(2), FairQueue(), 256, 0, 0
+    known: dict[str, tuple[int, int]] = {}  # pieces done when it came, and pieces before it
+    overtaken = 0
+    for _ in range(2_000):
+        while queue.pieces < 3 * room:
+            length = min(120, int(draw.lognormvariate(3, 0.7)) + 1)
+            known[f"{put_in}.0"] = (done, queue.pieces)
+            put(queue, f"{put_in}.", [length])
+            put_in += 1
+        for item in (taken := queue.take(room, 256)):
+            came, before = known.pop(item.payload)
+            overtaken = max(overtaken, done - came - before)
+        done += sum(item.pieces for item in taken)
+    assert overtaken <= 2 * room + 120
+
+
 def test_kinds_do_not_mix() -> None:
     queue = FairQueue()
     put(queue, "a", [10], kind="greedy")

@@ -291,9 +291,7 @@ def test_a_folder_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) ->
         Clock().ledger(tmp_path)
 
 
-def test_a_thread_that_comes_to_its_turn_after_the_end_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thread_that_comes_to_its_turn_after_the_end_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bookkeeping, "WRITTEN_EVERY", 0.01)
     ledger = Clock().ledger(tmp_path)
     late: list[Callable[[], None]] = []

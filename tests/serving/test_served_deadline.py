@@ -85,9 +85,7 @@ ASKED: dict[str, Ask] = {
     "native with all the server's time": native(),
     "html": native(text=[page()], format="html", timeout=0.3),
     "trace": lambda client: client.post("/api/v1/trace", json={"source": "seven " * 60, "beam": 16}),
-    "libretranslate": lambda client: client.post(
-        "/translate", json={"q": texts(8), "source": "en", "target": "de", "alternatives": 8}
-    ),
+    "libretranslate": lambda client: client.post("/translate", json={"q": texts(8), "source": "en", "target": "de", "alternatives": 8}),
     "libretranslate, a file": lambda client: client.post(
         "/translate_file",
         data={"source": "en", "target": "de"},

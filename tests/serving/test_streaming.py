@@ -5,13 +5,14 @@ import json
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from native_server import Running, running, stored
 
 from limelight.serving.native import responses
-from limelight.serving.native.events import COMMENT, EventStream, breathing, events_of, format_event
+from limelight.serving.native.events import COMMENT, EventStream, breathing, encode_translated, events_of, format_event
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.service import StreamedSentence, StreamedText
 from limelight.serving.refusals import Busy, Late
@@ -137,7 +138,8 @@ async def _made(*items: StreamedSentence | StreamedText | Exception) -> AsyncIte
 
 def _bytes(*items: StreamedSentence | StreamedText | Exception) -> list[bytes]:
     async def collect() -> list[bytes]:
-        return [event async for event in events_of(_made(*items), lambda at, made: {"text": made.text}, 1.0)]
+        encode = partial(encode_translated, result=lambda at, made: {"text": made.text})
+        return [event async for event in events_of(_made(*items), encode, 1.0)]
 
     return asyncio.run(collect())
 
@@ -155,7 +157,8 @@ def test_a_mistake_of_ours_is_told_without_its_message_and_raised() -> None:
     sentence, sent = StreamedSentence(0, 0, 2, nothing("one")), list[bytes]()
 
     async def collect() -> None:
-        async for event in events_of(_made(sentence, ValueError("the text itself")), lambda at, made: {}, 1.0):
+        encode = partial(encode_translated, result=lambda at, made: {})
+        async for event in events_of(_made(sentence, ValueError("the text itself")), encode, 1.0):
             sent.append(event)
 
     with pytest.raises(ValueError, match="the text itself"):

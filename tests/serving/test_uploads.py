@@ -138,9 +138,7 @@ def test_a_browser_saves_it_under_a_name_that_is_neither_a_path_nor_a_header(nam
     assert told.isascii() and told.isprintable()
     assert re.fullmatch(r"attachment; filename=\"[A-Za-z0-9._-]+\"; filename\*=UTF-8''[A-Za-z0-9._~%-]+", told)
     shown = unquote(told.rpartition("''")[2])
-    assert (
-        not re.search(r"[/\\\x00-\x1f\u202e]", shown) and not shown.startswith(".") and 0 < len(shown) <= LONGEST_NAME
-    )
+    assert not re.search(r"[/\\\x00-\x1f\u202e]", shown) and not shown.startswith(".") and 0 < len(shown) <= LONGEST_NAME
 
 
 def test_the_sample_for_detection_has_the_words_and_not_the_tags() -> None:

@@ -26,9 +26,7 @@ HEAVY = (
     "PyGObject",
     "tesserocr",
 )  # want libraries of the system, and have nothing to do with it
-DEPENDENCIES = (
-    "import importlib.metadata as m; print('\\n'.join(r for r in m.requires('weblate') if 'extra ==' not in r))"
-)
+DEPENDENCIES = "import importlib.metadata as m; print('\\n'.join(r for r in m.requires('weblate') if 'extra ==' not in r))"
 
 
 @pytest.fixture
@@ -55,9 +53,7 @@ def test_every_request_that_weblate_sent_is_answered_as_it_was(keyed: tuple[Serv
     answers, glossary = [], ""
     for each in json.loads((HERE / "weblate_requests.json").read_text()):
         given = json.loads(json.dumps(each).replace("KEY", key).replace("GLOSSARY", glossary))
-        answer = server.client.request(
-            given["method"], given["path"], headers=given["headers"], content=given["body"] or b""
-        )
+        answer = server.client.request(given["method"], given["path"], headers=given["headers"], content=given["body"] or b"")
         assert answer.status_code == given["status"], (each, answer.text)
         answers.append((each, answer))
         if answer.status_code == 201:
@@ -73,9 +69,7 @@ def test_every_request_that_weblate_sent_is_answered_as_it_was(keyed: tuple[Serv
 @pytest.mark.long
 @pytest.mark.network
 @pytest.mark.timeout(1800)
-def test_weblate_itself_adds_the_server_translates_and_keeps_its_glossary(
-    keyed: tuple[Serving, str], tmp_path: Path
-) -> None:
+def test_weblate_itself_adds_the_server_translates_and_keeps_its_glossary(keyed: tuple[Serving, str], tmp_path: Path) -> None:
     python = os.environ.get("LIMELIGHT_WEBLATE_PYTHON") or str(installed(tmp_path / "weblate"))
     command = [python, str(HERE / "weblate_client.py"), keyed[0].url, keyed[1]]
     told = json.loads(subprocess.run(command, check=True, capture_output=True, env={}).stdout)
@@ -98,7 +92,5 @@ def installed(folder: Path) -> Path:
     install = [python, "-m", "pip", "install", "--quiet", "--prefer-binary"]
     subprocess.run([*install, "--no-deps", "weblate"], check=True)
     wanted = subprocess.run([python, "-c", DEPENDENCIES], check=True, capture_output=True, text=True).stdout
-    subprocess.run(
-        [*install, *(each for each in wanted.split("\n") if each and not each.startswith(HEAVY))], check=True
-    )
+    subprocess.run([*install, *(each for each in wanted.split("\n") if each and not each.startswith(HEAVY))], check=True)
     return python

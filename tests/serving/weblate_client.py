@@ -68,9 +68,7 @@ def unit_of(text: str, flags: str = ""):
     cache.set(project.get_glossary_tsv_cache_key(english, german), GLOSSARY)
     component = SimpleNamespace(project=project, source_language=english)
     translation = SimpleNamespace(component=component, language=german, log_debug=lambda *told: None)
-    return SimpleNamespace(
-        all_flags=Flags(flags), translation=translation, source_string=text, get_source_plurals=lambda: [text]
-    )
+    return SimpleNamespace(all_flags=Flags(flags), translation=translation, source_string=text, get_source_plurals=lambda: [text])
 
 
 def translated(service, text: str, flags: str = "") -> str:

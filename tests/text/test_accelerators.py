@@ -76,9 +76,7 @@ def test_signs_of_another_meaning_are_left_alone(text: str) -> None:
         ("%1$s", "&", "s", "%1$s(&S)"),
     ],
 )
-def test_the_sign_is_placed_where_a_person_would_place_it(
-    translation: str, sign: str, letter: str, with_sign: str
-) -> None:
+def test_the_sign_is_placed_where_a_person_would_place_it(translation: str, sign: str, letter: str, with_sign: str) -> None:
     assert place_accelerator(translation, Accelerator(sign, letter)) == with_sign
 
 
@@ -115,9 +113,7 @@ def test_the_sign_is_there_once_outside_of_spans_and_all_else_is_unchanged(text:
         ("a", "b", None),
     ],
 )
-def test_a_pair_is_lifted_if_both_sides_have_the_same_sign(
-    source: str, target: str, bare: tuple[str, str] | None
-) -> None:
+def test_a_pair_is_lifted_if_both_sides_have_the_same_sign(source: str, target: str, bare: tuple[str, str] | None) -> None:
     assert lift_pair(source, target) == bare
 
 

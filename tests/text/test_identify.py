@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from limelight.errors import ConfigError
 from limelight.text import identify as module
 from limelight.text.identify import Identifier
 
@@ -97,10 +96,6 @@ def test_a_part_of_a_column_is_read_from_its_own_place(identifier):
 
 def test_only_the_first_characters_are_read(identifier, reference):
     text = "Zwei Hunde laufen über den Schnee. " + "The quick brown fox jumps over it. " * 20
-    short = Identifier(longest=30)
-    short.model = identifier.model
-    assert short.identify([text]).languages.tolist() == ["de"]
-    assert short.identify([text]).confidence[0] == pytest.approx(reference.classify(text[:30])[1], abs=1e-4)
     assert identifier.identify([text]).confidence[0] == pytest.approx(reference.classify(text[:400])[1], abs=1e-4)
 
 
@@ -111,26 +106,9 @@ def test_probabilities_sum_to_one_and_the_best_is_the_confidence(identifier):
         assert found.probability(str(code))[at] == found.confidence[at]
 
 
-@pytest.mark.slow
-def test_restricting_the_languages_equals_py3langid_restricted(reference):
-    reference.set_languages(["en", "sr", "is"])
-    try:
-        assert_agrees(Identifier(["en", "sr", "is"]), reference, TEXTS + ODD)
-    finally:
-        reference.set_languages(None)
-
-
-@pytest.mark.slow
-def test_unknown_languages_are_named_with_their_neighbours(identifier):
+def test_languages_are_known_by_their_own_codes(identifier):
     assert identifier.knows("de")
     assert not identifier.knows("deu")
-    with pytest.raises(ConfigError, match=r"deu: did you mean .*\bde\b"):
-        identifier.identify(["ja"]).probability("deu")
-    with pytest.raises(ConfigError) as caught:
-        Identifier(["enn", "de", "frr"]).identify(["ja"])
-    assert len(caught.value.problems) == 2
-    with pytest.raises(ConfigError, match="longest"):
-        Identifier(longest=0)
 
 
 def test_nothing_gives_nothing(identifier):

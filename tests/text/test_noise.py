@@ -11,9 +11,7 @@ from limelight.text.careful import noise
 from limelight.text.pieces.tokenizer import placeholder
 
 DRAWS = st.integers(0, 2**64 - 1)
-MARKED = st.lists(
-    st.one_of(st.text("abcdeXYZäß .,'-", max_size=9), st.integers(0, 15).map(placeholder)), max_size=9
-).map("".join)
+MARKED = st.lists(st.one_of(st.text("abcdeXYZäß .,'-", max_size=9), st.integers(0, 15).map(placeholder)), max_size=9).map("".join)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +40,7 @@ def test_small_letters_are_those_of_the_language() -> None:
 
 
 def test_a_title_has_a_capital_where_a_word_begins_and_nowhere_else() -> None:
-    assert noise.title('i don\'t (really) like "old" e-mail ⟦3⟧now⟦4⟧ 3d', "en") == (
-        'I Don\'t (Really) Like "Old" E-mail ⟦3⟧Now⟦4⟧ 3d'
-    )
+    assert noise.title('i don\'t (really) like "old" e-mail ⟦3⟧now⟦4⟧ 3d', "en") == ('I Don\'t (Really) Like "Old" E-mail ⟦3⟧Now⟦4⟧ 3d')
     assert noise.title("iki \u0131ş\u0131k", "tr") == "İki Iş\u0131k"
 
 
@@ -81,20 +77,11 @@ def kind_of(word: str, wrong: str) -> str:
 
 
 def test_all_four_mistakes_are_made_everywhere_but_at_the_first_letter() -> None:
-    made = {
-        wrong: kind_of("yellow", wrong)
-        for draw in range(3_000)
-        for wrong in (noise.typos("yellow", draw),)
-        if wrong != "yellow"
-    }
+    made = {wrong: kind_of("yellow", wrong) for draw in range(3_000) for wrong in (noise.typos("yellow", draw),) if wrong != "yellow"}
     assert set(made.values()) == {"swapped", "lost", "doubled", "mistyped"}
     assert {"eyllow", "yello", "yyellow", "yellpw", "yellwo"} <= made.keys()
     assert all(wrong[0] == "y" or wrong == "eyllow" for wrong in made)
-    assert all(
-        sum(a != b for a, b in zip("yellow", wrong, strict=True)) == 1
-        for wrong, kind in made.items()
-        if kind == "mistyped"
-    )
+    assert all(sum(a != b for a, b in zip("yellow", wrong, strict=True)) == 1 for wrong, kind in made.items() if kind == "mistyped")
 
 
 @given(DRAWS)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from limelight.text.normalize import DEFAULT_STEPS, MAY_COMPOSE, STEPS, Step, normalize
+from limelight.text.normalize import DEFAULT_STEPS, MAY_COMPOSE, STEPS, Step, normalize, normalize_text
 
 # Every character that a step cares about, the neighbours it must not touch, and some letters.
 SPECIAL = (
@@ -24,6 +24,8 @@ def apply(text: str, *steps: Step) -> str:
     """Between two tidy neighbours, which must stay as they are."""
     before, result, after = normalize(pl.Series(["tidy", text, "also tidy"]), steps).to_list()
     assert (before, after) == ("tidy", "also tidy")
+    if all(unicodedata.category(letter) != "Cn" for letter in text):  # Polars may know a later Unicode
+        assert normalize_text(text, steps) == result
     return result
 
 
@@ -137,3 +139,9 @@ def test_text_that_is_not_looked_at_twice_is_composed_already() -> None:
     joined = {part for text in parts for part in text[1:]}
     assert pl.Series([*changed, *joined]).str.contains(MAY_COMPOSE).all()
     assert not pl.Series(["Straße Öl naïve русский 漢字 한국어"]).str.contains(MAY_COMPOSE).any()
+
+
+def test_a_single_text_is_normalized_like_a_column_whatever_character_it_has() -> None:
+    known = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
+    column = pl.Series([f"a{letter}b {letter}" for letter in known])
+    assert normalize(column, STEPS).to_list() == [normalize_text(text, STEPS) for text in column]

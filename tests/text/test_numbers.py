@@ -95,9 +95,7 @@ def test_the_same_number_may_be_written_in_many_ways(source: str, translation: s
         ("50%", "50 km", "1 of the units differ"),
     ],
 )
-def test_another_number_is_a_fault_that_is_counted_and_not_quoted(
-    source: str, translation: str, fault: str | None
-) -> None:
+def test_another_number_is_a_fault_that_is_counted_and_not_quoted(source: str, translation: str, fault: str | None) -> None:
     assert differ(source, translation, ("en", "de")) == fault
 
 
@@ -151,10 +149,7 @@ def test_what_people_wrote_passes_and_a_changed_digit_does_not(name: str, source
     data = os.environ.get("LIMELIGHT_DATA")
     if not data:
         pytest.skip("LIMELIGHT_DATA is not set")
-    sides = [
-        gzip.decompress((Path(data) / f"{name}.{code}.gz").read_bytes()).decode().split("\n")
-        for code in (source, target)
-    ]
+    sides = [gzip.decompress((Path(data) / f"{name}.{code}.gz").read_bytes()).decode().split("\n") for code in (source, target)]
     pairs = [(a, b) for a, b in zip(*sides, strict=True) if re.search(r"\d", a + b)][:300]
     fine = [(a, b) for a, b in pairs if differ(a, b, (source, target)) is None]
     assert len(fine) >= 0.96 * len(pairs)
@@ -199,8 +194,6 @@ def test_what_people_wrote_passes_and_a_changed_digit_does_not(name: str, source
         ("", "en", "de", ""),
     ],
 )
-def test_a_number_takes_the_style_of_the_language_if_it_can_be_understood(
-    number: str, source: str, target: str, expected: str
-) -> None:
+def test_a_number_takes_the_style_of_the_language_if_it_can_be_understood(number: str, source: str, target: str, expected: str) -> None:
     assert localize(number, source, target) == expected
     assert differ(number, expected, (source, target)) is None

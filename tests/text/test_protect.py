@@ -123,12 +123,7 @@ def test_placeholders_without_numbers_keep_their_order(source: str, right: str, 
 
 def test_placeholders_with_numbers_or_names_may_change_places() -> None:
     for source in ("%1$s on %2$d", "%(a)s on %(b)d", "{0} of {1}", "%1 of %2", "%d %B %Y", "%s: %m"):
-        assert (
-            find_placeholder_faults(
-                " ".join(reversed(marks(*range(len(protect(source).spans))).split())), protect(source)
-            )
-            is None
-        )
+        assert find_placeholder_faults(" ".join(reversed(marks(*range(len(protect(source).spans))).split())), protect(source)) is None
 
 
 def test_an_element_with_nothing_inside_is_one_mark() -> None:
@@ -145,9 +140,7 @@ def well_nested(order: tuple[int, ...], text: str) -> bool:
     return all(a < b for a, b in pairs) and not any(a < c < b < d for a, b in pairs for c, d in pairs)
 
 
-@pytest.mark.parametrize(
-    "text", ["<b><i>a</i></b>%s", "<b>a</b><i>c</i>", "<b>%s<i>%d</i></b>", "<b>a</b><br><u>%s</u>"]
-)
+@pytest.mark.parametrize("text", ["<b><i>a</i></b>%s", "<b>a</b><i>c</i>", "<b>%s<i>%d</i></b>", "<b>a</b><br><u>%s</u>"])
 def test_an_order_of_marks_is_accepted_if_and_only_if_tags_are_well_nested_and_conversions_in_order(text: str) -> None:
     protected = protect(text)
     orders = list(permutations(protected.numbers))
@@ -174,7 +167,7 @@ def test_an_accepted_order_gives_a_text_that_is_right(seed: int) -> None:
     [
         ("<b>%s</b> a", "b <b>%s</b>", None),
         ("<b>%s</b> a", "b <b>%d</b>", "of 3 protected spans: 1 placeholder missing, 1 placeholder added"),
-        ("<b>a</b>", "a", "of 2 protected spans: 2 tag missing"),
+        ("<b>a</b>", "a", "of 2 protected spans: 2 tags missing"),
         ("a", "a %s", "of 0 protected spans: 1 placeholder added"),
         ("<b>a</b><i>c</i>", "<b>a<i>c</b></i>", "paired tags are not nested"),
         ("<b>a</b>", "</b>a<b>", "paired tags are not nested"),
@@ -229,9 +222,7 @@ def test_an_icu_message_is_a_problem_and_its_text_stays() -> None:
         ("a %s c", "a ⟦0⟧ c", "a %s c"),
     ],
 )
-def test_blanks_inside_paired_tags_move_outside_unless_the_source_has_them(
-    source: str, translation: str, text: str
-) -> None:
+def test_blanks_inside_paired_tags_move_outside_unless_the_source_has_them(source: str, translation: str, text: str) -> None:
     assert restore(translation, protect(source)) == text
 
 

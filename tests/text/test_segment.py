@@ -53,6 +53,7 @@ def test_any_text_comes_back_to_the_last_blank(text: str, language: str) -> None
 
 @pytest.mark.slow
 @given(TEXTS, LANGUAGES)
+@example("One.\u2028» Two.", "")
 def test_no_span_is_cut_and_no_other_line_break_is_inside_a_sentence(text: str, language: str) -> None:
     found = segments(text, language)
     cuts, at = set[int](), len(found.lead)

@@ -154,9 +154,7 @@ def test_placeholders_are_those_of_the_filters_of_a_corpus() -> None:
     """The patterns were written anew for Python's engine; on what both know they agree."""
     texts = [f"a {one} b{other} (c)" for one in PLACEHOLDERS for other in (".", " 5", "-", "s")]
     by_filter = pl.Series(texts).str.extract_all(patterns.PLACEHOLDER).to_list()
-    known = [
-        span for span in PLACEHOLDERS if pl.Series([span]).str.extract_all(patterns.PLACEHOLDER).to_list() == [[span]]
-    ]
+    known = [span for span in PLACEHOLDERS if pl.Series([span]).str.extract_all(patterns.PLACEHOLDER).to_list() == [[span]]]
     assert len(known) > 25
     for text, theirs in zip(texts, by_filter, strict=True):
         if theirs and theirs[0] in known and f" {theirs[0]} " in text:

@@ -14,6 +14,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces import tokenizer as module
+from limelight.text.pieces import word_memory
 from limelight.text.pieces.tokenizer import (
     END,
     PAD,
@@ -116,14 +117,33 @@ def test_batched_equals_one_by_one(tokenizer):
     assert ids.to_pylist()[::40] == alone
 
 
+@pytest.mark.slow
+@with_fixtures
+@given(
+    st.lists(
+        st.text(st.one_of(st.sampled_from("ab é漢 \u27e61\u27e7\u2581\t"), st.characters(codec="utf-8")), max_size=20),
+        max_size=5,
+    )
+)
+def test_a_few_texts_get_the_ids_of_a_column(tokenizer, texts):
+    column = tokenizer.encode(texts).to_pylist()
+    assert tokenizer.encode_texts(texts) == column
+    assert Tokenizer(tokenizer.model, tokenizer.numbers).encode_texts(texts) == column, "with nothing remembered"
+
+
+def test_half_a_character_is_refused_in_a_few_texts_too(tokenizer):
+    with pytest.raises(DataError, match="half a character"):
+        tokenizer.encode_texts(["a", "b \ud83d"])
+
+
 def test_neither_slices_nor_forgetting_change_the_ids(tokenizer, monkeypatch):
     wanted = tokenizer.encode(TEXTS[:50]).to_pylist()
     monkeypatch.setattr(module, "SLICE", 7)
-    monkeypatch.setattr(module, "REMEMBERED", 5)
+    monkeypatch.setattr(word_memory, "REMEMBERED", 5)
     small = Tokenizer(tokenizer.model)
     assert small.encode(TEXTS[:50]).to_pylist() == wanted
     assert small.encode(TEXTS[:50]).to_pylist() == wanted
-    assert len(small._row_of_word) < len({word for text in TEXTS[:50] for word in text.split(" ")})
+    assert len(small._memory.row_of_word) < len({word for text in TEXTS[:50] for word in text.split(" ")})
 
 
 def test_a_part_of_a_column_and_chunks_are_encoded_like_a_list(tokenizer):
@@ -142,11 +162,9 @@ def test_reserved_ids_are_where_the_model_config_expects_them(tokenizer):
 
 def test_placeholders_are_one_piece_inside_text_and_tags_never_come_from_text(tokenizer):
     ids = tokenizer.encode([f"the{placeholder(3)}dog {placeholder(15)}", tag(0)]).to_pylist()
-    assert ids[0].count(tokenizer.placeholder(3)) == ids[0].count(tokenizer.placeholder(15)) == 1
+    assert ids[0].count(tokenizer.placeholders()[3]) == ids[0].count(tokenizer.placeholders()[15]) == 1
     assert not set(ids[1]) & {tokenizer.tag(i) for i in range(16)}
-    assert tokenizer.decode([[tokenizer.tag(1), *ids[0], tokenizer.end]]) == [
-        f"the{placeholder(3)}dog {placeholder(15)}"
-    ]
+    assert tokenizer.decode([[tokenizer.tag(1), *ids[0], tokenizer.end]]) == [f"the{placeholder(3)}dog {placeholder(15)}"]
     with pytest.raises(DataError, match=r"<tag:16>.*learn it again"):
         tokenizer.tag(16)
 
@@ -262,9 +280,7 @@ def real_lines(corpus, most):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "corpus", ["multi30k/train.de.gz", "europarl/train.de.gz", "tatoeba/de-en/train.de.gz", "l10n/tm.en-de.jsonl.gz"]
-)
+@pytest.mark.parametrize("corpus", ["multi30k/train.de.gz", "europarl/train.de.gz", "tatoeba/de-en/train.de.gz", "l10n/tm.en-de.jsonl.gz"])
 @pytest.mark.parametrize("algorithm", ["unigram", "bpe"])
 def test_real_corpora_are_encoded_as_by_sentencepiece(corpus, algorithm):
     lines = real_lines(corpus, most=5000)
@@ -278,7 +294,7 @@ def test_the_word_path_is_the_one_used(tokenizer, monkeypatch):
     asked = []
     fresh = Tokenizer(tokenizer.model)
     segment = fresh.segment_words
-    monkeypatch.setattr(fresh, "segment_words", lambda words: asked.extend(words) or segment(words))
+    monkeypatch.setattr(fresh._memory, "_segment", lambda words: asked.extend(words) or segment(words))
     fresh.encode(["the dog the dog", "the cat"])
     fresh.encode(["the cat"])
     assert sorted(asked) == [" cat", " dog", " the", "the"]

@@ -68,9 +68,7 @@ def test_no_text_becomes_a_control_piece() -> None:
     language = tokenizer.vocabulary.index(">>de<<")
     for text in (">>de<<", "</s>", "<pad>", ">>de<< cat"):
         assert not set(tokenizer.encode([text]).to_pylist()[0]) & {language, tokenizer.end, tokenizer.pad}
-    assert tokenizer.decode(
-        [[language, *tokenizer.encode(["the mat"]).to_pylist()[0], tokenizer.end, tokenizer.pad]]
-    ) == ["the mat"]
+    assert tokenizer.decode([[language, *tokenizer.encode(["the mat"]).to_pylist()[0], tokenizer.end, tokenizer.pad]]) == ["the mat"]
     assert tokenizer.controls() == {language, tokenizer.end, tokenizer.pad}
 
 
@@ -79,9 +77,7 @@ def test_sampling_draws_the_same_pieces_with_other_ids(algorithm: str) -> None:
     spm = model(algorithm)
     own, other = Tokenizer(spm), Tokenizer(spm, backwards(spm))
     draws = np.arange(len(TEXTS), dtype=np.uint64)
-    one, two = (
-        Sampler(tokenizer, alpha=0.2, dropout=0.3).encode(TEXTS, draws).to_pylist() for tokenizer in (own, other)
-    )
+    one, two = (Sampler(tokenizer, alpha=0.2, dropout=0.3).encode(TEXTS, draws).to_pylist() for tokenizer in (own, other))
     assert [own.pieces(ids) for ids in one] == [other.pieces(ids) for ids in two]
     assert one != own.encode(TEXTS).to_pylist()
 
@@ -91,11 +87,7 @@ def test_ids_from_memory_are_those_of_the_vocabulary() -> None:
     tokenizer = Tokenizer(spm, backwards(spm))
     assert tokenizer.by_words
     first = tokenizer.encode(["the cat", " mat"]).to_pylist()
-    assert (
-        tokenizer.encode(["the cat", " mat"]).to_pylist()
-        == first
-        == [tokenizer.encode([t]).to_pylist()[0] for t in ("the cat", " mat")]
-    )
+    assert tokenizer.encode(["the cat", " mat"]).to_pylist() == first == [tokenizer.encode([t]).to_pylist()[0] for t in ("the cat", " mat")]
 
 
 @pytest.mark.parametrize(

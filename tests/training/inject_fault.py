@@ -285,9 +285,7 @@ def _patch_step(module: Any) -> None:
         corrupt_value("step.weights", model.named, **at)
         losses = compute(model, *arguments, **named)
         losses = replace(losses, total=corrupt_value("step.loss", losses.total, **at))
-        corrupt_value(
-            "step.gradient", {name: each.grad for name, each in model.named.items() if each.grad is not None}, **at
-        )
+        corrupt_value("step.gradient", {name: each.grad for name, each in model.named.items() if each.grad is not None}, **at)
         return losses
 
     module.gradients = gradients
@@ -300,7 +298,7 @@ def _patch_loop(module: Any) -> None:
     _before(module.TrainingLoop, "_validate", begin)
 
 
-def _patch_transaction(module: Any) -> None:
+def _patch_writer(module: Any) -> None:
     def at(point: str) -> Callable[..., None]:
         return lambda attempt, *rest, **named: inject_fault(point, step=attempt.step, rank=attempt.world.rank)
 
@@ -318,9 +316,7 @@ def _patch_assembly(module: Any) -> None:
 
 PATCHES: Final[dict[str, Callable[[Any], None]]] = {
     "limelight.training.step.step": _patch_step,
-    "limelight.training.step.gradients": lambda module: _before(
-        module, "_in_parts", lambda *rest, **named: _here("step.forward")
-    ),
+    "limelight.training.step.gradients": lambda module: _before(module, "_in_parts", lambda *rest, **named: _here("step.forward")),
     "limelight.training.step.optimizers": lambda module: _before(
         module.Optimizers, "set_rate", lambda *rest, **named: _here("step.optimizer")
     ),
@@ -328,6 +324,6 @@ PATCHES: Final[dict[str, Callable[[Any], None]]] = {
         module.Validator, "validate", lambda *rest, **named: _here("validate")
     ),
     "limelight.training.run.loop": _patch_loop,
-    "limelight.training.checkpoints.transaction": _patch_transaction,
+    "limelight.training.checkpoints.writer": _patch_writer,
     "limelight.training.run.assembly": _patch_assembly,
 }

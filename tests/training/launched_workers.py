@@ -89,11 +89,7 @@ class Launched:
     def numbers(self) -> set[int]:
         """Of all processes that ranks were or started."""
         return {
-            number
-            for file in self.folder.glob("said-*")
-            for word in _read(file)
-            if isinstance(word, dict)
-            for number in word["processes"]
+            number for file in self.folder.glob("said-*") for word in _read(file) if isinstance(word, dict) for number in word["processes"]
         }
 
 
@@ -172,9 +168,7 @@ class RankOfPlan:
             (self.run / "checkpoints" / f"step-{step:07d}").mkdir(parents=True, exist_ok=True)
             with (self.run / "metrics.jsonl").open("ab") as file:
                 file.write(json.dumps({"step": step + 1}).encode() + b"\n")
-            (self.run / "status.json").write_bytes(
-                json.dumps({"state": "training", "step": step, "steps": 99}).encode()
-            )
+            (self.run / "status.json").write_bytes(json.dumps({"state": "training", "step": step, "steps": 99}).encode())
         self.say("ready")
         self.end()
 

@@ -12,6 +12,7 @@ import numpy as np
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.manifest import CorpusEntry, CorpusManifest
 from limelight.evaluation.confidence.reliability import reliability
+from limelight.evaluation.suspicions import DEGENERATE
 from limelight.model.config import ModelConfig
 from limelight.training.config import OptimizerSettings, Recipe, ScheduleSettings, ValidationSettings
 from limelight.training.events import Event, RunNotice, Sample, StepReport, ValidReport, line_of
@@ -123,9 +124,7 @@ def make(run: Path, story: Story = HEALTHY) -> Path:
 
 def recipe(story: Story) -> Recipe:
     return Recipe(
-        data=PrepareSettings(
-            languages=("en", "de"), corpora=[CorpusSettings(name="train", paths=["train.en", "train.de"])]
-        ),
+        data=PrepareSettings(languages=("en", "de"), corpora=[CorpusSettings(name="train", paths=["train.en", "train.de"])]),
         model=ModelConfig.preset("small", 8000, dropout=story.dropout, tie="all"),
         optimizer=OptimizerSettings(learning_rate=0.002),
         schedule=ScheduleSettings(steps=story.planned, warmup=min(100, story.planned // 3)),
@@ -256,8 +255,7 @@ def scores(story: Story, chrf: float) -> dict[str, Any]:
         }  # fmt: skip
 
     examples = [
-        {"source": s + story.text, "reference": r + story.text, "translation": (said[2] or r) + story.text}
-        for s, r, said in SENTENCES
+        {"source": s + story.text, "reference": r + story.text, "translation": (said[2] or r) + story.text} for s, r, said in SENTENCES
     ]
     worst = [
         {
@@ -279,17 +277,14 @@ def scores(story: Story, chrf: float) -> dict[str, Any]:
             ],
             "bucketed_by": "source",
             "suspicious": story.suspicious,
+            "degenerate": max(story.suspicious.get(kind.value, 0) for kind in DEGENERATE),
             "worst": worst,
             "notes": ["the reference seems to be tokenized" + story.text] if story.text else [],
         },
         "speed": {"sentences": 1000, "seconds": 38.4, "source_pieces": 15_820, "target_pieces": 17_300},
         "search": {"beam": 4, "length_penalty": 0.6},
         "warnings": {"too_short": 1},
-        "examples": {
-            "best": [{**each, "confidence": 0.91} for each in examples],
-            "longest": examples,
-            "random": examples,
-        },
+        "examples": {"best": examples, "longest": examples, "random": examples},
         "confidence": confidence(),
     }  # fmt: skip
 

@@ -21,6 +21,9 @@ import torch.distributed as dist
 
 from limelight.training.processes.world import World
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import warm_process
+
 HERE = Path(__file__).parent
 
 
@@ -28,19 +31,14 @@ class Ranks:
     def __init__(self, most: int, scenes: str) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._count = 0
-        command = [sys.executable, "-W", "ignore", str(HERE / "ranks.py"), scenes]
+        command = [sys.executable, str(HERE / "ranks.py"), scenes]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-        self.processes = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
-            for _ in range(most)
-        ]
+        self.processes = [warm_process.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) for _ in range(most)]
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for process in self.processes:
             process.kill()
             process.communicate()

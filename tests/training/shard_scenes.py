@@ -20,10 +20,10 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 from limelight.errors import ModelFileError
 from limelight.training.checkpoints import checkpoint
-from limelight.training.checkpoints.background import BackgroundSaver
 from limelight.training.checkpoints.folder import STATE, candidates
 from limelight.training.checkpoints.shards import misfits, read_into
 from limelight.training.checkpoints.tensors import same_bits
+from limelight.training.checkpoints.writer import CheckpointWriter
 from limelight.training.processes.world import World
 
 SHAPES = {
@@ -139,7 +139,7 @@ def _local(tensor: Tensor) -> Tensor:
 
 def save_behind(world: World, root: str, kind: str, steps: list[int]) -> Any:
     """In the background, while the tensors are changed."""
-    background = BackgroundSaver(Path(root), 2, world)
+    background = CheckpointWriter(Path(root), 2, world)
     said = []
     for step in steps:
         tensors = tensors_of(world, kind, True)
@@ -171,7 +171,7 @@ def save_with_a_limit(world: World, root: str, kind: str, step: int, rank: int, 
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         if behind:
-            background = BackgroundSaver(Path(root), 2, world)
+            background = CheckpointWriter(Path(root), 2, world)
             background.begin(step, tensors, {"step": step})
             background.finish()
         else:
@@ -198,9 +198,7 @@ def load_what_does_not_fit(world: World, root: str) -> Any:
     assert found is not None
     tensors = spread(world, "fsdp", False)
     before = digest(tensors)
-    wrong = (
-        {"absent": torch.zeros(2)} if world.main else {"weights/up": torch.zeros(3), "optimizer/step": torch.tensor(1)}
-    )
+    wrong = {"absent": torch.zeros(2)} if world.main else {"weights/up": torch.zeros(3), "optimizer/step": torch.tensor(1)}
     try:
         found.load_into(tensors | wrong)
     except ModelFileError as error:
@@ -241,9 +239,7 @@ def digest_of_a_flip(world: World, kind: str) -> str:
     tensors = tensors_of(world, kind, True)
     if world.rank == world.size - 1:
         local = next(
-            part
-            for tensor in reversed(list(tensors.values()))
-            if (part := _local(tensor)).numel() and part.dtype == torch.float32
+            part for tensor in reversed(list(tensors.values())) if (part := _local(tensor)).numel() and part.dtype == torch.float32
         )
         local.view(-1).view(torch.int32)[0] ^= 1
     return digest(tensors)

@@ -79,9 +79,7 @@ CASES = {
         HEALTHY.but(chrf=FLAT, corpora=(corpus("few", {"train": 10_000}, {}),)),
     ),
     "dropped": (
-        HEALTHY.but(
-            chrf=FLAT, corpora=(corpus("bad", {"train": 69_000}, {"wrong_language": 20_000, "copied": 11_000}),)
-        ),
+        HEALTHY.but(chrf=FLAT, corpora=(corpus("bad", {"train": 69_000}, {"wrong_language": 20_000, "copied": 11_000}),)),
         ["31.0 %", "20 000", "wrong language"],
         HEALTHY.but(chrf=FLAT, corpora=(corpus("bad", {"train": 70_000}, {"copied": 30_000}),)),
     ),
@@ -162,9 +160,7 @@ def test_an_interrupted_run_is_not_told_to_train_longer(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_the_longer_command_doubles_time_or_steps_and_changes_nothing_else(
-    tmp_path: Path, command: str, expected: str | None
-) -> None:
+def test_the_longer_command_doubles_time_or_steps_and_changes_nothing_else(tmp_path: Path, command: str, expected: str | None) -> None:
     run = made_runs.make(tmp_path / "run", HEALTHY.but(command=tuple(shlex.split(command))))
     assert lengthen_command(read_run(run)) == expected
 
@@ -189,9 +185,7 @@ def test_every_setting_that_advice_names_can_be_set(tmp_path: Path) -> None:
     stories = [story for story, _, _ in CASES.values()]
     stories += [HEALTHY.but(chrf=FLAT, suspicious={kind.value: 100 for kind in SuspicionKind})]
     stories += [HEALTHY.but(chrf=FLAT, valid_nll=(*FALLING, 1.9))]
-    told = " ".join(
-        advice.do for i, story in enumerate(stories) for advice in advised(tmp_path / str(i), story).values()
-    )
+    told = " ".join(advice.do for i, story in enumerate(stories) for advice in advised(tmp_path / str(i), story).values())
     named = re.findall(r"[a-z_]+(?:\.[a-z_]+)+=[\w.]*\w", told)
     assert len(named) >= 8
     check_changes(named)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from limelight.errors import ModelFileError
 from limelight.training.step.moving_average import MovingAverage
 
 STEPS = 60
@@ -84,19 +83,11 @@ def test_a_resumed_average_equals_an_uninterrupted_one_bit_for_bit() -> None:
 
     again = {name: weight.clone() for name, weight in named.items()}
     resumed = MovingAverage(again, 0.99)
-    resumed.load({**saved, "adamw/a/step": torch.zeros(())})
+    for name, tensor in resumed.tensors().items():
+        tensor.copy_(saved[name])
     move(again, resumed, range(31, STEPS + 1))
     assert all(torch.equal(value, resumed.named[name]) for name, value in averaged(0.99).items())
 
     forgetful = MovingAverage(again, 0.99)  # the control: without loading, the rest of the steps does not bring it back
     move(again, forgetful, range(31, STEPS + 1))
     assert not torch.equal(forgetful.named["a"], resumed.named["a"])
-
-
-def test_a_checkpoint_that_does_not_fit_is_refused_with_every_problem() -> None:
-    average = MovingAverage(weights_at(0), 0.9)
-    with pytest.raises(ModelFileError) as error:
-        average.load({"average/a": torch.zeros(4, 3), "average/c": torch.zeros(1)})
-    assert "average/b is missing" in str(error.value)
-    assert "average/c is unknown" in str(error.value)
-    assert "average/a has shape (4, 3), but needs (3, 4)" in str(error.value)

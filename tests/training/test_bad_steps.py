@@ -118,7 +118,7 @@ def train_with(
     if not folder.exists():
         folder.mkdir()
         (folder / PREPARED).symlink_to(corpus / PREPARED)
-    wanted = TrainRequest(data=None, recipe=recipe(corpus, **{**CHANGES, **more}))
+    wanted = TrainRequest(data=None, recipe=recipe(corpus, **{**CHANGES, **more}), export=False)
     seen.result = run.train(wanted, folder, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"])
     return seen
 
@@ -151,6 +151,7 @@ def test_a_bad_step_changes_no_bit_and_is_told_with_its_samples(
     assert seen.result and seen.result.state == "done"
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_the_watchdog_each_of_these_would_change_the_weights(
@@ -174,9 +175,7 @@ def test_bad_steps_in_a_row_end_the_run_and_the_next_start_says_what_to_do(
     assert skipped_steps(folder) == [10, 11, 12, 13] and max(seen.changed) == 13
     found = checkpoint.latest(folder / CHECKPOINTS)
     assert found.checkpoint and found.checkpoint.step == 9 and not found.refused
-    assert all(
-        bool(tensor.isfinite().all()) for name, tensor in found.checkpoint.tensors().items() if "chance" not in name
-    )
+    assert all(bool(tensor.isfinite().all()) for name, tensor in found.checkpoint.tensors().items() if "chance" not in name)
     assert "learning_rate" in (folder / REPORT_MD).read_bytes().decode()
     lines = (folder / METRICS).read_bytes()
     again = train_with(None, [], folder, corpus, monkeypatch)

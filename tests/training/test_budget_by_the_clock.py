@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import warm_process
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from made_sentences import sentences
 from prepare_command import write_pairs
@@ -21,12 +23,11 @@ def run(folder: Path, budget: str) -> tuple[subprocess.CompletedProcess[str], fl
     paths = write_pairs(sentences(2_000), folder)
     command = [sys.executable, "-c", "from limelight.cli.main import main; main()", "train", *map(str, paths)]
     began = time.monotonic()
-    done = subprocess.run(
-        [*command, "-o", str(folder / "run"), "--budget", budget, *SMALL], capture_output=True, text=True, check=False
-    )
+    done = warm_process.run([*command, "-o", str(folder / "run"), "--budget", budget, *SMALL], capture_output=True, text=True, check=False)
     return done, time.monotonic() - began
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_ends_with_its_budget(tmp_path: Path) -> None:
     """However busy the machine is: what does not fit is cut, and said."""

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from test_checkpoint import assert_newest_is, state_of, steps_on_disk, tensors_of
 
-from limelight.training.checkpoints import transaction
-from limelight.training.checkpoints.background import BackgroundSaver
-from limelight.training.checkpoints.checkpoint import latest, list_checkpoints, name_of, save
+from limelight.training.checkpoints import writer
+from limelight.training.checkpoints.checkpoint import list_checkpoints, name_of, save
 from limelight.training.checkpoints.shards import RankShard, TensorPart, _check
-from limelight.training.checkpoints.transaction import Attempt
+from limelight.training.checkpoints.writer import Attempt, CheckpointWriter
 
 
 @pytest.fixture
@@ -31,8 +30,8 @@ def test_it_is_a_checkpoint_once_it_is_finished(root: Path, monkeypatch: pytest.
         assert go.wait(60)
         return written(self, share)
 
-    monkeypatch.setattr(transaction.Attempt, "write", slowly)
-    background, tensors = BackgroundSaver(root, keep=2), tensors_of(200)
+    monkeypatch.setattr(writer.Attempt, "write", slowly)
+    background, tensors = CheckpointWriter(root, keep=2), tensors_of(200)
     assert background.step is None and not background.ready and background.finish() is None
     background.begin(200, tensors, state_of(200))
     for tensor in tensors.values():
@@ -46,7 +45,7 @@ def test_it_is_a_checkpoint_once_it_is_finished(root: Path, monkeypatch: pytest.
 
 
 def test_two_at_once_are_refused(root: Path) -> None:
-    background = BackgroundSaver(root, keep=2)
+    background = CheckpointWriter(root, keep=2)
     background.begin(200, tensors_of(200), state_of(200))
     with pytest.raises(RuntimeError, match="step 200 is still under way"):
         background.begin(300, tensors_of(300), state_of(300))
@@ -61,9 +60,9 @@ def test_a_full_disk_is_told_at_the_end_and_leaves_the_one_before(root: Path, mo
     def full(self: Attempt, share: RankShard) -> object:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    background = BackgroundSaver(root, keep=2)
+    background = CheckpointWriter(root, keep=2)
     with monkeypatch.context() as broken:
-        broken.setattr(transaction.Attempt, "write", full)
+        broken.setattr(writer.Attempt, "write", full)
         background.begin(200, tensors_of(200), state_of(200))
         with pytest.raises(OSError, match="no space left"):
             background.finish()
@@ -78,27 +77,17 @@ def test_one_that_cannot_begin_leaves_nothing(root: Path, monkeypatch: pytest.Mo
     def without_memory(self: RankShard) -> RankShard:
         raise MemoryError
 
-    background = BackgroundSaver(root, keep=2)
+    background = CheckpointWriter(root, keep=2)
     monkeypatch.setattr(RankShard, "copy_to_host", without_memory)
     with pytest.raises(MemoryError):
         background.begin(200, tensors_of(200), state_of(200))
     assert steps_on_disk(root) == [name_of(100)] and background.step is None
 
 
-def test_closing_drops_what_is_unfinished(root: Path) -> None:
-    background = BackgroundSaver(root, keep=2)
-    background.close()
-    background.begin(200, tensors_of(200), state_of(200))
-    background.close()
-    assert background.step is None and latest(root).refused == []
-    assert_newest_is(root, 100)
-    assert steps_on_disk(root) == [name_of(100)]
-
-
 @pytest.mark.parametrize(("step", "keep"), [(-1, 2), (5, 0)])
 def test_numbers_that_make_no_sense_are_refused(step: int, keep: int, root: Path) -> None:
     with pytest.raises(ValueError, match="steps count from 0"):
-        BackgroundSaver(root, keep).begin(step, tensors_of(1), state_of(1))
+        CheckpointWriter(root, keep).begin(step, tensors_of(1), state_of(1))
 
 
 def part(offset: int, count: int, dtype: str = "torch.float32") -> TensorPart:

@@ -168,9 +168,7 @@ def test_ranks_that_contradict_each_other_save_nothing(ranks: Ranks, tmp_path: P
 
 @pytest.mark.parametrize("behind", [False, True])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_rank_that_cannot_write_is_named_by_all_and_nothing_is_left(
-    ranks: Ranks, two: Path, rank: int, behind: bool
-) -> None:
+def test_a_rank_that_cannot_write_is_named_by_all_and_nothing_is_left(ranks: Ranks, two: Path, rank: int, behind: bool) -> None:
     for said in ranks.run(2, "save_with_a_limit", str(two), "fsdp", 300, rank, 500, behind):
         assert said["errno"] == errno.EFBIG and said["seconds"] < 10
         assert f"rank {rank}: " in said["text"] and shard_name(rank) in said["text"]

@@ -20,8 +20,8 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.size import parameters
-from limelight.planning.gist import NOT_ENOUGH
-from limelight.planning.rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
+from limelight.planning.shortfall import NOT_ENOUGH
+from limelight.planning.sizing_rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.recipe import calibrate as calibrate_file
 from limelight.training.recipe import choose
@@ -32,10 +32,10 @@ from limelight.training.recipe.calibrate import (
     calibrate,
     estimate_bytes,
 )
-from limelight.training.recipe.choose import Plan, PreparedText, RecipePlanner, merge
-from limelight.training.recipe.frequencies import frequencies, frequencies_in
+from limelight.training.recipe.choose import Plan, RecipePlanner, merge
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.resolve import extend_recipe, resolve_recipe
+from limelight.training.recipe.text_stats import PreparedText, frequencies, frequencies_in
 from limelight.training.run_folder import RunChoice
 
 CPU = ComputeSetup(torch.device("cpu"), "float32", 1)
@@ -63,9 +63,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     asked: list[float] = []
     small = sum(parameters(ModelConfig.preset("small", 600)).values())
 
-    def measured(
-        config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float
-    ) -> CalibrationResult:
+    def measured(config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float) -> CalibrationResult:
         asked.append(seconds)
         return CalibrationResult(10_000 * small / sum(parameters(config).values()), 1, None, 1.0, 0.0)
 
@@ -74,7 +72,9 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def plan(prepared: PreparedCorpus, changes: dict[str, Any] | None = None, **more: Any) -> Plan:
-    return RecipePlanner(prepared, CPU, changes or {}, **more).plan()
+    given = {name: more.pop(name) for name in ("spent", "model", "fine_tuning") if name in more}
+    asked = TrainRequest(data=None, changes=changes or {}, **more)
+    return RecipePlanner(prepared, CPU, asked, **given).plan()
 
 
 def why(made: Plan, name: str) -> RunChoice:
@@ -92,9 +92,7 @@ def why(made: Plan, name: str) -> RunChoice:
         (20_000_000, 20 * 86_400, 512),
     ],
 )
-def test_the_model_is_as_large_as_text_and_time_have_use_for(
-    prepared: PreparedCorpus, text: int, budget: float, width: int
-) -> None:
+def test_the_model_is_as_large_as_text_and_time_have_use_for(prepared: PreparedCorpus, text: int, budget: float, width: int) -> None:
     assert plan(with_text(prepared, text), budget_seconds=budget).recipe.model.d_model == width
 
 
@@ -172,10 +170,7 @@ def test_a_text_that_is_learnt_before_the_time_is_up_ends_the_run(prepared: Prep
 
 @pytest.mark.usefixtures("fast")
 def test_r_drop_has_half_the_steps(prepared: PreparedCorpus) -> None:
-    one, two = (
-        plan(prepared, changes, preset="small", budget_seconds=1_000).recipe.schedule.steps
-        for changes in ({}, {"r_drop": 5.0})
-    )
+    one, two = (plan(prepared, changes, preset="small", budget_seconds=1_000).recipe.schedule.steps for changes in ({}, {"r_drop": 5.0}))
     assert two == pytest.approx(one / 2, rel=0.01)
 
 
@@ -225,9 +220,7 @@ def test_a_step_sees_a_small_part_of_a_short_text(prepared: PreparedCorpus) -> N
 
 
 @pytest.mark.usefixtures("fast")
-def test_a_text_that_one_batch_holds_is_seen_once_in_a_step(
-    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_one_batch_holds_is_seen_once_in_a_step(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """However little memory there is: the longest pair needs a larger batch than this text."""
     monkeypatch.setattr(choose, "memory_at_hand", lambda device: 300)
     made = plan(with_text(prepared, 900), preset="toy", steps=100)
@@ -282,9 +275,7 @@ def test_weights_of_corpora_count_in_how_much_text_there_is(prepared: PreparedCo
     manifest = prepared.manifest
     once = PreparedText.of(manifest)
     thrice = PreparedText.of(manifest.changed(corpora=[each.changed(weight=3.0) for each in manifest.corpora]))
-    assert (thrice.pairs, thrice.source, thrice.target) == pytest.approx(
-        (3 * once.pairs, 3 * once.source, 3 * once.target)
-    )
+    assert (thrice.pairs, thrice.source, thrice.target) == pytest.approx((3 * once.pairs, 3 * once.source, 3 * once.target))
 
 
 def test_changes_are_merged_key_by_key() -> None:
@@ -304,9 +295,7 @@ def test_a_measurement_counts_target_pieces(prepared: PreparedCorpus) -> None:
     assert found.bytes_per_cell > 100
 
 
-def test_memory_that_was_held_before_does_not_hide_what_a_step_needs(
-    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_was_held_before_does_not_hide_what_a_step_needs(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system tells the most that was ever held, and preparing a corpus may hold more than a few steps."""
     config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
     monkeypatch.setattr(calibrate_file, "memory_held", lambda device: 1 << 50)

@@ -55,9 +55,7 @@ def test_confidence_is_fitted_on_validation_and_checked_on_test(run: Path) -> No
     heard: list[int] = []
     calibration = calibrate_confidence(run, prepared, ON, lambda speed, total: heard.append(total), ENDLESS)
     assert calibration is not None and calibration.lines == 200 and heard[-1] == 200
-    assert (
-        0.6 < calibration.words.at(0.999) < 0.95
-    )  # it is sure of all words, and a sixth of them is not in the reference
+    assert 0.6 < calibration.words.at(0.999) < 0.95  # it is sure of all words, and a sixth of them is not in the reference
     assert score(run, prepared, ON, lambda *_: None, ENDLESS, calibration) is not None
     stored = json.loads((run / SCORES).read_bytes())["confidence"]
     found = read_run(run).scores

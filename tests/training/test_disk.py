@@ -14,8 +14,7 @@ import pytest
 from limelight.errors import StorageError
 from limelight.files import write_whole
 from limelight.training.events import Event, RunNotice, StepReport, read_events
-from limelight.training.run.event_writers import MetricsWriter, add_writers
-from limelight.training.run.optional_files import OptionalFiles
+from limelight.training.run.event_writers import MetricsWriter, OptionalFiles, add_writers
 from limelight.training.run_folder import METRICS, STATUS, read_status, write_status
 
 
@@ -75,9 +74,7 @@ def test_a_run_on_a_full_disk_is_told_once_and_once_more_when_it_is_over(tmp_pat
     assert read_events(tmp_path / METRICS) == [step(number) for number in (1, 2, 3, 4, 5)]
 
 
-def test_a_status_that_cannot_be_written_ends_nothing_and_the_last_one_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_status_that_cannot_be_written_ends_nothing_and_the_last_one_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_status(tmp_path, "training", 7, 9)
     with no_file_over(10):
         write_status(tmp_path, "preempted", 8, 9)

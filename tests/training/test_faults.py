@@ -34,9 +34,7 @@ def test_without_the_variable_nothing_happens(monkeypatch: pytest.MonkeyPatch) -
         ("step.loss:nan@4#0,step.loss:nan@6#1", [(4, 0), (6, 1)]),
     ],
 )
-def test_a_fault_hits_its_step_rank_and_start(
-    asked: str, hit: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_hits_its_step_rank_and_start(asked: str, hit: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(faults.VARIABLE, asked)
     assert [(s, r) for s in (4, 5, 6) for r in (0, 1) if math.isnan(loss(s, r))] == hit
 

@@ -22,13 +22,12 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, LogitsProcessorLi
 
 from limelight.bundle import BundleSettings, read, write
 from limelight.corpus import prepare as prepare_file
-from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.config import CorpusSettings, PrepareSettings, SpecialIds
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare
 from limelight.corpus.feeding.loader import Loader
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
-from limelight.corpus.special_ids import SpecialIds
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.interop.huggingface.load import import_folder, license_of
@@ -150,6 +149,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 both = pytest.mark.parametrize("tuned", ["marian", "m2m100"], indirect=True)
 
 
+@pytest.mark.long
 @both
 def test_a_fine_tuned_model_goes_back_to_transformers_and_translates_the_same(tuned: Path) -> None:
     bundle = read(tuned / "tuned")
@@ -220,9 +220,7 @@ def test_what_was_fine_tuned_can_be_fine_tuned_again_with_its_text(tuned: Path, 
         asked.append(settings)
         return prepare(settings, tmp_path / PREPARED, LocalEngine(0), lambda _: None, force=True)[0]
 
-    settings = mix_old_text(
-        settings_for(memory(tmp_path / "newer.tmx", 60)), OldText(tuned / "tuned", 0.5), tmp_path, 1, into_place
-    )
+    settings = mix_old_text(settings_for(memory(tmp_path / "newer.tmx", 60)), OldText(tuned / "tuned", 0.5), tmp_path, 1, into_place)
     assert [corpus.name for corpus in settings.corpora] == ["new", "replay"]
     assert settings.marks == special_ids_of(read(tuned / "imported").settings)
     assert [Path(path).name for path in settings.given_vocabulary] == ["vocabulary.json"]
@@ -365,9 +363,7 @@ def test_a_translator_of_ours_has_the_usual_marks_and_nothing_to_inherit(tmp_pat
     """So that its runs, their folders and their addresses are what they were."""
     stored = read(STORED)
     assert special_ids_of(stored.settings) is None
-    made_here = replace(
-        stored, settings=BundleSettings(languages=("en", "de"), model=stored.settings.model), folder=tmp_path
-    )
+    made_here = replace(stored, settings=BundleSettings(languages=("en", "de"), model=stored.settings.model), folder=tmp_path)
     assert inherit_from(made_here) is None
     assert FineTuning(bundle="x", inherits=None).model_dump() == {"bundle": "x", "replay": 0.5}
     assert inherit_from(stored) == Inherited(search=stored.settings.search, alignment=((1, 1),), license="apache-2.0")

@@ -39,9 +39,7 @@ def room(disk: Path, pages: int) -> None:
 
 
 @pytest.mark.process
-def test_a_run_without_room_for_a_checkpoint_ends_after_three_and_goes_on_as_if_nothing_was(
-    tmp_path: Path, disk: Path
-) -> None:
+def test_a_run_without_room_for_a_checkpoint_ends_after_three_and_goes_on_as_if_nothing_was(tmp_path: Path, disk: Path) -> None:
     corpus = make_corpus(tmp_path / "corpus")
     straight = Small(corpus, tmp_path / "straight", SHORT | EVERY_STEP)
     assert straight.live() == DONE

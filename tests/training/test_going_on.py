@@ -28,7 +28,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def go(wanted: Recipe, run: Path, **asked: Any) -> TrainResult:
     return train(
-        TrainRequest(None, wanted, **asked), run, LocalEngine(0), lambda _: None, lambda _: None, ["limelight"]
+        TrainRequest(None, wanted, export=False, **asked),
+        run,
+        LocalEngine(0),
+        lambda _: None,
+        lambda _: None,
+        ["limelight"],
     )
 
 
@@ -51,9 +56,7 @@ def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Pat
 
 def test_a_run_that_had_no_patience_left_goes_on_when_more_is_asked_for(corpus: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    wanted = short(corpus, optimizer={"learning_rate": 1e-12}).changed(
-        validation={"every": 1, "sentences": 4, "patience": 2}
-    )
+    wanted = short(corpus, optimizer={"learning_rate": 1e-12}).changed(validation={"every": 1, "sentences": 4, "patience": 2})
     go(wanted, run)
     assert steps_of(run) == [1, 2, 3], "the first validation is the best, and two more are no better"
     go(wanted, run, steps=20)
@@ -72,9 +75,7 @@ def test_steps_that_were_asked_for_are_not_made_more_by_a_budget(corpus: Path, t
     assert (done.schedule.steps, done.schedule.fixed, done.budget_seconds) == (4, True, None)
 
 
-def test_when_every_checkpoint_is_damaged_the_run_is_refused_and_nothing_of_it_changes(
-    corpus: Path, tmp_path: Path
-) -> None:
+def test_when_every_checkpoint_is_damaged_the_run_is_refused_and_nothing_of_it_changes(corpus: Path, tmp_path: Path) -> None:
     run, wanted = tmp_path / "run", short(corpus)
     go(wanted, run)
     for tensors in (run / CHECKPOINTS).glob("*/tensors.safetensors"):

@@ -262,9 +262,7 @@ def test_leftovers_of_a_crash_go_with_the_next_offer_and_other_files_stay(tmp_pa
     assert files(tmp_path) == [INDEX, "notes.txt", "step-0000100.safetensors", "step-0000300.safetensors"]
 
 
-def test_a_full_disk_leaves_what_was_kept_and_is_no_reason_to_end(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_full_disk_leaves_what_was_kept_and_is_no_reason_to_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     kept = offered(tmp_path, {100: 30.0}, most=1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))

@@ -85,9 +85,7 @@ class TestDeath:
         made = start({"killed": [(0, 1)], "waits": [(0, 0), (0, 2)]}, size=3)
         assert made.finish() == 0
         [line] = [line for line in made.told if not line.startswith("rank 1: ")]
-        assert line == (
-            "rank 1 was ended by SIGKILL after step 5; all ranks are started again and go on from step 4 (restart 1 of 3)"
-        )
+        assert line == ("rank 1 was ended by SIGKILL after step 5; all ranks are started again and go on from step 4 (restart 1 of 3)")
         ports = [made.words(attempt, 0)[0]["variables"]["MASTER_PORT"] for attempt in (0, 1)]
         assert made.words(2, 0) == [] and ports[0] != ports[1]
         assert gone_within(10, made.numbers)
@@ -104,9 +102,7 @@ class TestDeath:
         made = start({"stopped": [(0, 1)], "internal": [(0, 0)]}, shutdown=100.0, settle=100.0)
         assert made.finish() == 0
         assert time.monotonic() - began < 60
-        assert made.told[-1].startswith(
-            "rank 1 was stopped and did not answer, rank 0 ended with code 70 after step 5; "
-        )
+        assert made.told[-1].startswith("rank 1 was stopped and did not answer, rank 0 ended with code 70 after step 5; ")
         assert gone_within(10, made.numbers)
 
     def test_a_rank_that_does_not_hear_sigterm_is_killed(self, start: Starting) -> None:
@@ -120,9 +116,7 @@ class TestDeath:
         assert made.finish() == 70
         assert [bool(made.words(attempt, 0)) for attempt in range(4)] == [True, True, True, False]
         assert "(restart 1 of 2)" in made.told[-3] and "(restart 2 of 2)" in made.told[-2]
-        assert made.told[-1].endswith(
-            "it was started again 2 times since then; with the same command they go on from step 4"
-        )
+        assert made.told[-1].endswith("it was started again 2 times since then; with the same command they go on from step 4")
         assert read_status(made.run) == {"state": "failed", "step": 4, "steps": 99}
 
     def test_restarts_are_counted_anew_when_there_is_a_new_checkpoint(self, start: Starting) -> None:

@@ -93,9 +93,7 @@ class TestSignals:
         os.close(terminal)
 
     @pytest.mark.parametrize(("size", "endings"), [("1", ["Stopped"]), ("2", ["went on", "Stopped"])])
-    def test_one_of_several_takes_two_signals_at_once_for_one(
-        self, size: str, endings: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_one_of_several_takes_two_signals_at_once_for_one(self, size: str, endings: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a scheduler, and of a launcher that heard the same. A process by itself is told twice only by someone who means it."""
         monkeypatch.setenv("WORLD_SIZE", size)
         seen = []
@@ -126,7 +124,7 @@ class TestSignals:
 LISTENING = """
 import pathlib, sys
 from limelight.training.processes.supervisor import supervise
-from limelight.training.processes.rendezvous import host_store
+from limelight.training.processes.world import host_store
 sys.exit(supervise([sys.executable, "-c", sys.argv[1], sys.argv[2]], 2, pathlib.Path(sys.argv[2]), host_store, print, 0))
 """
 TALKING = """

@@ -135,9 +135,7 @@ def test_a_plan_keeps_to_the_budget_with_all_that_comes_before_and_after_trainin
 
 @pytest.mark.slow
 def test_more_time_and_more_devices_never_make_a_plan_worse() -> None:
-    losses = [
-        forecast(asked_of(seconds=3_600.0 * hours, is_prepared=True)).chosen.expected.loss for hours in (1, 4, 16)
-    ]
+    losses = [forecast(asked_of(seconds=3_600.0 * hours, is_prepared=True)).chosen.expected.loss for hours in (1, 4, 16)]
     assert losses == sorted(losses, reverse=True)
     times = [forecast(asked_of(seconds=None, name="base", count=count)).chosen.seconds for count in (1, 2, 8)]
     assert times == sorted(times, reverse=True)

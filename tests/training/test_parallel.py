@@ -34,9 +34,7 @@ def chosen(config: ModelConfig, size: int, per_host: int, gigabytes: float | Non
         (16, 2, 1.5, Parallel("fsdp", shards=16)),  # two do not
     ],
 )
-def test_the_first_way_that_fits_is_taken(
-    size: int, per_host: int, gigabytes: float | None, expected: Parallel
-) -> None:
+def test_the_first_way_that_fits_is_taken(size: int, per_host: int, gigabytes: float | None, expected: Parallel) -> None:
     assert chosen(BASE, size, per_host, gigabytes) == expected
 
 

@@ -21,9 +21,8 @@ from limelight.bundle import Bundle, read
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError, DataError
 from limelight.inspection.wire.trace_json import from_json
-from limelight.training.config import ProbeSettings, Recipe, ValidationSettings
+from limelight.training.config import ProbeSettings, ValidationSettings
 from limelight.training.events import Event, RunNotice, ValidReport, read_events
-from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import METRICS, PROBES, list_probed_steps
 from limelight.training.validation.probes import Probes, add_probes, least_missed, read_sentences
 from limelight.training.validation.validator import Validator
@@ -192,13 +191,6 @@ def test_none_are_traced_where_none_are_wanted(tmp_path, validator):
 
     assert add_probes(watch, tmp_path, ProbeSettings(sentences=0), validator) is watch
     assert not (tmp_path / PROBES).exists()
-
-
-def test_a_run_from_before_there_were_probes_is_asked_for_the_same(tmp_path):
-    values = {"data": {"languages": ["en", "de"], "corpora": [{"name": "c", "paths": ["c.tsv"]}]}}
-    usual, other = (Recipe(**values, model={"vocab_size": 50}, probes={"sentences": n}) for n in (6, 2))
-    assert "probes" not in TrainRequest(data=None, recipe=usual).fingerprint()["recipe"]
-    assert TrainRequest(data=None, recipe=other).fingerprint()["recipe"]["probes"]["sentences"] == 2
 
 
 @pytest.mark.long

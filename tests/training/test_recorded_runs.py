@@ -68,9 +68,7 @@ def test_a_validation_set_of_another_kind_is_told_from_one_that_is_hard() -> Non
 
 
 def test_a_verdict_asks_for_more_time_only_where_time_is_missing() -> None:
-    asked = {
-        name: "more time" in (verdict.because if (verdict := recorded(name)[0].verdict) else "") for name in FAILURES
-    }
+    asked = {name: "more time" in (verdict.because if (verdict := recorded(name)[0].verdict) else "") for name in FAILURES}
     assert asked == {name: name == "too_short" for name in FAILURES}
     diverged = recorded("diverged")[0].verdict
     assert diverged is not None and "lower learning rate" in diverged.because

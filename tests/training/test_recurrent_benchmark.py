@@ -15,6 +15,7 @@ from digits import END, PAD, START, VOCABULARY, make_batch, training_strings
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
 from limelight.decoding.steps import Request
+from limelight.engines.torch import OnHost
 from recurrent_models import Bidirectional, Recurrent, turned
 
 STRINGS = [[6, 4, 9, 13, 8], [5], [7, 7, 12]]
@@ -74,8 +75,8 @@ def test_a_tiny_recurrent_model_learns_to_reverse_and_a_search_can_use_it(input_
         optimizer.step()
         optimizer.zero_grad()
     assert model.loss(batches[0]).mean.item() < 0.7 * before
-    found = search(model.eval(), [Request(string) for string in STRINGS], SearchSettings(beam=1))
+    found = search(OnHost(model.eval()), [Request(string) for string in STRINGS], SearchSettings(beam=1))
     for string, outcome in zip(STRINGS, found, strict=True):
-        alone = search(model, [Request(string)], SearchSettings(beam=1))[0].hypotheses[0].ids
+        alone = search(OnHost(model), [Request(string)], SearchSettings(beam=1))[0].hypotheses[0].ids
         assert outcome.hypotheses[0].ids == alone
         assert PAD not in alone

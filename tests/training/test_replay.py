@@ -71,9 +71,7 @@ def texts(prepared: Path, split: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_as_much_old_text_is_seen_as_was_asked_for(
-    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
-) -> None:
+def test_as_much_old_text_is_seen_as_was_asked_for(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     for share in (0.5, 0.2):
         manifest = preparing(mix_old_text(new, OldText(old, share), tmp_path, 1, preparing))
         seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
@@ -81,9 +79,7 @@ def test_as_much_old_text_is_seen_as_was_asked_for(
 
 
 @pytest.mark.slow
-def test_new_text_counts_as_often_as_it_is_seen(
-    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
-) -> None:
+def test_new_text_counts_as_often_as_it_is_seen(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     thrice = new.changed(corpora=[new.corpora[0].changed(weight=3.0)])
     manifest = preparing(mix_old_text(thrice, OldText(old, 0.5), tmp_path, 1, preparing))
     seen = [corpus.kept.get("train", 0) * corpus.weight for corpus in manifest.corpora[:2]]
@@ -123,9 +119,7 @@ def test_old_text_that_is_named_and_not_wanted_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_old_held_out_sentences_are_not_trained_on(
-    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
-) -> None:
+def test_old_held_out_sentences_are_not_trained_on(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
     train = texts(tmp_path / PREPARED, "train")
     assert len(train & texts(old / PREPARED, "train")) > 300
@@ -134,9 +128,7 @@ def test_old_held_out_sentences_are_not_trained_on(
         assert not train & texts(old / PREPARED, split)
 
 
-def test_new_held_out_sentences_are_of_the_new_text_alone(
-    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
-) -> None:
+def test_new_held_out_sentences_are_of_the_new_text_alone(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     """The old translator has learnt the old ones by heart: a score on them would say nothing."""
     preparing(mix_old_text(new, OldText(old, 0.5), tmp_path, 1, preparing))
     for split in ("valid", "test"):
@@ -207,9 +199,7 @@ def test_old_text_may_be_named(new: PrepareSettings, preparing: Preparing, tmp_p
     assert not (tmp_path / REPLAY).exists()
 
 
-def test_old_text_of_other_languages_is_refused(
-    old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path
-) -> None:
+def test_old_text_of_other_languages_is_refused(old: Path, new: PrepareSettings, preparing: Preparing, tmp_path: Path) -> None:
     french = new.changed(languages=("en", "fr"))
     with pytest.raises(DataError, match=r"en to de, but the new text is en to fr.*--replay 0"):
         mix_old_text(french, OldText(old, None), tmp_path, 1, preparing)

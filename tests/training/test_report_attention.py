@@ -12,9 +12,9 @@ import pytest
 from limelight.inspection.head_names import Head
 from limelight.inspection.trace import Trace
 from limelight.inspection.wire.trace_json import as_json
+from limelight.reporting.formats import write_markdown
 from limelight.training.report.advice import advise
 from limelight.training.report.attention import HEADS_SVG, attention, read_attention
-from limelight.training.report.markdown import markdown
 from limelight.training.report.report import write_report
 from limelight.training.report.run_record import read_run
 from limelight.training.run_folder import PROBES
@@ -97,7 +97,7 @@ def test_heads_that_rest_are_named_and_struck_out(tmp_path, traces):
     names = ["enc.0.1", "cross.1.0"]
     found = read_attention(run_of(tmp_path, [resting(trace, names) for trace in traces], (10,)))
     assert found is not None and found.resting == [Head.parse(name) for name in names]
-    told = markdown("run", [], [attention(found, None)])
+    told = write_markdown("run", [attention(found, None)])
     assert f"2 of {len(traces[0].heads)} rest" in told and "`enc.0.1`, `cross.1.0`." in told
     write_report(tmp_path)
     assert (tmp_path / HEADS_SVG).read_text("utf-8").count("<line") == 2

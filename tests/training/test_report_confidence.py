@@ -9,11 +9,10 @@ import pytest
 
 from limelight.evaluation.confidence.calibration import ConfidenceCheck
 from limelight.evaluation.confidence.reliability import Reliability, reliability
-from limelight.training.report import curves
-from limelight.training.report import html as report_html
-from limelight.training.report.blocks import Section
+from limelight.reporting import charts
+from limelight.reporting.blocks import Section
+from limelight.reporting.formats import write_html, write_markdown
 from limelight.training.report.confidence import confidence
-from limelight.training.report.markdown import markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from reported_manifests import Reader
@@ -30,7 +29,7 @@ CHECKED = ConfidenceCheck(words=measured(0.0), sentences=measured(0.01), whole=m
 
 
 def written(section: Section) -> tuple[str, str]:
-    return markdown("run", [], [section]), report_html.page("run", [], [], Section("In short"), [section])
+    return write_markdown("run", [section]), write_html("run", [section])
 
 
 def test_both_forms_tell_the_error_before_and_after_and_every_bin() -> None:
@@ -63,7 +62,7 @@ def test_the_picture_is_drawn_and_says_in_words_what_it_shows() -> None:
 
 
 def test_without_a_drawing_library_the_figures_are_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curves, "INSTALLED", False)
+    monkeypatch.setattr(charts, "INSTALLED", False)
     plain, html = written(confidence(CHECKED, 1014))
     assert "<svg" not in html and "matplotlib is not installed" in html
     assert "0.7 to 0.8" in html and "0.7 to 0.8" in plain

@@ -51,9 +51,7 @@ CONTROLS = [chance, *(pytest.param(lose, marks=pytest.mark.long) for lose in (no
 
 
 @pytest.mark.parametrize("lose", CONTROLS)
-def test_what_a_checkpoint_of_several_processes_forgets_is_found(
-    stage: Stage, straight: dict[str, Path], lose: Lose
-) -> None:
+def test_what_a_checkpoint_of_several_processes_forgets_is_found(stage: Stage, straight: dict[str, Path], lose: Lose) -> None:
     """The control of the test above: without one part of the state it must not pass. One from which nothing was taken must."""
     found = survive_resume.control(stage, trained(stage, straight, "fsdp"), "fsdp", K, lose)
     assert bool(found) == (lose is not nothing), found[:5]

@@ -8,9 +8,7 @@ PATIENCE = 10.0
 
 
 def word(place: tuple[int, int] = (5, 1), age: float = 0.0, **more: Any) -> RankStatus:
-    return RankStatus(
-        **{"host": "a", "count": 1, "name": "forward", "step": 5, "place": place, "long": False, "age": age} | more
-    )
+    return RankStatus(**{"host": "a", "count": 1, "name": "forward", "step": 5, "place": place, "long": False, "age": age} | more)
 
 
 def lost(*words: RankStatus | None, now: float = 0.0) -> list[int]:
@@ -38,9 +36,7 @@ def test_who_says_nothing_new_is_lost_after_the_patience() -> None:
     heard.record(0, word(count=2), 10.5)
     heard.record(1, word(count=1, host="b"), 10.5)
     assert heard.find_lost(9.9, PATIENCE) == []
-    assert heard.find_lost(10.6, PATIENCE) == [
-        "rank 1 (host b) has not been heard of for 11 s; its last word: forward of step 5"
-    ]
+    assert heard.find_lost(10.6, PATIENCE) == ["rank 1 (host b) has not been heard of for 11 s; its last word: forward of step 5"]
     heard.record(1, word(count=2, host="b"), 10.7)
     assert heard.find_lost(10.8, PATIENCE) == []
 
@@ -60,9 +56,7 @@ def test_who_has_ended_may_be_silent() -> None:
 def test_who_was_never_heard_is_lost_too() -> None:
     heard = LostRankDetector()
     heard.record(1, None, 0.0)
-    assert heard.find_lost(11.0, PATIENCE) == [
-        "rank 1 has not been heard of for 11 s; its last word: none since the run began"
-    ]
+    assert heard.find_lost(11.0, PATIENCE) == ["rank 1 has not been heard of for 11 s; its last word: none since the run began"]
 
 
 def test_who_is_stuck_is_lost_and_not_those_who_wait_for_it() -> None:

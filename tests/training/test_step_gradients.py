@@ -23,9 +23,7 @@ LENGTHS = ((5, 3), (9, 7), (2, 8), (6, 4), (7, 2))  # pieces of source and targe
 
 def model_of(dropout: float = 0.0, **more: Any) -> Transformer:
     torch.manual_seed(3)
-    config = ModelConfig(
-        vocab_size=V, d_model=24, d_ff=40, num_heads=3, encoder_layers=2, decoder_layers=1, dropout=dropout, **more
-    )
+    config = ModelConfig(vocab_size=V, d_model=24, d_ff=40, num_heads=3, encoder_layers=2, decoder_layers=1, dropout=dropout, **more)
     return Transformer(config).train()
 
 
@@ -41,9 +39,7 @@ def share_of(rows: list[int]) -> BatchShare:
     return BatchShare(0, 0, 0, np.array(rows), sides[0], sides[1], rows=len(rows), targets=targets)
 
 
-def taken(
-    model: Transformer, shares: list[BatchShare], precision: Precision = "float32", **more: Any
-) -> dict[str, Tensor]:
+def taken(model: Transformer, shares: list[BatchShare], precision: Precision = "float32", **more: Any) -> dict[str, Tensor]:
     numbers = TrainedModel(model, precision)
     gradients(numbers, shares, **{"smoothing": 0.1, "r_drop": None, **more})
     found = {name: weight.grad for name, weight in numbers.named.items()}
@@ -111,9 +107,7 @@ def test_bfloat16_formats_give_about_the_gradient_of_float32(precision: Precisio
 
 
 def test_only_masters_hold_the_model_in_bfloat16() -> None:
-    formats = {
-        p: next(TrainedModel(model_of(), p).model.parameters()).dtype for p in ("masters", "autocast", "float32")
-    }
+    formats = {p: next(TrainedModel(model_of(), p).model.parameters()).dtype for p in ("masters", "autocast", "float32")}
     assert formats == {"masters": torch.bfloat16, "autocast": torch.float32, "float32": torch.float32}
 
 

@@ -29,7 +29,7 @@ from limelight.training.run_folder import CHECKPOINTS, METRICS, RunFacts
 from limelight.training.step.budget_clock import BudgetClock
 
 OFTEN = {**SHORT, "checkpoints": {"every_seconds": 1e-6}}  # a checkpoint after every step
-GRADIENTS, SAVE = "limelight.training.step.step:gradients", "limelight.training.checkpoints.transaction:write_tensors"
+GRADIENTS, SAVE = "limelight.training.step.step:gradients", "limelight.training.checkpoints.writer:write_tensors"
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +69,13 @@ def test_signals_at_any_moment_lose_no_step(corpus: Path, straight: Small, tmp_p
         saved = f"saved at step {step}" if step else "nothing was saved yet"
         assert run.has_report and saved in " ".join(run.said), moment
         assert run.stopped_within < 20, moment
-        assert (checkpoint.latest(run.run / CHECKPOINTS).checkpoint is None) if step == 0 else run.saved.step == step, (
-            moment
-        )
+        assert (checkpoint.latest(run.run / CHECKPOINTS).checkpoint is None) if step == 0 else run.saved.step == step, moment
     assert run.live() == DONE
     assert run.status["state"] == "done"
     check_equal(run, straight)
 
 
-def test_a_second_signal_ends_it_at_once_and_leaves_the_checkpoint_before(
-    corpus: Path, straight: Small, tmp_path: Path
-) -> None:
+def test_a_second_signal_ends_it_at_once_and_leaves_the_checkpoint_before(corpus: Path, straight: Small, tmp_path: Path) -> None:
     run = Small(corpus, tmp_path / "run", OFTEN)
     # In a save, the first signal is heard after the next step. There is a save before the first step, too.
     assert run.live(Signal(inside=SAVE, nth=3)) == STOPPED
@@ -107,9 +103,7 @@ def test_a_run_that_succeeds_does_not_repeat_the_problem_of_an_earlier_start(cor
 
 
 @pytest.mark.long
-def test_a_signal_to_the_processes_that_make_batches_does_not_end_them(
-    corpus: Path, straight: Small, tmp_path: Path
-) -> None:
+def test_a_signal_to_the_processes_that_make_batches_does_not_end_them(corpus: Path, straight: Small, tmp_path: Path) -> None:
     """As from a keyboard, it goes to the whole group: here while those processes load what they need."""
     run = Small(corpus, tmp_path / "run", {**SHORT, "machine": {"workers": 2}})
     first = Signal(inside="limelight.training.run.loop:TrainingLoop._take_step", number=signal.SIGINT, group=True)

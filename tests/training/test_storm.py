@@ -18,9 +18,7 @@ import survive_storm
     ("kills", "kind", "background"),
     [(4, "fsdp", False), pytest.param(10, "ddp", True, marks=pytest.mark.long)],
 )
-def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(
-    tmp_path: Path, kills: int, kind: str, background: bool
-) -> None:
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_path: Path, kills: int, kind: str, background: bool) -> None:
     stage = survive_storm.stage_for(tmp_path, kills, background)
     found = survive_storm.stormed(stage, kind, background, True, kills, seed=1)
     assert survive_storm.problems(found) == []

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -20,13 +21,14 @@ from reported_manifests import Reader
 from typer.testing import CliRunner
 
 from limelight.cli import report
-from limelight.corpus.report import pictures as corpus_pictures
 from limelight.errors import DataError
+from limelight.reporting import charts
+from limelight.reporting.formats import markdown_text
+from limelight.reporting.units import time_taken
 from limelight.training.config import Recipe
 from limelight.training.events import StepReport, ValidReport, line_of, read_events
 from limelight.training.report import curves as report_pictures
-from limelight.training.report.blocks import duration, mark_words
-from limelight.training.report.markdown import plain as markdown_text
+from limelight.training.report.learning import mark_words
 from limelight.training.report.report import write_report
 from limelight.training.report.run_record import read_run
 from limelight.training.report.setup import defaults_of
@@ -57,8 +59,7 @@ def written(folder: Path, story: Story = HEALTHY, drawn: bool = False) -> tuple[
     run = made_runs.make(folder / "run", story)
     with pytest.MonkeyPatch.context() as patch:
         if not drawn:
-            patch.setattr(report_pictures, "INSTALLED", False)
-        patch.setattr(corpus_pictures, "INSTALLED", False)
+            patch.setattr(charts, "INSTALLED", False)
         return run, *texts_of(write_report(run))
 
 
@@ -161,8 +162,7 @@ def test_a_recipe_with_a_budget_is_not_said_to_take_the_same_steps(tmp_path: Pat
 def test_a_missing_or_damaged_file_costs_its_own_part_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes | None
 ) -> None:
-    monkeypatch.setattr(corpus_pictures, "INSTALLED", False)
-    monkeypatch.setattr(report_pictures, "INSTALLED", False)
+    monkeypatch.setattr(charts, "INSTALLED", False)
     run = made_runs.make(tmp_path / "run", HEALTHY.but(steps=120, planned=120, every=20))
     if content is None:
         (run / name).unlink()
@@ -204,9 +204,7 @@ def test_steps_done_again_after_a_restart_count_once_and_the_later_ones_stay(tmp
     events = read_events(run / METRICS)
     lost = [event for event in events if isinstance(event, StepReport | ValidReport) and 300 < event.step <= 420]
     spoilt = [
-        dataclasses.replace(
-            event, step=event.step, seconds=99.0, nll=9.0, **({"chrf": 99.0} if hasattr(event, "chrf") else {})
-        )
+        dataclasses.replace(event, step=event.step, seconds=99.0, nll=9.0, **({"chrf": 99.0} if hasattr(event, "chrf") else {}))
         for event in lost
     ]
     at = next(i for i, event in enumerate(events) if event.step == 301)
@@ -412,7 +410,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert "@import" not in html
     assert re.findall(r"url\((?!#)", html) == []
-    assert html.count("<style") == 2  # the page's and the report's: the section of the corpus brings none of its own
+    assert html.count("<style") == 1  # the section of the corpus brings none of its own
 
 
 def test_curves_are_thinned_to_points_of_the_run_and_keep_their_spikes() -> None:
@@ -444,7 +442,7 @@ def test_every_picture_is_there_says_what_it_shows_and_takes_the_colour_of_the_p
     assert sum("over the steps" in label or "of the validations" in label for label in shown) == 5
     assert all(attributes["role"] == "img" and "width" not in attributes for attributes in drawn)
     assert any("validation: 3.35 at step 100, 1.60 at step 1200" in label for label in shown)
-    assert report_pictures.INK not in html
+    assert charts.INK not in html
     assert html.count("↻") >= 6  # in the words, and in each picture
 
 
@@ -456,22 +454,19 @@ def test_a_long_run_has_no_larger_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_matplotlib_the_figures_stay_and_a_sentence_says_how_to_get_pictures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(corpus_pictures, "INSTALLED", False)
+def test_without_matplotlib_the_figures_stay_and_a_sentence_says_how_to_get_pictures(tmp_path: Path) -> None:
     run, _, without = written(tmp_path)
     tables = Reader(texts_of(write_report(run))[1]).tables
     assert Reader(without).tables == tables
     curves = without[without.index('<section id="curves">') : without.index('<section id="quality">')]
     assert "<svg" not in curves
-    assert "pip install 'limelight[report]'" in curves
+    assert "pip install 'limelight[report]'" in unescape(curves)
 
 
 @pytest.mark.process
 def test_the_report_loads_where_matplotlib_is_not_installed() -> None:
     code = "import sys; sys.modules['matplotlib'] = None; import limelight.training.report.report as r; "
-    code += "from limelight.training.report import curves as p; assert not p.INSTALLED and p.curves(None) == []"
+    code += "from limelight.training.report import curves as p; assert not p.charts.INSTALLED and p.draw_curves(None) == []"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -508,7 +503,7 @@ def test_a_run_without_a_translator_offers_no_translation(tmp_path: Path) -> Non
 
 
 def test_durations_are_short() -> None:
-    printed = [duration(seconds).replace("\u202f", " ") for seconds in (0.42, 9.96, 59.7, 845, 16_680, 3600, 86_400)]
+    printed = [time_taken(seconds).replace("\u202f", " ") for seconds in (0.42, 9.96, 59.7, 845, 16_680, 3600, 86_400)]
     assert printed == ["0.4 s", "10.0 s", "1 min", "14 min 5 s", "4 h 38 min", "1 h", "24 h"]
 
 
@@ -520,11 +515,9 @@ def command() -> typer.Typer:
 
 
 @pytest.mark.slow
-def test_the_verb_writes_the_report_again(
-    tmp_path: Path, command: typer.Typer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_verb_writes_the_report_again(tmp_path: Path, command: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
     run, _, _ = written(tmp_path)
-    monkeypatch.setattr(corpus_pictures, "INSTALLED", False)
+    monkeypatch.setattr(charts, "INSTALLED", False)
     before = texts_of(write_report(run))
     for name in ("report.md", "report.html"):
         (run / name).unlink()

@@ -59,9 +59,7 @@ def digits() -> ModuleType:
         (math.nan, math.inf, "the loss is not a number"),
     ],
 )
-def test_what_is_no_number_is_left_out_from_the_first_step_on(
-    steps: int, loss: float, norm: float, reason: str
-) -> None:
+def test_what_is_no_number_is_left_out_from_the_first_step_on(steps: int, loss: float, norm: float, reason: str) -> None:
     watchdog = watched(steps=steps)
     assert watchdog.judge(loss, norm) == reason
     assert watchdog.judge(3.4, 0.55) is None
@@ -69,9 +67,7 @@ def test_what_is_no_number_is_left_out_from_the_first_step_on(
 
 def test_a_loss_a_hundred_times_the_usual_is_left_out() -> None:
     assert watched().judge(340.0, 0.55) is not None
-    assert (
-        watched(DivergenceSettings(sigmas=1e9)).judge(340.0, 0.55) is None
-    )  # the control: it is the rule that finds it
+    assert watched(DivergenceSettings(sigmas=1e9)).judge(340.0, 0.55) is None  # the control: it is the rule that finds it
 
 
 def test_the_reason_says_what_is_usual() -> None:
@@ -79,9 +75,7 @@ def test_the_reason_says_what_is_usual() -> None:
     for loss in (4.0, 6.0) * 4:
         watchdog.judge(loss, 0.8)
     assert watchdog.judge(812.3, 0.8) == "the loss 812.3 is 807.3 standard deviations above the last 8 steps (5)"
-    assert watchdog.judge(5.0, 0.8 * math.e**8) == (
-        "the gradient norm 2385 is 16 standard deviations above the last 8 steps (0.8)"
-    )
+    assert watchdog.judge(5.0, 0.8 * math.e**8) == ("the gradient norm 2385 is 16 standard deviations above the last 8 steps (0.8)")
 
 
 def test_the_threshold_stands_at_the_mean_and_so_many_deviations() -> None:

@@ -70,9 +70,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_a_step_is_computed_again_bit_by_bit_with_its_dropout(
-    ranks: Ranks, corpus: tuple[str, str], tmp_path: Path, size: int
-) -> None:
+def test_a_step_is_computed_again_bit_by_bit_with_its_dropout(ranks: Ranks, corpus: tuple[str, str], tmp_path: Path, size: int) -> None:
     answers = ranks.run(size, "write_down", *corpus, str(tmp_path), None)
     assert str(tmp_path / "trouble" / "step-0000037") in answers[0]["said"]
     expected = sum(float(answer["total"]) for answer in answers) / answers[0]["pieces"]
@@ -92,9 +90,7 @@ def test_no_number_in_the_weights_of_one_process_is_reproduced(
     assert files == ["rank-0000.safetensors", "rank-0001.safetensors", "recipe.toml", "trouble.json", "weights"]
 
 
-def test_what_cannot_be_written_is_said_and_leaves_nothing(
-    ranks: Ranks, corpus: tuple[str, str], tmp_path: Path
-) -> None:
+def test_what_cannot_be_written_is_said_and_leaves_nothing(ranks: Ranks, corpus: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "trouble").write_bytes(b"in the way")
     for answer in ranks.run(2, "write_down", *corpus, str(tmp_path), None):
         assert answer["said"].startswith("the step could not be written down: ")

@@ -58,9 +58,7 @@ def validator_of(bundle: Bundle, prepared: PreparedCorpus, model: Transformer | 
     return Validator(model or bundle.load_model(), prepared, tokenizers, ValidationSettings(**more))
 
 
-def test_a_trained_translator_scores_well_and_an_untrained_one_does_not(
-    bundle: Bundle, prepared: PreparedCorpus
-) -> None:
+def test_a_trained_translator_scores_well_and_an_untrained_one_does_not(bundle: Bundle, prepared: PreparedCorpus) -> None:
     validator = validator_of(bundle, prepared)
     good = validator.validate(bundle.weights(), threads=2)
     bad = validator.validate(dict(Transformer(bundle.settings.model).named_parameters()), threads=1)

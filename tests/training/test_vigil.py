@@ -40,9 +40,7 @@ ASLEEP = (
 MAIN_ASLEEP = ({"happens": "sleep", "rank": 0}, "rank 0 (host ", ASLEEP[2])
 
 
-@pytest.mark.parametrize(
-    ("scene", "named", "how"), [FROZEN, FROZEN_MAIN, FROZEN_STORE, ASLEEP, MAIN_ASLEEP], indirect=["scene"]
-)
+@pytest.mark.parametrize(("scene", "named", "how"), [FROZEN, FROZEN_MAIN, FROZEN_STORE, ASLEEP, MAIN_ASLEEP], indirect=["scene"])
 def test_one_that_is_lost_is_named_in_time_and_the_others_end(scene: Scene, named: str, how: str) -> None:
     codes = scene.ended(within=PATIENT + 5 * LATE)
     others = [rank for rank in range(scene.size) if rank != scene.rank]

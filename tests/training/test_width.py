@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from small_runs import make_corpus
 
+import warm_process
+
 WORKER = Path(__file__).parent / "width_worker.py"
 ALONE = {
     "plain": {},
@@ -31,7 +33,7 @@ def told(prepared: Path, size: int, cases: dict[str, Any]) -> dict[str, Any]:
     base |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, str(WORKER), str(prepared), json.dumps(cases)]
     processes = [
-        subprocess.Popen(
+        warm_process.Popen(
             command,
             env={**base, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,

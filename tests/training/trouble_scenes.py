@@ -18,6 +18,7 @@ from limelight.training.processes.replica_check import refuse_differing
 from limelight.training.processes.world import World
 from limelight.training.step import step_dump
 from limelight.training.step.gradients import gradients
+from limelight.training.step.train_state import read_rng_states
 from limelight.training.step.trained_model import TrainedModel
 
 
@@ -62,7 +63,7 @@ def write_down(world: World, recipe: str, prepared: str, run: str, poisoned: int
         with torch.no_grad():
             next(iter(numbers.named.values())).view(-1)[:] = math.nan
     torch.manual_seed(100 + world.rank)
-    chance = step_dump.chance(numbers.device)
+    chance = read_rng_states(numbers.device)
     losses = gradients(numbers, shares, settings.label_smoothing, None, least=settings.batch.budget // 4)
     evidence = step_dump.Evidence(37, "the loss is not a number", shares, chance, losses, 1.0)
     said = step_dump.dump_step(Path(run), world, settings, numbers, evidence)

@@ -24,9 +24,7 @@ from limelight.training.processes.world import World, join_world
 
 STEPS, STRIKES_AT = 40, 5
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(
-    ["limelight.training.processes.world", "torch._dynamo"]
-)  # importing takes longer than a scene
+PROCESSES.set_forkserver_preload(["limelight.training.processes.world", "torch._dynamo"])  # importing takes longer than a scene
 
 
 @dataclass
@@ -60,9 +58,7 @@ class Scene:
                 "GLOO_SOCKET_IFNAME": "lo",
                 "TORCHELASTIC_USE_AGENT_STORE": str(self.agent),
             }
-            process = PROCESSES.Process(
-                target=live, args=(self.folder, environment, self.patience, self.happens, self.rank), daemon=True
-            )
+            process = PROCESSES.Process(target=live, args=(self.folder, environment, self.patience, self.happens, self.rank), daemon=True)
             process.start()
             self.processes.append(process)
         return self

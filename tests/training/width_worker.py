@@ -23,7 +23,7 @@ from limelight.training.processes.world import World, join_world
 from limelight.training.step.gradients import gradients
 from limelight.training.step.optimizers import build
 from limelight.training.step.sharding import whole
-from limelight.training.step.step_agreement import RankFlags, agree_on_step
+from limelight.training.step.step import RankFlags, agree_on_step
 from limelight.training.step.trained_model import TrainedModel
 
 STEPS = 8

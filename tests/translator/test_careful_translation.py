@@ -27,8 +27,9 @@ from limelight.model.transformer import Transformer
 from limelight.text.careful.glossary import Glossary
 from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from limelight.translator import Translator
-from limelight.translator.planned import TranslationOptions
-from limelight.translator.running import PostponedSentence
+from limelight.translator.pipeline import TranslationOptions
+from limelight.translator.protected import take_out
+from limelight.translator.sentences import SourceSentence
 
 BEAM = SearchSettings(beam=4)
 
@@ -100,7 +101,7 @@ def test_marks_stand_in_the_request_and_come_back_as_they_were() -> None:
     engine = answering("⟦1⟧ sat on ⟦0⟧")
     made = translator(engine).translate(["the %s on <br/>"])[0]
     [[request]] = engine.batches
-    assert request.allowed == [pieces().placeholder(0), pieces().placeholder(1)] and not request.once
+    assert request.allowed == [pieces().placeholders()[0], pieces().placeholders()[1]] and not request.once
     assert made.text == "<br/> sat on %s" and made.protected and not made.warnings
     assert [piece.text for piece in made.pieces if piece.text in ("%s", "<br/>")] == ["<br/>", "%s"]
 
@@ -111,7 +112,7 @@ def test_a_lost_mark_is_searched_again_under_constraints() -> None:
     assert made.text == "<b>cat</b>" or made.text == "<b> cat </b>" or made.text == "<b>cat</b>".strip()
     assert made.protected and [notice.code for notice in made.warnings] == ["redecoded"]
     first, second = engine.batches
-    opening, closing = pieces().placeholder(0), pieces().placeholder(1)
+    opening, closing = pieces().placeholders()[0], pieces().placeholders()[1]
     assert not first[0].once and second[0].once == [opening, closing] and second[0].nested == [(opening, closing)]
 
 
@@ -119,7 +120,7 @@ def test_conversions_in_another_order_are_searched_again_in_theirs() -> None:
     engine = answering("⟦1⟧ on ⟦0⟧", "on ⟦0⟧ ⟦1⟧")
     made = translator(engine).translate(["the %s on %d"])[0]
     assert made.text == "on %s %d" and made.protected and [notice.code for notice in made.warnings] == ["redecoded"]
-    assert engine.batches[1][0].ordered == [[pieces().placeholder(0), pieces().placeholder(1)]]
+    assert engine.batches[1][0].ordered == [[pieces().placeholders()[0], pieces().placeholders()[1]]]
     made = translator(answering(*["⟦1⟧ on ⟦0⟧"] * 2)).translate(["the %s on %d"])[0]
     assert not made.protected and "another order" in made.warnings[0].message
 
@@ -146,9 +147,7 @@ def test_python_reads_the_same_fields_in_the_translation(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["$name has ${n} files", "$$5 for $name", "10%(n)d of %(name)s", "%(n)d%% of %(name)s"]
-)
+@pytest.mark.parametrize("text", ["$name has ${n} files", "$$5 for $name", "10%(n)d of %(name)s", "%(n)d%% of %(name)s"])
 def test_python_fills_in_the_translation_as_the_source(text: str) -> None:
     [made] = random_translator().translate([text], BEAM)
     values = {"name": "Ada", "n": 7}
@@ -156,9 +155,7 @@ def test_python_fills_in_the_translation_as_the_source(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["three [X6X] one", "[X0X] of [X12X]", 'open <x id="7"></x> and <x id="8"/>', "<keep>a</keep>"]
-)
+@pytest.mark.parametrize("text", ["three [X6X] one", "[X0X] of [X12X]", 'open <x id="7"></x> and <x id="8"/>', "<keep>a</keep>"])
 def test_what_clients_put_in_the_place_of_placeholders_comes_back_once(text: str) -> None:
     [made] = random_translator().translate([text], BEAM)
     masks = re.compile(r"\[X\d+X\]|<x id=\"7\"></x>|<x id=\"8\"/>|</?keep>")
@@ -231,7 +228,7 @@ def test_marks_that_the_model_never_saw_are_not_given_to_it() -> None:
 def test_a_reserved_piece_never_occurs_by_itself() -> None:
     engine = answering("the cat")
     translator(engine).translate(["the dog"])
-    assert {pieces().placeholder(n) for n in range(16)} <= set(engine.asked[0].suppress)
+    assert {pieces().placeholders()[n] for n in range(16)} <= set(engine.asked[0].suppress)
 
 
 def test_a_mark_that_a_person_wrote_comes_back() -> None:
@@ -308,7 +305,7 @@ def test_a_beginning_may_hold_what_is_protected() -> None:
     engine = answering("⟦0⟧ cat")
     translator(engine).translate(["the %s"], prefixes=["%s"])
     [[request]] = engine.batches
-    assert pieces().placeholder(0) in request.prefix
+    assert pieces().placeholders()[0] in request.prefix
 
 
 def test_learnt_is_left_out_of_a_bundle_that_knows_nothing_of_it() -> None:
@@ -336,7 +333,7 @@ def test_what_the_model_adds_is_no_protection() -> None:
 
 
 def test_a_beginning_with_figures_of_its_own_is_not_mistaken_for_a_mark() -> None:
-    care = translator(answering())._keeper.take("%s has 0 files 12345", numbers="all")
+    care = take_out("%s has 0 files 12345", ("en", "de"), 16, numbers="all")
     assert care.protect_prefix("12345 %s 10") == "⟦2⟧ ⟦0⟧ 10"
     assert "⟦" not in care.protect_prefix("⟦7⟧ x")
 
@@ -375,18 +372,18 @@ def test_a_text_in_capitals_is_translated_in_small_letters_and_comes_back_in_cap
 
 @pytest.mark.parametrize("text", ["OK", "NATO", "USB", "The cat", "A B C", "%s ⟦1⟧", "123 456"])
 def test_short_capitals_stay_as_they_are(text: str) -> None:
-    assert not translator(answering("x"))._keeper.take(text).shouted
+    assert not take_out(text, ("en", "de"), 16).shouted
 
 
 @pytest.mark.slow
 def test_begun_and_ended_is_the_same_as_done_at_once() -> None:
     """Also in another order and in other company, and with a glossary."""
-    texts = [each.text for each in careful.templated(20)] + ["", "the cat"]
+    texts = [each.text for each in careful.templated(8)] + ["", "the cat"]
     made, terms = random_translator(), Glossary.of({"file": "Datei"})
     planned, wanted = made.plan(texts, BEAM, glossary=terms), TranslationOptions()
     whole = made.run(planned.asked, BEAM, wanted)
     begun = made.begin(planned.asked, BEAM, wanted)
-    postponed = [(at, each) for at, each in enumerate(begun) if isinstance(each, PostponedSentence)]
+    postponed = [(at, each) for at, each in enumerate(begun) if isinstance(each, SourceSentence)]
     assert 2 < len(postponed) < len(texts)
     for at, each in reversed(postponed):
         begun[at] = made.end([each], BEAM, wanted)[0]
@@ -398,6 +395,6 @@ def test_what_the_engine_lacks_is_not_begun() -> None:
     first.lacks = lambda settings, requests: ["groups"]  # type: ignore[method-assign]
     made = Translator(first, settings(Learnt(marks=16)), pieces(), pieces(), lambda: second)
     [postponed] = made.begin(made.plan(["the dog"]).asked, BEAM, TranslationOptions())
-    assert isinstance(postponed, PostponedSentence) and postponed.first is None and not first.batches
+    assert isinstance(postponed, SourceSentence) and not postponed.is_searched and not first.batches
     [ended] = made.end([postponed], BEAM, TranslationOptions())
     assert ended is not None and ended.text == "the cat" and [each.code for each in ended.warnings] == ["engine"]

@@ -91,20 +91,14 @@ def test_odd_input_is_answered_in_two_seconds(translator: Translator, text: str,
 
 
 @pytest.mark.parametrize("text", ["twenty▁one three", "one▁▁two three", "▁one two", "one▁ two"])
-def test_the_block_that_pieces_have_for_a_space_makes_no_words_that_are_not_there(
-    translator: Translator, text: str
-) -> None:
+def test_the_block_that_pieces_have_for_a_space_makes_no_words_that_are_not_there(translator: Translator, text: str) -> None:
     found = translator.translate([text], align=True)[0].alignment
     assert found is not None and found.words
     assert all(s < len(text.split(" ")) for s, _ in found.words)
 
 
-@pytest.mark.parametrize(
-    ("text", "prefix"), [("{n, plural,x {0} two", ""), ("{n, plural, one {x} other {y %s}} {0}", "eins")]
-)
-def test_a_message_that_is_not_read_is_said_also_by_a_model_without_marks(
-    translator: Translator, text: str, prefix: str
-) -> None:
+@pytest.mark.parametrize(("text", "prefix"), [("{n, plural,x {0} two", ""), ("{n, plural, one {x} other {y %s}} {0}", "eins")])
+def test_a_message_that_is_not_read_is_said_also_by_a_model_without_marks(translator: Translator, text: str, prefix: str) -> None:
     """Unreadable, or whole because of its prefix: what its braces hold may be lost."""
     [made] = translator.translate([text], prefixes=[prefix] if prefix else None)
     assert "{0}" in made.text or not made.protected
@@ -198,3 +192,8 @@ def test_a_glossary_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (folder / "glossary.tsv").symlink_to(tmp_path / "terms.tsv")
     with pytest.raises(ModelFileError, match="is a link"):
         Translator.load(folder)
+
+
+def test_signs_that_nobody_sees_stay_with_their_line_breaks(translator: Translator) -> None:
+    texts = ["\ufeff\n\u202e", "\u202e\n\u200b\n", "\n\u202e"]
+    assert [one.text for one in translator.translate(texts, segment=True)] == texts

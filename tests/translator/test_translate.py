@@ -18,7 +18,7 @@ from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.errors import ConfigError, DataError, ScoreError
 from limelight.translator import Translator
-from limelight.translator.planned import TranslationOptions
+from limelight.translator.pipeline import TranslationOptions
 
 LOOP = " ".join(["the cat"] * 12)
 
@@ -147,9 +147,7 @@ def test_blank_text_is_empty_also_where_spaces_are_not_normalized() -> None:
     engine = TableEngine()
     found = translator(engine, normalization=()).translate([" \u3000 ", "the  cat"])
     assert found[0].finish == "empty_input" and found[0].source == " \u3000 "
-    assert engine.batches == [[engine.batches[0][0]]] and engine.batches[0][0].source == ids_of("the  cat") != ids_of(
-        "the cat"
-    )
+    assert engine.batches == [[engine.batches[0][0]]] and engine.batches[0][0].source == ids_of("the  cat") != ids_of("the cat")
 
 
 def test_a_source_is_normalized_as_the_bundle_says() -> None:
@@ -454,10 +452,7 @@ def test_several_threads_may_use_one_translator() -> None:
     made = translator(TableEngine())
     texts = [mixed(60, seed) for seed in range(8)]
     found: dict[int, list[str]] = {}
-    threads = [
-        threading.Thread(target=lambda n=n: found.update({n: [one.text for one in made.translate(texts[n])]}))
-        for n in range(8)
-    ]
+    threads = [threading.Thread(target=lambda n=n: found.update({n: [one.text for one in made.translate(texts[n])]})) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -490,7 +485,7 @@ def test_what_is_over_reaches_no_engine_and_those_beside_it_do() -> None:
     engine = TableEngine()
     made = translator(engine)
     [waits] = made.plan(["the cat"]).asked
-    gone = replace(waits, is_over=lambda: True)
+    gone = replace(waits, request=replace(waits.request, is_over=lambda: True))
     first, second = made.run([waits, gone], SearchSettings(), TranslationOptions())
     assert first is not None and second is None
     assert [len(batch) for batch in engine.batches] == [1]

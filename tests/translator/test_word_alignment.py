@@ -49,9 +49,7 @@ def test_the_end_of_the_source_is_nothing_to_be_linked_to() -> None:
 
 
 def test_pharaoh_is_sorted_by_source() -> None:
-    found = build_alignment(
-        looking([0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]), ["▁a", "▁b", "▁c"], ["▁x", "▁y", "▁z"]
-    )
+    found = build_alignment(looking([0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]), ["▁a", "▁b", "▁c"], ["▁x", "▁y", "▁z"])
     assert found.words == [(2, 0), (1, 1), (0, 2)] and found.pharaoh == "0-2 1-1 2-0"
 
 

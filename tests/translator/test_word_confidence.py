@@ -35,9 +35,7 @@ def claimed(product: float, whole: float) -> float:
         ([], []),
     ],
 )  # fmt: skip
-def test_a_word_is_as_sure_as_all_its_pieces_together(
-    pieces: list[tuple[str, float]], words: list[tuple[str, float]]
-) -> None:
+def test_a_word_is_as_sure_as_all_its_pieces_together(pieces: list[tuple[str, float]], words: list[tuple[str, float]]) -> None:
     found = words_of(pieces, 1.0)
     assert [word.text for word in found] == [text for text, _ in words]
     assert [word.confidence for word in found] == pytest.approx([claimed(product, 1.0) for _, product in words])

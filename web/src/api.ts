@@ -69,15 +69,10 @@ export interface Settings {
   formats: string[];
 }
 
-/** Something that takes a while on the server. */
-export interface Job {
-  id: string;
-  state: "waiting" | "running" | "done" | "failed" | "cancelled";
-  done: number;
-  total: number;
-  result?: { heads: { id: string; delta_logp: number }[] } | null;
-  error?: { message: string; hint?: string | null } | null;
-}
+/** How far a ranking of heads is, and then what it found. */
+export type Ranked =
+  | { event: "progress"; data: { done: number; total: number } }
+  | { event: "result"; data: { heads: { id: string; delta_logp: number }[] } };
 
 /** A sentence that training looked at again and again, and the steps at which it did. */
 export interface ProbeFacts {
@@ -134,16 +129,12 @@ export class Api {
     return this.get(`api/v1/trace/${encodeURIComponent(id)}?${values}`);
   }
 
-  importance(asked: { model?: string; sentences: string[]; mode: "mute" }): Promise<{ job: string }> {
-    return this.post("api/v1/importance", asked);
-  }
-
-  job(id: string): Promise<Job> {
-    return this.get(`api/v1/jobs/${encodeURIComponent(id)}`);
-  }
-
-  async cancelJob(id: string): Promise<void> {
-    await this.ask(`api/v1/jobs/${encodeURIComponent(id)}`, { method: "DELETE" });
+  /** Told as it goes on. Whoever aborts ends the work on the server too. */
+  async *importance(asked: { model?: string; sentences: string[]; mode: "mute" }, signal: AbortSignal): AsyncGenerator<Ranked> {
+    for await (const { event, data } of this.events("api/v1/importance", { ...sent(asked), signal })) {
+      if (event === "error") throw new Refused(troubleOf(500, null, data));
+      if (event === "progress" || event === "result") yield { event, data } as Ranked;
+    }
   }
 
   async probes(model: string | null): Promise<ProbeFacts[]> {
@@ -157,10 +148,7 @@ export class Api {
 
   /** A file made of a trace. */
   async exported(asked: { trace_id: string; format: string; view?: string }): Promise<Blob> {
-    const answer = await this.fetch("api/v1/export", sent(asked)).catch(() => null);
-    if (!answer) throw new Refused(unreachable());
-    if (answer.ok) return answer.blob();
-    throw new Refused(troubleOf(answer.status, answer.headers.get("Retry-After"), await answer.json().catch(() => null)));
+    return (await this.answered("api/v1/export", sent(asked))).blob();
   }
 
   async translateFile(file: File, source: string, target: string, signal: AbortSignal): Promise<string> {
@@ -182,6 +170,34 @@ export class Api {
 
   private post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
     return this.ask<T>(path, { ...sent(body), ...(signal ? { signal } : {}) });
+  }
+
+  /** An answer that is no JSON. Throws Refused; an AbortError goes through as it is. */
+  private async answered(path: string, init: RequestInit): Promise<Response> {
+    const answer = await this.fetch(path, init).catch((error: unknown) => {
+      if (init.signal?.aborted) throw error;
+      throw new Refused(unreachable());
+    });
+    if (answer.ok) return answer;
+    throw new Refused(troubleOf(answer.status, answer.headers.get("Retry-After"), await answer.json().catch(() => null)));
+  }
+
+  /** Server-sent events; ours have one line of data each. A stream that breaks off is a server that does not answer. */
+  private async *events(path: string, init: RequestInit): AsyncGenerator<{ event: string; data: unknown }> {
+    const reader = (await this.answered(path, init)).body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = ""; ; ) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        if (init.signal?.aborted) throw error;
+        throw new Refused(unreachable());
+      });
+      if (done) return;
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop()!;
+      for (const block of blocks) {
+        const found = /^event: (.*)\ndata: (.*)$/.exec(block); // else a comment, as a sign of life
+        if (found) yield { event: found[1]!, data: JSON.parse(found[2]!) as unknown };
+      }
+    }
   }
 
   /** Throws Refused; an AbortError goes through as it is. */

@@ -20,7 +20,7 @@ class Server {
   refusals: number[] = [];
   forgotten = new Set<string>(); // traces that it no longer keeps
   given: string | null = null; // a translation that a kept trace was asked with
-  jobs: Record<string, unknown>[] = [];
+  ranking: [string, Record<string, unknown>][] = []; // events; it goes on until `result` or `error` is told
   private made = 0;
 
   readonly api = new Api((path, init) => this.answer(path, init));
@@ -29,9 +29,29 @@ class Server {
     return this.asked.filter(({ path }) => path === "api/v1/trace").map(({ body }) => body);
   }
 
+  /** One every 50 ms, each in two chunks, after a sign of life. */
+  private events(signal: AbortSignal): ReadableStream<Uint8Array> {
+    const told = [": still here\n\n", ...this.ranking.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)];
+    const ends = this.ranking.some(([event]) => event !== "progress");
+    return new ReadableStream<Uint8Array>({
+      start: (stream) => {
+        signal.addEventListener("abort", () => {
+          this.left++;
+          stream.error(new DOMException("left", "AbortError"));
+        });
+        told.forEach((text, at) =>
+          setTimeout(() => {
+            for (const chunk of [text.slice(0, 9), text.slice(9)]) stream.enqueue(new TextEncoder().encode(chunk));
+            if (ends && at === told.length - 1) stream.close();
+          }, 50 * at),
+        );
+      },
+    });
+  }
+
   private async answer(path: string, init?: RequestInit): Promise<Response> {
     const body = typeof init?.body === "string" ? (JSON.parse(init.body) as Record<string, unknown>) : {};
-    this.asked.push({ path: `${init?.method === "DELETE" ? "DELETE " : ""}${path}`, body });
+    this.asked.push({ path, body });
     await new Promise<void>((resolve, reject) => {
       let waiting = true;
       setTimeout(() => {
@@ -44,8 +64,7 @@ class Server {
       });
     });
     if (path === "api/v1/models") return Response.json({ models: [{ id: "en-de", source: "en", target: "de" }], limits: { beam: 16 } });
-    if (path === "api/v1/importance") return Response.json({ job: "j_1" }, { status: 202 });
-    if (path.startsWith("api/v1/jobs/")) return Response.json(this.jobs.shift() ?? { state: "running", done: 1, total: 4 });
+    if (path === "api/v1/importance") return new Response(this.events(init!.signal!), { headers: { "Content-Type": "text/event-stream" } });
     const refusal = this.refusals.shift();
     if (refusal) return Response.json({ error: { code: "busy", message: "no" } }, { status: refusal });
     if (path.startsWith("api/v1/probes")) return Response.json({ probes: [] });
@@ -255,7 +274,7 @@ test("a dimmer that is let go where it was leaves the address to what is looked 
 
 describe("another model", () => {
   test("forgets what was said about the old one, and what it was compared with", async () => {
-    server.jobs = [{ state: "done", done: 1, total: 1, result: { heads: [{ id: "cross.1.2", delta_logp: -4 }] } }];
+    server.ranking = [["result", { heads: [{ id: "cross.1.2", delta_logp: -4 }] }]];
     void desk.rank();
     void desk.compareWith("two");
     void desk.loadProbes();
@@ -383,12 +402,13 @@ test("a text too long for an address is named by its trace, and comes back from 
 
 describe("ranking", () => {
   test("shows its progress and then the ranks", async () => {
-    server.jobs = [
-      { state: "running", done: 3, total: 24 },
-      { state: "done", done: 24, total: 24, result: { heads: [{ id: "cross.1.2", delta_logp: -4 }] } },
+    server.ranking = [
+      ["progress", { done: 3, total: 24 }],
+      ["result", { heads: [{ id: "cross.1.2", delta_logp: -4 }] }],
+      ["done", { took_ms: 41.7 }],
     ];
     void desk.rank();
-    await settle(30);
+    await settle(80);
     expect(desk.ranking.progress).toEqual({ done: 3, total: 24 });
     await settle(1000);
     expect([desk.ranking.progress, desk.ranking.ranks?.get("cross.1.2"), desk.ranking.of]).toEqual([null, -4, { model: null, text: "one" }]);
@@ -396,7 +416,7 @@ describe("ranking", () => {
   });
 
   test("belongs to its text: it is not shown for another one", async () => {
-    server.jobs = [{ state: "done", done: 1, total: 1, result: { heads: [{ id: "cross.1.2", delta_logp: -4 }] } }];
+    server.ranking = [["result", { heads: [{ id: "cross.1.2", delta_logp: -4 }] }]];
     void desk.rank();
     desk.write("two");
     desk.now();
@@ -407,18 +427,19 @@ describe("ranking", () => {
   });
 
   test("can be stopped, and the server hears of it", async () => {
+    server.ranking = [["progress", { done: 1, total: 4 }]];
     void desk.rank();
     await settle(100);
-    void desk.ranking.cancel();
+    expect([desk.ranking.progress?.done, server.left]).toEqual([1, 0]);
+    desk.ranking.cancel();
     await settle(1000);
-    expect([desk.ranking.progress, desk.ranking.ranks]).toEqual([null, null]);
-    expect(server.asked.at(-1)!.path).toBe("DELETE api/v1/jobs/j_1");
+    expect([desk.ranking.progress, desk.ranking.ranks, desk.ranking.trouble, server.left]).toEqual([null, null, null, 1]);
   });
 
   test("that failed says why", async () => {
-    server.jobs = [{ state: "failed", done: 0, total: 24, error: { message: "too long" } }];
+    server.ranking = [["error", { error: { code: "late", message: "too long", hint: null } }]];
     void desk.rank();
-    await settle(100);
+    await settle(200);
     expect(desk.ranking.trouble?.message).toBe("too long");
   });
 });

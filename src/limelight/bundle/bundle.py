@@ -2,40 +2,30 @@
 
 import json
 import os
-import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight.bundle.card import card
-from limelight.bundle.layout import (
-    AGAIN,
-    CARD,
-    CONFIG,
-    MANIFEST,
-    SHARED,
-    SOURCE,
-    SOURCE_VOCABULARY,
-    TARGET,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    WEIGHTS,
-    refusal,
-)
-from limelight.bundle.manifest import relist, verify
+from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, PIECES, VOCABULARIES, WEIGHTS, pick_files, refusal
+from limelight.bundle.manifest import Entry, difference, relist, verify
 from limelight.bundle.settings import BundleSettings
-from limelight.bundle.strict_json import parse_settings, read_json, settings_of
-from limelight.bundle.weights import empty_model, load_weights, save_weights, weight_problems
+from limelight.bundle.strict_json import read_json, settings_of
 from limelight.errors import DataError, ModelFileError
-from limelight.files import Stamp, force_to_disk, put_folder, stamp_of
-from limelight.model.transformer import Transformer
+from limelight.files import Stamp, stamp_of, whole_folder
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
+
+if TYPE_CHECKING:  # what the weights need: a bundle that is exported runs without them
+    import torch
+    from torch import Tensor
+
+    from limelight.model.transformer import Transformer
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -47,15 +37,24 @@ class Bundle:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer  # the same object when both sides share their pieces
     verified: Stamp  # which file of weights was verified: another one may take its place
+    unverified: Entry | None = None  # of the weights, when they are to be verified when they are loaded
 
-    def weights(self) -> dict[str, Tensor]:
+    def weights(self) -> "dict[str, Tensor]":
         """Every weight by name, checked against the model: none missing, none more, in its shape, finite."""
+        from limelight.bundle.weights import load_weights
+
         if stamp_of(self.folder / WEIGHTS) != self.verified:
             raise refusal(self.folder, [f"{WEIGHTS}: was changed after it was verified; read the bundle again"])
+        if self.unverified is not None and (problem := difference(self.folder, self.unverified)):
+            raise refusal(self.folder, [problem])
         return load_weights(self.folder, self.settings.model)
 
-    def load_model(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> Transformer:
-        """Ready to translate: in eval mode, without the time that random weights would take."""
+    def load_model(self, dtype: "torch.dtype | None" = None, device: "torch.device | str" = "cpu") -> "Transformer":
+        """Ready to translate: in eval mode, in float32 unless asked, without the time that random weights would take."""
+        import torch
+
+        from limelight.bundle.weights import empty_model
+
         model = empty_model(self.settings.model)
         model.load_state_dict(self.weights(), assign=True)
         for module in model.modules():
@@ -64,21 +63,24 @@ class Bundle:
                 module.register_buffer(name, torch.empty(table.shape, dtype=table.dtype), persistent=False)
             if tables:
                 module.reset_parameters()  # type: ignore[operator]
-        return model.to(device, dtype).eval()
+        return model.to(device, dtype or torch.float32).eval()
 
 
-def read(folder: Path) -> Bundle:
-    """A bundle, or the one of a run. Else a ModelFileError that lists every file that is not as it was written."""
+def read(folder: Path, weights: bool = True) -> Bundle:
+    """A bundle, or the one of a run. Else a ModelFileError that lists every file that is not as it was written.
+
+    Without `weights` these are verified when they are loaded, and never where an export runs: a large file takes seconds.
+    """
     try:
         folder = _find(folder)
         stamp = stamp_of(folder / WEIGHTS)
-        listed = verify(folder)
-        settings = _read_settings(folder)
-        names = (SHARED, SHARED) if SHARED in listed else (SOURCE, TARGET)
+        listed = verify(folder, None if weights else WEIGHTS)
+        settings = settings_of(BundleSettings, folder, CONFIG, read_json(folder, CONFIG)[1])
+        names = pick_files(PIECES, listed)
         source, target = _read_tokenizers(folder, names, listed)
         if problems := _token_problems(settings, names, source, target):
             raise refusal(folder, problems)
-        return Bundle(folder, settings, source, target, stamp)
+        return Bundle(folder, settings, source, target, stamp, None if weights else listed[WEIGHTS])
     except OSError as error:
         raise ModelFileError(f"{folder} cannot be read: {error.strerror} ({error.filename})") from None
 
@@ -86,7 +88,7 @@ def read(folder: Path) -> Bundle:
 def write(
     folder: Path,
     settings: BundleSettings,
-    weights: Mapping[str, Tensor],
+    weights: "Mapping[str, Tensor]",
     pieces: bytes | tuple[bytes, bytes],
     license: str | None = None,
     force: bool = False,
@@ -96,6 +98,8 @@ def write(
 
     `vocabulary`: the ids of the pieces, one list or one for each side, unless they are those of SentencePiece.
     """
+    from limelight.bundle.weights import save_weights, weight_problems
+
     folder = folder.resolve()
     if folder.exists() and not force:
         raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace a bundle")
@@ -103,46 +107,53 @@ def write(
         raise ModelFileError(f"{folder} is no bundle and will not be replaced; give another name")
     if problems := weight_problems(weights, settings.model):
         raise refusal(folder, problems, "was not written", "a bundle holds what its settings say, and finite weights")
-    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    beside.mkdir(parents=True)
-    try:
-        contents = {**_contents(settings, weights, pieces, license), **_numbers(vocabulary)}
+    contents = {
+        CONFIG: settings.encode(),
+        CARD: card(settings, weights, license).encode(),
+        **_name_sides(PIECES, pieces),
+        **{
+            name: json.dumps(numbers.model_dump(mode="json"), ensure_ascii=False).encode() + b"\n"
+            for name, numbers in _name_sides(VOCABULARIES, vocabulary).items()
+            if numbers is not None
+        },
+    }
+    with whole_folder(folder) as beside:
         for name, content in contents.items():
             (beside / name).write_bytes(content)
         save_weights(beside, weights)
         relist(beside)
-        read(beside)
-        for path in (*beside.iterdir(), beside):
-            force_to_disk(path)
-        put_folder(beside, folder)
-    except ModelFileError as error:
-        found = str(error).removesuffix(f"\n{AGAIN}")
-        raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        try:
+            read(beside)
+        except ModelFileError as error:
+            found = str(error).removesuffix(f"\n{AGAIN}")
+            raise ModelFileError(found.replace(f"{beside} cannot be used", f"{folder} was not written")) from None
 
 
 def amend(folder: Path, **changes: Any) -> None:
     """Other settings for the same weights: amend(Path("en-de"), confidence=...). A whole new folder takes the place of the old one."""
     bundle = read(folder)
-    folder = bundle.folder.resolve()
-    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    try:
-        shutil.copytree(folder, beside, copy_function=link_or_copy)
-        (
-            beside / CONFIG
-        ).unlink()  # a link: what it leads to stays as it is, for a process that reads the old folder now
-        (beside / CONFIG).write_bytes(bundle.settings.changed(**changes).encode())
+    with changed_copy(bundle) as beside:
+        put_settings(beside, bundle.settings.changed(**changes))
+
+
+@contextmanager
+def changed_copy(bundle: Bundle, left_out: str = "") -> Iterator[Path]:
+    """A copy of the bundle, to be changed in the block; it takes the bundle's place, listed anew, if it can be read."""
+    folder, ignore = bundle.folder.resolve(), shutil.ignore_patterns(left_out)
+    with whole_folder(folder) as beside:
+        shutil.copytree(folder, beside, copy_function=_link_or_copy, ignore=ignore, dirs_exist_ok=True)
+        yield beside
         relist(beside)
         read(beside)
-        for path in (beside / CONFIG, beside):
-            force_to_disk(path)
-        put_folder(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
-def link_or_copy(old: str, new: str) -> None:
+def put_settings(folder: Path, settings: BundleSettings) -> None:
+    """config.json is replaced. It may be a link, and what it leads to stays as it is, for a process that reads the old folder now."""
+    (folder / CONFIG).unlink()
+    (folder / CONFIG).write_bytes(settings.encode())
+
+
+def _link_or_copy(old: str, new: str) -> None:
     """The same file under another name, or a copy where the file system has no links."""
     try:
         os.link(old, new)
@@ -163,23 +174,13 @@ def _find(folder: Path) -> Path:
     raise ModelFileError(f"{folder} is no bundle: neither it nor {folder / 'bundle'} has a {MANIFEST}; {wanted}")
 
 
-def _read_settings(folder: Path) -> BundleSettings:
-    _, value = read_json(folder, CONFIG)
-    return parse_settings(BundleSettings, folder, CONFIG, value)
-
-
-def _read_tokenizers(folder: Path, names: tuple[str, str], listed: set[str]) -> tuple[Tokenizer, Tokenizer]:
+def _read_tokenizers(folder: Path, names: tuple[str, str], listed: Container[str]) -> tuple[Tokenizer, Tokenizer]:
     """Of the source and of the target: one object when both have the same pieces and ids."""
-    lists = (SOURCE_VOCABULARY, TARGET_VOCABULARY) if SOURCE_VOCABULARY in listed else (VOCABULARY, VOCABULARY)
-    numbers = {name: _read_vocabulary(folder, name) for name in lists if name in listed}
+    lists = pick_files(VOCABULARIES, listed)
+    numbers = {name: settings_of(Vocabulary, folder, name, read_json(folder, name, LARGEST)[1]) for name in lists if name in listed}
     source, target = zip(names, lists, strict=True)
     made = {pair: _read_tokenizer(folder, pair[0], numbers.get(pair[1])) for pair in {source, target}}
     return made[source], made[target]
-
-
-def _read_vocabulary(folder: Path, name: str) -> Vocabulary:
-    _, value = read_json(folder, name, LARGEST)
-    return settings_of(Vocabulary, folder, name, value)
 
 
 def _read_tokenizer(folder: Path, name: str, numbers: Vocabulary | None) -> Tokenizer:
@@ -189,9 +190,7 @@ def _read_tokenizer(folder: Path, name: str, numbers: Vocabulary | None) -> Toke
         raise refusal(folder, [f"{name}: {error}"]) from None
 
 
-def _token_problems(
-    settings: BundleSettings, names: tuple[str, str], source: Tokenizer, target: Tokenizer
-) -> list[str]:
+def _token_problems(settings: BundleSettings, names: tuple[str, str], source: Tokenizer, target: Tokenizer) -> list[str]:
     """Where pieces and model do not mean the same: a model would read other words than were written."""
     c = settings.model
     problems = []
@@ -210,23 +209,7 @@ def _token_problems(
     return list(dict.fromkeys(problems))
 
 
-def _contents(
-    settings: BundleSettings,
-    weights: Mapping[str, Tensor],
-    pieces: bytes | tuple[bytes, bytes],
-    license: str | None,
-) -> dict[str, bytes]:
-    source, target = pieces if isinstance(pieces, tuple) else (pieces, pieces)
-    models = {SHARED: target} if source == target else {SOURCE: source, TARGET: target}
-    return {CONFIG: settings.encode(), CARD: card(settings, weights, license).encode(), **models}
-
-
-def _numbers(vocabulary: Vocabulary | tuple[Vocabulary, Vocabulary] | None) -> dict[str, bytes]:
-    if vocabulary is None:
-        return {}
-    source, target = vocabulary if isinstance(vocabulary, tuple) else (vocabulary, vocabulary)
-    lists = {VOCABULARY: target} if source == target else {SOURCE_VOCABULARY: source, TARGET_VOCABULARY: target}
-    return {
-        name: json.dumps(kept.model_dump(mode="json"), ensure_ascii=False).encode() + b"\n"
-        for name, kept in lists.items()
-    }
+def _name_sides(names: tuple[str, str, str], given: Kept | tuple[Kept, Kept]) -> dict[str, Kept]:
+    """What both sides share, or what each has, by the name of its file."""
+    source, target = given if isinstance(given, tuple) else (given, given)
+    return {names[0]: target} if source == target else {names[1]: source, names[2]: target}

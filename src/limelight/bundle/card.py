@@ -2,18 +2,24 @@
 
 import json
 from collections.abc import Mapping
-from typing import Final
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Final
 
 from limelight.bundle.settings import BundleSettings
 
-VERDICT: Final = (
-    "verdict"  # among the facts of `trained_on`: what the translator is good for, which stands above all else
-)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Among the facts of `trained_on`: what the translator is good for, which stands above all else.
+VERDICT: Final = "verdict"
 
 
-def card(settings: BundleSettings, weights: Mapping[str, Tensor], license: str | None) -> str:
+def find_warning(settings: BundleSettings) -> str | None:
+    """Return what its training said of a translator that nobody should use; None for all others."""
+    verdict = str((settings.trained_on or {}).get(VERDICT, ""))
+    return verdict if verdict.startswith("NOT USABLE") else None
+
+
+def card(settings: BundleSettings, weights: "Mapping[str, Tensor]", license: str | None) -> str:
     """Says nothing of where or when it was written: the same translator has the same card."""
     source, target = settings.languages
     verdict = (settings.trained_on or {}).get(VERDICT)
@@ -37,7 +43,7 @@ def _metadata(settings: BundleSettings, license: str | None) -> list[str]:
     return ["language:", *languages, *licensed, *fixed]
 
 
-def _facts(settings: BundleSettings, weights: Mapping[str, Tensor]) -> list[str]:
+def _facts(settings: BundleSettings, weights: "Mapping[str, Tensor]") -> list[str]:
     c = settings.model
     parameters, size = sum(w.numel() for w in weights.values()), sum(w.nbytes for w in weights.values())
     dtypes = sorted({str(w.dtype).removeprefix("torch.") for w in weights.values()})
@@ -53,7 +59,5 @@ def _facts(settings: BundleSettings, weights: Mapping[str, Tensor]) -> list[str]
 
 
 def _scores(settings: BundleSettings) -> list[str]:
-    return [
-        f"- {s.metric} {s.value:.2f} on {s.test_set} ({s.lines:,} lines), signature `{s.signature}`"
-        for s in settings.scores
-    ]
+    line = "- {s.metric} {s.value:.2f} on {s.test_set} ({s.lines:,} lines), signature `{s.signature}`"
+    return [line.format(s=score) for score in settings.scores]

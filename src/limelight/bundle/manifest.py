@@ -11,23 +11,8 @@ from typing import Any
 
 from pydantic import Field
 
-from limelight.bundle.layout import (
-    AGAIN,
-    CONFIG,
-    FORMAT,
-    MANIFEST,
-    SHARED,
-    SOURCE,
-    SOURCE_VOCABULARY,
-    TARGET,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-    WEIGHTS,
-    is_ours,
-    paths,
-    refusal,
-)
-from limelight.bundle.strict_json import parse_settings, read_json
+from limelight.bundle.layout import AGAIN, EXPORT, FORMAT, MANIFEST, NAMES, NEEDED, PIECES, VOCABULARIES, refusal
+from limelight.bundle.strict_json import read_json, settings_of
 from limelight.config import Settings
 from limelight.files import sha256_of, write_whole
 
@@ -50,39 +35,47 @@ class Manifest(Settings):
     checksum: str
 
 
-def verify(folder: Path) -> set[str]:
-    """The paths that the manifest lists, once each was found as it was written. Else one error with every problem."""
+def verify(folder: Path, later: str | None = None) -> dict[str, Entry]:
+    """The files that the manifest lists, once each was found as it was written. Else one error with every problem.
+
+    Of the file `later` only the size is looked at; whoever reads it verifies it then (`difference`).
+    """
     entries = read_manifest(folder).files
     listed = Counter(entry.path for entry in entries)
     problems = [f"{MANIFEST}: lists {path[:99]!r} {times} times" for path, times in listed.items() if times > 1]
-    problems += [f"{MANIFEST}: does not list {name}" for name in (CONFIG, WEIGHTS) if name not in listed]
-    if {SHARED, SOURCE, TARGET} & set(listed) not in ({SHARED}, {SOURCE, TARGET}):
-        problems.append(f"{MANIFEST}: must list either {SHARED}, or {SOURCE} and {TARGET}")
-    vocabularies = {VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY} & set(listed)
-    if vocabularies not in (set(), {VOCABULARY}, {SOURCE_VOCABULARY, TARGET_VOCABULARY}):
-        problems.append(f"{MANIFEST}: must list either {VOCABULARY}, or {SOURCE_VOCABULARY} and {TARGET_VOCABULARY}")
-    different = [problem for entry in entries if (problem := _difference(folder, entry))]
+    problems += [f"{MANIFEST}: does not list {name}" for name in NEEDED if name not in listed]
+    for both, source, target in (PIECES, VOCABULARIES):
+        found = {both, source, target} & listed.keys()
+        if found not in ({both}, {source, target}) and (found or both in PIECES):
+            problems.append(f"{MANIFEST}: must list either {both}, or {source} and {target}")
+    different = [problem for entry in entries if (problem := difference(folder, entry, entry.path != later))]
     if len(different) > len(entries) / 2:
         problems.append(f"{MANIFEST}: most files are not what it lists; it may belong to another bundle")
     problems += different
-    strays = [path for path in paths(folder) if path != MANIFEST and path not in listed]
-    problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if is_ours(path)]
+    strays = [path for path in _paths(folder) if path != MANIFEST and path not in listed]
+    problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if _is_ours(path)]
     if problems:
-        raise refusal(
-            folder,
-            problems,
-            advice=f"{AGAIN}; after a change that was meant, have it listed anew by `relist`",
-        )
+        raise refusal(folder, problems, advice=f"{AGAIN}; after a change that was meant, have it listed anew by `relist`")
     if strays:
         logger.info("%s: neither listed nor read: %s", folder, ", ".join(strays))
-    return set(listed)
+    return {entry.path: entry for entry in entries}
 
 
 def relist(folder: Path) -> None:
     """Write the manifest of what stands in the folder, after a change that was meant. What is no part of a bundle is left out."""
-    ours = [path for path in paths(folder) if is_ours(path)]
+    ours = [path for path in _paths(folder) if _is_ours(path)]
     files = [{"path": p, "bytes": (folder / p).stat().st_size, "sha256": sha256_of(folder / p)} for p in ours]
     write_whole(folder / MANIFEST, seal({"format": FORMAT, "files": files}))
+
+
+def _is_ours(path: str) -> bool:
+    return path in NAMES or path.startswith(EXPORT)
+
+
+def _paths(folder: Path) -> list[str]:
+    """What lies in the folder and in its export, relative and sorted: ["README.md", "config.json", ...]."""
+    found = [*folder.iterdir(), *(folder / EXPORT).rglob("*")]
+    return sorted(path.relative_to(folder).as_posix() for path in found if path.is_symlink() or not path.is_dir())
 
 
 def seal(body: dict[str, Any]) -> bytes:
@@ -98,11 +91,11 @@ def read_manifest(folder: Path) -> Manifest:
     # Byte for byte what we would write: a flipped bit anywhere, in a space or in the checksum too, is this file's own damage.
     if seal({key: part for key, part in value.items() if key != "checksum"}) != content:
         raise refusal(folder, [f"{MANIFEST}: is damaged, its checksum does not fit"])
-    return parse_settings(Manifest, folder, MANIFEST, value)
+    return settings_of(Manifest, folder, MANIFEST, value)
 
 
-def _difference(folder: Path, entry: Entry) -> str | None:
-    """How a file differs from what is listed, if it does."""
+def difference(folder: Path, entry: Entry, content: bool = True) -> str | None:
+    """How a file differs from what is listed, if it does; without `content` as far as that is seen from outside."""
     name = entry.path
     if not INSIDE.fullmatch(name):
         return f"{MANIFEST}: lists {name[:99]!r}, which is no name of a file in a bundle"
@@ -112,7 +105,7 @@ def _difference(folder: Path, entry: Entry) -> str | None:
         size = (folder / name).stat().st_size
         if size != entry.bytes:
             return f"{name}: has {size:,} bytes, but was written with {entry.bytes:,}"
-        if sha256_of(folder / name) != entry.sha256:
+        if content and sha256_of(folder / name) != entry.sha256:
             return f"{name}: is damaged, its content is not what was written"
     except OSError as error:
         return f"{name}: cannot be read ({error.strerror})"

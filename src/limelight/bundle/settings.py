@@ -57,9 +57,7 @@ class BundleSettings(Settings):
         default=None, description="Layer and head, counted from 0, of the cross-attentions that align best."
     )
     learnt: Learnt | None = Field(default=None, description="Beside translating. None: nothing is known of it.")
-    confidence: Calibration | None = Field(
-        default=None, description="What is true of what the model claims. None: it was not measured."
-    )
+    confidence: Calibration | None = Field(default=None, description="What is true of what the model claims. None: it was not measured.")
     scores: tuple[Score, ...] = ()
     trained_on: dict[Line, Line | int | float] | None = Field(default=None, description="A few facts for people.")
 

@@ -38,14 +38,10 @@ def parse(content: bytes, largest: int = LARGEST) -> dict[str, Any]:
     return value
 
 
-def parse_settings(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
-    """The value as settings of a kind, or a refusal with every problem."""
-    check_format(folder, name, value)
-    return settings_of(kind, folder, name, value)
-
-
 def settings_of(kind: type[Checked], folder: Path, name: str, value: dict[str, Any]) -> Checked:
-    """The same for a file without a format of its own."""
+    """The value as settings of a kind, or a refusal with every problem."""
+    if "format" in kind.model_fields:
+        _check_format(folder, name, value)
     try:
         return kind(**value)
     except ConfigError as error:
@@ -54,7 +50,7 @@ def settings_of(kind: type[Checked], folder: Path, name: str, value: dict[str, A
         raise refusal(folder, [f"{name}: cannot be understood ({str(error)[:300]})"]) from None
 
 
-def check_format(folder: Path, name: str, value: dict[str, Any]) -> None:
+def _check_format(folder: Path, name: str, value: dict[str, Any]) -> None:
     found = value.get("format")
     if type(found) is not int or found < FORMAT:
         raise refusal(folder, [f"{name}: has format {str(found)[:99]}, which was never written"])

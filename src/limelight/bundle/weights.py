@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -15,6 +16,7 @@ from limelight.bundle.layout import WEIGHTS, refusal
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 
+StoredShape = tuple[tuple[int, ...], str]  # of a weight, and its number format
 FORMATS = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}  # as safetensors calls them
 
 
@@ -22,8 +24,7 @@ def load_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     """In memory, not mapped: what happens to the file later does not change them."""
     try:
         with safe_open(folder / WEIGHTS, "pt") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
-            shapes = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
+            shapes = stored_shapes(file)
             if problems := _misfits(config, shapes):
                 raise refusal(folder, problems)
             weights = {name: file.get_tensor(name).clone() for name in shapes}
@@ -53,8 +54,17 @@ def as_os_error(error: SafetensorError, path: Path) -> OSError:
 
 def weight_problems(weights: Mapping[str, Tensor], config: ModelConfig) -> list[str]:
     """All that `load_weights` would refuse."""
-    shapes = {name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in weights.items()}
-    return _misfits(config, shapes) + _not_finite(weights)
+    return _misfits(config, shapes_of(weights)) + _not_finite(weights)
+
+
+def shapes_of(weights: Mapping[str, Tensor]) -> dict[str, StoredShape]:
+    return {name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in weights.items()}
+
+
+def stored_shapes(file: Any) -> dict[str, StoredShape]:
+    """The same of an open file of safetensors, before any weight is loaded."""
+    parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+    return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
 
 
 def empty_model(config: ModelConfig) -> Transformer:
@@ -63,7 +73,7 @@ def empty_model(config: ModelConfig) -> Transformer:
         return Transformer(config)
 
 
-def _misfits(config: ModelConfig, found: Mapping[str, tuple[tuple[int, ...], str]]) -> list[str]:
+def _misfits(config: ModelConfig, found: Mapping[str, StoredShape]) -> list[str]:
     """Names, shapes and number formats that are not those of the model."""
     expected = {name: tuple(weight.shape) for name, weight in empty_model(config).state_dict().items()}
     problems = [f"{name} is missing" for name in sorted(expected.keys() - found.keys())]

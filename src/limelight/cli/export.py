@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from limelight.cli.completion import exports
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, MissingExtraError
 
 EXAMPLES = """Examples:
 
@@ -59,9 +59,7 @@ def _check(to: str, asked: ExportOptions) -> None:
         "--probe": ("ctranslate2", asked.probe),
     }
     own |= {"--push": ("huggingface", asked.push), "--public": ("huggingface", asked.public or None)}
-    if wrong := [
-        f"{name}: only for --to {way}" for name, (way, value) in own.items() if value is not None and way != to
-    ]:
+    if wrong := [f"{name}: only for --to {way}" for name, (way, value) in own.items() if value is not None and way != to]:
         raise ConfigError(f"{'; '.join(wrong)}; leave it out")
     if asked.public and asked.push is None:
         raise ConfigError("--public says who may see what is pushed; say where with --push OWNER/NAME")
@@ -71,7 +69,7 @@ def _check(to: str, asked: ExportOptions) -> None:
 
 def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
     from limelight.bundle import read
-    from limelight.evaluation.reading import read_parallel
+    from limelight.evaluation.inputs import read_parallel
     from limelight.interop.ctranslate2.export import export as write
     from limelight.runtime import keep_freed_memory
 
@@ -85,6 +83,7 @@ def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
         f"wrote {where}: {made.bytes / 1e6:.1f} MB, {made.quantize}, CTranslate2 {made.version}",
         f"compared with our own on {made.sentences} sentences ({made.probe}): {made.same:.1%} the same, chrF {made.chrf:.1f}, "
         f"scores within {made.score_apart:.1e}",
+        *([] if made.int8 is None else [f"with --dtype int8: {made.int8.same:.1%} the same, chrF {made.int8.chrf:.1f}"]),
         f"alignment from {heads} ({made.alignment_from})",
     ]
     if asked.output is None:
@@ -117,7 +116,7 @@ def _onnx(folder: Path, asked: ExportOptions) -> ExportOutput:
     try:
         from limelight.interop.onnx.export import export_onnx
     except ImportError as error:
-        raise ConfigError(f"--to onnx needs more packages ({error.name}); pip install 'limelight[onnx]'") from None
+        raise MissingExtraError(error.name, "--to onnx", "onnx") from None
     assert asked.output is not None
     made = export_onnx(read(folder), asked.output)
     facts = {"folder": str(made.folder), "files": made.files, **vars(made.parity)}

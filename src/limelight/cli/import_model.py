@@ -24,14 +24,15 @@ def import_model(
     target: Annotated[str | None, typer.Option("--target", help="Language to translate to.")] = None,
     revision: Annotated[str | None, typer.Option("--revision", help="Branch, tag or commit on the hub.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle.")] = False,
+    no_export: Annotated[bool, typer.Option("--no-export", help="No export for CTranslate2; torch runs the translator.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:  # fmt: skip
     """Make a bundle of a model of Hugging Face (OPUS-MT/Marian, M2M100, NLLB, Pegasus) or of CTranslate2. It then works like any other."""
     from limelight.errors import ConfigError
+    from limelight.interop.ctranslate2.export import try_export
     from limelight.interop.ctranslate2.load import is_engine_model
     from limelight.interop.huggingface.hub import HUB_ID, fetch
-    from limelight.interop.huggingface.load import import_folder
 
     folder, name = Path(model), None
     if not folder.exists() and HUB_ID.fullmatch(model):
@@ -39,43 +40,48 @@ def import_model(
     elif revision is not None:
         raise ConfigError(f"--revision is for names on the hub, and {model} is not one; leave it out")
     if is_engine_model(folder):
-        found = _ctranslate2(folder, output, source, target, force)
-        if as_json:
-            sys.stdout.write(json.dumps({"folder": str(output), "architecture": "CTranslate2", "model": found}) + "\n")
-        elif not quiet:
-            sys.stdout.write(f'wrote {output}: {source} to {target}\ntry it: limelight translate {output} "..."\n')
-        return
-    made = import_folder(folder, output, (source, target), force, name)
+        facts, lines = _ctranslate2(folder, output, source, target, force)
+    else:
+        facts, lines = _huggingface(folder, output, (source, target), force, name)
+    if not no_export and (missing := try_export(output)):
+        facts["notices"].append(missing)
     if as_json:
-        facts = {
-            "folder": str(made.folder),
-            "architecture": made.model_class,
-            "tokenizer": made.tokenizer_class,
-            "parameters": made.parameters,
-            "languages": list(made.settings.languages),
-            "model": made.settings.model.model_dump(mode="json"),
-            "notices": list(made.notices),
-        }
         sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")
     elif not quiet:
-        c, (first, second) = made.settings.model, made.settings.languages
-        pieces = f"{c.vocab_size:,}" if c.source_vocab_size is None else f"{c.source_vocab:,} and {c.vocab_size:,}"
-        lines = [
-            f"found {made.model_class}: {c.encoder_layers}+{c.decoder_layers} layers, d_model {c.d_model}, {made.parameters:,} parameters",
-            f"pieces of {made.tokenizer_class}: {pieces}; at most {c.max_length:,} in a text",
-            *(f"notice: {notice}" for notice in made.notices),
-            f"wrote {output}: {first} to {second}",
-            f'try it: limelight translate {output} "..."',
-        ]
-        sys.stdout.write("\n".join(lines) + "\n")
+        first, second = facts.get("languages", (source, target))
+        lines += [*(f"notice: {notice}" for notice in facts["notices"]), f"wrote {output}: {first} to {second}"]
+        sys.stdout.write("\n".join([*lines, f'try it: limelight translate {output} "..."']) + "\n")
 
 
-def _ctranslate2(folder: Path, output: Path, source: str | None, target: str | None, force: bool) -> dict[str, Any]:
+ImportOutput = tuple[dict[str, Any], list[str]]  # for programs, and for people
+
+
+def _huggingface(folder: Path, output: Path, languages: tuple[str | None, str | None], force: bool, name: str | None) -> ImportOutput:
+    from limelight.interop.huggingface.load import import_folder
+
+    made = import_folder(folder, output, languages, force, name)
+    facts = {
+        "folder": str(made.folder),
+        "architecture": made.model_class,
+        "tokenizer": made.tokenizer_class,
+        "parameters": made.parameters,
+        "languages": list(made.settings.languages),
+        "model": made.settings.model.model_dump(mode="json"),
+        "notices": list(made.notices),
+    }
+    c = made.settings.model
+    pieces = f"{c.vocab_size:,}" if c.source_vocab_size is None else f"{c.source_vocab:,} and {c.vocab_size:,}"
+    return facts, [
+        f"found {made.model_class}: {c.encoder_layers}+{c.decoder_layers} layers, d_model {c.d_model}, {made.parameters:,} parameters",
+        f"pieces of {made.tokenizer_class}: {pieces}; at most {c.max_length:,} in a text",
+    ]
+
+
+def _ctranslate2(folder: Path, output: Path, source: str | None, target: str | None, force: bool) -> ImportOutput:
     from limelight.errors import ConfigError
     from limelight.interop.ctranslate2.load import import_model
 
     if source is None or target is None:
-        raise ConfigError(
-            f"{folder} is a model of CTranslate2, which does not say its languages; give --source and --target"
-        )
-    return import_model(folder, output, (source, target), force).config.model_dump(mode="json")
+        raise ConfigError(f"{folder} is a model of CTranslate2, which does not say its languages; give --source and --target")
+    found = import_model(folder, output, (source, target), force).config.model_dump(mode="json")
+    return {"folder": str(output), "architecture": "CTranslate2", "model": found, "notices": []}, []

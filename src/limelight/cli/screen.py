@@ -3,15 +3,18 @@
 All of it goes to standard error, except the result itself, so that a result can be piped on.
 """
 
+import math
 import os
 import sys
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from limelight.corpus.exchange.engine import Progress as CorpusProgress
 
 PLAIN_EVERY = 5.0  # seconds between lines of progress in a pipe or a log file
 
@@ -20,6 +23,10 @@ class Screen:
     """A screen is used as a context; `step` moves the bar of a named step."""
 
     def __init__(self, plain: bool = False, quiet: bool = False) -> None:
+        # Rich is loaded where something is shown.
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
         self.console = Console(stderr=True, highlight=False)
         self.fancy = self.console.is_terminal and not plain and not quiet
         self.quiet = quiet
@@ -42,9 +49,7 @@ class Screen:
         self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._bars.stop()
 
     def step(self, name: str, done: float, total: float, note: str = "") -> None:
@@ -55,21 +60,22 @@ class Screen:
         elif not self.quiet:
             self._plain_step(name, done, total, note)
 
+    def show(self, progress: "CorpusProgress") -> None:
+        """Move the bar of a step of preparing a corpus."""
+        note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
+        self.step(progress.step, progress.done, progress.total, note)
+
     def _plain_step(self, name: str, done: float, total: float, note: str) -> None:
         """A line when a step ends, and every few seconds while it lasts."""
         now = time.monotonic()
         began = self._began.setdefault(name, now)
-        ended = done >= total
-        if (not ended and now - max(began, self._said.get(name, 0.0)) < PLAIN_EVERY) or self._said.get(name) == float(
-            "inf"
-        ):
+        ended, said = done >= total, self._said.get(name, began)  # infinity once its end was said
+        if said == math.inf or (not ended and now - said < PLAIN_EVERY):
             return
-        self._said[name] = float("inf") if ended else now
+        self._said[name] = math.inf if ended else now
         passed = now - began
         left = "" if ended or not done else f", about {clock(passed * (total - done) / done)} left"
-        sys.stderr.write(
-            f"{name}: {100 * done / max(total, 1e-9):.0f} % after {clock(passed)}{left}{', ' + note if note else ''}\n"
-        )
+        sys.stderr.write(f"{name}: {100 * done / max(total, 1e-9):.0f} % after {clock(passed)}{left}{', ' + note if note else ''}\n")
         sys.stderr.flush()
 
 

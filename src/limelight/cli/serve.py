@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from limelight.errors import ConfigError, RuntimeChoiceError
+from limelight.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from limelight.serving.queue.models import Models
@@ -63,9 +63,7 @@ def _is_setting(written: str) -> bool:
     key, sign, value = written.partition("=")
     if not sign or Path(written).exists():
         return False
-    return key.split(".")[0] in ServeSettings.model_fields or (
-        "." in key and "/" not in value and not Path(value).is_dir()
-    )
+    return key.split(".")[0] in ServeSettings.model_fields or ("." in key and "/" not in value and not Path(value).is_dir())
 
 
 def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
@@ -115,9 +113,7 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
         from limelight.serving.http.lifecycle import serve as live
         from limelight.serving.server import Server
     except ModuleNotFoundError as error:
-        raise RuntimeChoiceError(
-            f"{error.name} is not installed, and serving needs it; pip install 'limelight[serve]'"
-        ) from None
+        raise MissingExtraError(error.name, "serving", "serve") from None
     from limelight.serving.access.keys import Keys
     from limelight.serving.middleware.logs import json_lines, take_over
     from limelight.serving.middleware.otel import OtelTracing
@@ -156,6 +152,8 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
 
 
 def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[str]:
+    from limelight.bundle.card import find_warning
+
     lines = []
     for each in models.all:
         size = each.translator.settings.model
@@ -163,18 +161,14 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
             f" {each.id:<12} {each.source} to {each.target}   {size.encoder_layers}+{size.decoder_layers} layers, {size.d_model} wide   "
             f"{', '.join(each.translator.runs_on)}   about {each.speed * each.translator.engine.workers:,.0f} pieces/s"
         )
+        if (verdict := find_warning(each.translator.settings)) is not None:
+            lines.append(f" {each.id:<12} was judged when it was trained: {verdict}")
     if settings.page:
         lines.append(f" page         {address}/")
-    lines.append(
-        f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate"
-    )
+    lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.metrics:
         lines.append(f" metrics      {address}/metrics")
     asks = f"asks for a key ({settings.keys})" if settings.keys else "asks for no key"
-    reach = (
-        "other machines can reach it"
-        if settings.wide
-        else "on this machine only; --host 0.0.0.0 needs --api-key-file or --public"
-    )
+    reach = "other machines can reach it" if settings.wide else "on this machine only; --host 0.0.0.0 needs --api-key-file or --public"
     lines.append(f" {asks}; {reach}; Ctrl-C to stop")
     return lines

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,13 @@ from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
 from limelight.text.language_names import standard
 
-SETTING = re.compile(r"[a-z_]+(\.[a-z_]+)*=")
+SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
+
+
+def split_settings(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return files, and what is written as section.key=value."""
+    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
+    return paths, [text for text in inputs if text not in paths]
 
 
 def settings_from(
@@ -25,25 +32,21 @@ def settings_from(
 ) -> PrepareSettings:
     """The file first, then the options, then section.key=value: the later wins. `settings` are further section.key=value."""
     values = _read(config) if config else {}
-    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
-    settings = [*(text for text in inputs if text not in paths), *settings]
+    paths, written = split_settings(inputs)
     if paths:
         values["corpora"] = corpora_of(paths)
     if not values.get("corpora"):
-        raise ConfigError(
-            "there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared"
-        )
-    for name, key in (("valid", "valid"), ("test", "test")):
+        raise ConfigError("there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared")
+    for name in ("valid", "test"):
         if options[name]:
-            values.setdefault("held_out", {})[key] = options[name]
+            values.setdefault("held_out", {})[name] = options[name]
     if options.get("swap"):
         values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
     if options["vocab_size"] is not None:
         values.setdefault("pieces", {})["size"] = options["vocab_size"]
     if options["keep_dropped"]:
         values["keep_dropped"] = True
-    for text in settings:
-        put_setting(values, *text.split("=", 1))
+    put_settings(values, [*written, *settings])
     _weigh(values.get("corpora", []), weights)
     values["languages"] = _languages(values, options)
     return PrepareSettings(**values)
@@ -66,12 +69,11 @@ def corpora_of(paths: Sequence[str]) -> list[dict[str, Any]]:
             f"{waiting[0]} is a file of lines and has no partner; give source and target in this order, or a file that holds "
             "both (TSV, JSONL, TMX, ...)"
         )
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     for corpus in corpora:
         name = corpus["name"]
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            corpus["name"] = f"{name}-{seen[name]}"
+        seen[name] += 1
+        corpus["name"] = f"{name}-{seen[name]}" if seen[name] > 1 else name
     return corpora
 
 
@@ -87,6 +89,11 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} does not exist; check the name after --config") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def put_settings(values: dict[str, Any], written: Sequence[str]) -> None:
+    for text in written:
+        put_setting(values, *text.split("=", 1))
 
 
 def put_setting(values: dict[str, Any], key: str, text: str) -> None:
@@ -123,9 +130,7 @@ def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
 def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
     """Asked for, or written in the settings, or guessed from the names of line files, or what the files say of themselves."""
     given = values.get("languages") or (None, None)
-    guesses = (
-        guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2
-    )
+    guesses = (guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2)
     guessed = next((guess for guess in guesses if guess), (None, None))
     theirs = options.get("of_bundle") or (None, None)  # written as their translator writes them
     found = []
@@ -143,7 +148,6 @@ def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, st
         if any("://" not in path and not re.search(r"[*?\[]", path) and not Path(path).exists() for path in paths):
             find(paths, ("", ""))  # a misspelt name is why nothing can be told from it: this says so
         raise ConfigError(
-            "the languages cannot be told from the files and their names; say them: "
-            f"--source {source or 'en'} --target {target or 'de'}"
+            f"the languages cannot be told from the files and their names; say them: --source {source or 'en'} --target {target or 'de'}"
         )
     return source, target

@@ -1,13 +1,12 @@
 """`PrepareSettings` holds everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
-from limelight.corpus.special_ids import SpecialIds
 from limelight.text.normalize import DEFAULT_STEPS, Step
-from limelight.text.pieces.tokenizer import PieceSettings
+from limelight.text.pieces.tokenizer import END, PAD, START, PieceSettings
 
 Mode = Literal["off", "warn", "drop"]
 
@@ -18,16 +17,13 @@ class CorpusSettings(Settings):
     name: str = Field(min_length=1)
     paths: list[str] = Field(min_length=1)
     weight: float = Field(default=1.0, gt=0, le=1000, description="how many times it is seen in an epoch")
-    columns: tuple[str, str] | None = Field(
-        default=None, description="fields of JSONL and Parquet, or column numbers of TSV"
-    )
+    columns: tuple[str, str] | None = Field(default=None, description="fields of JSONL and Parquet, or column numbers of TSV")
     swapped: bool = Field(default=False, description="its sides are exchanged: what stands as source is the target")
 
     @model_serializer(mode="wrap")
     def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `swapped` where it is off, so that runs and folders from before there was a choice stay the same."""
-        value: dict[str, Any] = written(self)
-        return {key: kept for key, kept in value.items() if kept or key != "swapped"}
+        """Leave out `swapped` where it is off: few corpora need it."""
+        return {key: kept for key, kept in written(self).items() if kept or key != "swapped"}
 
 
 class FilterSettings(Settings):
@@ -54,25 +50,17 @@ class FilterSettings(Settings):
     copied_words: int = Field(default=4, ge=1, description="shorter copies are names, units and commands, and stay")
     foreign_letters: float = Field(default=0.3, gt=0, le=1, description="share of letters in no script of the language")
     identified_letters: int = Field(default=20, ge=1, description="shorter text is too short to tell its language")
-    least_likely: float = Field(
-        default=0.02, gt=0, lt=1, description="probability below which the language is not the expected one"
-    )
+    least_likely: float = Field(default=0.02, gt=0, lt=1, description="probability below which the language is not the expected one")
     surely_other: float = Field(default=0.8, gt=0, lt=1, description="and above which it is surely another")
-    repetition_share: float = Field(
-        default=0.5, gt=0, le=1, description="of the words covered by repeats of one three-word phrase"
-    )
+    repetition_share: float = Field(default=0.5, gt=0, le=1, description="of the words covered by repeats of one three-word phrase")
 
 
 class DedupSettings(Settings):
     """Duplicates are dropped over all corpora together; the first in the order of the corpora stays."""
 
     exact: bool = True
-    near: bool = Field(
-        default=False, description="pairs that differ only in case, accents, digits, punctuation and spaces"
-    )
-    targets_per_source: int | None = Field(
-        default=4, ge=1, description="the most frequent translations of one source stay"
-    )
+    near: bool = Field(default=False, description="pairs that differ only in case, accents, digits, punctuation and spaces")
+    targets_per_source: int | None = Field(default=4, ge=1, description="the most frequent translations of one source stay")
 
 
 class HeldOutSettings(Settings):
@@ -85,6 +73,44 @@ class HeldOutSettings(Settings):
     largest_share: float = Field(default=0.05, ge=0, lt=0.5, description="of the corpus, each")
     leaks: Mode = "drop"
     near: float = Field(default=0.75, gt=0, le=1, description="pairs this similar to a held-out one are leaks too")
+
+
+class SpecialIds(Settings):
+    """Special ids say where a text begins and ends, what the decoder reads first and what fills a row.
+
+    Pieces learnt here have fixed ones. A model that others trained brings its own: Marian lets the decoder read the padding first, M2M100
+    the end, and both sides may begin with a language. Targets always end; a model must learn when to stop.
+
+    SpecialIds()                                       source  4 9 3         target  7 8 3         the decoder reads  2 7 8
+    SpecialIds(pad=9, start=9, end=0)                  source  4 9 0         target  7 8 0         the decoder reads  9 7 8
+    SpecialIds(pad=1, start=2, end=2,                  source  50 4 9 2      target  51 7 8 2      the decoder reads  2 51 7 8
+               source_begin=[50], target_begin=[51])
+    """
+
+    pad: NonNegativeInt = PAD
+    start: NonNegativeInt = START
+    end: NonNegativeInt = END
+    source_begin: tuple[NonNegativeInt, ...] = ()
+    target_begin: tuple[NonNegativeInt, ...] = ()
+    source_ends: bool = True
+
+    @model_validator(mode="after")
+    def _padding_is_told_apart(self) -> Self:
+        """A row is as long as it has ids that are no padding. `start` may be it: the decoder's input is as long as its output."""
+        if self.pad in (self.end, *self.source_begin, *self.target_begin):
+            raise ValueError(f"pad={self.pad} is also the end or a beginning; padding has an id of its own")
+        return self
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand around the pieces of a source and of a target."""
+        return len(self.source_begin) + self.source_ends, len(self.target_begin) + 1
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """The largest id on each side, which its vocabulary must have."""
+        source = [self.pad, *self.source_begin, *([self.end] if self.source_ends else [])]
+        return max(source), max(self.pad, self.start, self.end, *self.target_begin)
 
 
 class PrepareSettings(Settings):
@@ -116,23 +142,20 @@ class PrepareSettings(Settings):
     seed: int = 17
 
     @model_validator(mode="after")
-    def _names_differ(self) -> "PrepareSettings":
+    def _names_differ(self) -> Self:
         names = [corpus.name for corpus in self.corpora]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(
-                f"corpora: the names {', '.join(twice)} occur twice; the report tells corpora apart by name"
-            )
+            raise ValueError(f"corpora: the names {', '.join(twice)} occur twice; the report tells corpora apart by name")
         return self
 
     @model_validator(mode="after")
-    def _numbers_are_of_given_pieces(self) -> "PrepareSettings":
+    def _numbers_are_of_given_pieces(self) -> Self:
         if (self.given_vocabulary or self.marks) and not self.given_pieces:
             raise ValueError("given_vocabulary and marks: only for given_pieces; pieces learnt here have their own ids")
         return self
 
     @model_serializer(mode="wrap")
     def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What only models of others need is left out where it is not used, so that older folders, runs and addresses stay the same."""
-        value: dict[str, Any] = written(self)
-        return {key: kept for key, kept in value.items() if kept or key not in ("given_vocabulary", "marks")}
+        """Leave out what only models of others need where it is not used."""
+        return {key: kept for key, kept in written(self).items() if kept or key not in ("given_vocabulary", "marks")}

@@ -34,9 +34,7 @@ class TextShard:
         return sum(self.rows_by_corpus)
 
 
-def sample(
-    folder: Path, shards: Sequence[TextShard], weights: Sequence[float], pairs: int, sides: Sequence[str]
-) -> Iterator[str]:
+def sample(folder: Path, shards: Sequence[TextShard], weights: Sequence[float], pairs: int, sides: Sequence[str]) -> Iterator[str]:
     """Up to `pairs` pairs, from every shard, each corpus in proportion to what training will see of it.
 
     Rows stand in random order within a corpus, so the first ones of each shard are a random sample.
@@ -64,23 +62,16 @@ class ShardEncoder:
     def __call__(self, shard: TextShard) -> dict[str, Any]:
         table = _map_table(self.folder / shard.text.path)
         tokenizers = _tokenizers(self.folder, self.pieces, self.vocabulary)
-        sizes = (tokenizers[0].size, tokenizers[1].size)
-        columns = [
-            tokenizer.encode(table.column(side).combine_chunks())
-            for side, tokenizer in zip(("source", "target"), tokenizers, strict=True)
-        ]
-        schema = ids_schema(sizes)
-        ids = pa.table([_cast(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema)
-        entry = write_table(self.folder / shard.text.path.replace(".text.", ".ids."), ids)
-        figures = {
-            side: _figures(column, tokenizer)
-            for side, column, tokenizer in zip(("source", "target"), columns, tokenizers, strict=True)
-        }
+        schema = ids_schema((tokenizers[0].size, tokenizers[1].size))
+        columns, figures = [], {}
+        for field, tokenizer in zip(schema, tokenizers, strict=True):
+            column = tokenizer.encode(table.column(field.name).combine_chunks())
+            narrow = column.values.cast(field.type.value_type)
+            columns.append(pa.ListArray.from_arrays(column.offsets, narrow, type=field.type))
+            figures[field.name] = _figures(column, tokenizer)
+        path = self.folder / shard.text.path.replace(".text.", ".ids.")
+        entry = write_table(path, pa.table(columns, schema=schema))
         return {"name": shard.name, "ids": entry.model_dump(), "figures": figures}
-
-
-def _cast(column: pa.ListArray, field: pa.Field) -> pa.ListArray:
-    return pa.ListArray.from_arrays(column.offsets, column.values.cast(field.type.value_type), type=field.type)
 
 
 def _figures(column: pa.ListArray, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -114,12 +105,8 @@ def add_figures(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=1)
-def _tokenizers(
-    folder: Path, pieces: tuple[FileEntry, ...], vocabulary: tuple[FileEntry, ...]
-) -> tuple[Tokenizer, Tokenizer]:
-    """Loaded once in a worker, and with them the words they remember. The hashes tell apart what stood at the same path."""
-    return load_tokenizers(folder, pieces, vocabulary)
+# Loaded once in a worker, and with them the words they remember. The hashes tell apart what stood at the same path.
+_tokenizers = lru_cache(maxsize=1)(load_tokenizers)
 
 
 def _map_table(path: Path) -> pa.Table:

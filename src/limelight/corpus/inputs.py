@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.manifest import InputEntry, Split
+from limelight.corpus.manifest import HELD_OUT, InputEntry, Split
 from limelight.corpus.readers import find
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import content_hash, size_of, without_packing
 
-UNPACKED = (
-    3.3  # bytes of text in a byte of gzip or zstd, for natural language; only the number of buckets depends on it
-)
+UNPACKED = 3.3  # bytes of text in a byte of gzip or zstd of natural language; only the number of buckets depends on it
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,6 @@ class Inputs:
     train: list[CorpusPart]
     held_out: dict[Split, list[CorpusPart]]
     entries: list[InputEntry]
-    size: int
     buckets: int
 
     @classmethod
@@ -37,23 +34,17 @@ class Inputs:
             parts += [replace(part, swapped=corpus.swapped) for part in found]
         train = list(parts)
         held_out: dict[Split, list[CorpusPart]] = {}
-        given: dict[Split, tuple[str, ...]] = {"valid": settings.held_out.valid, "test": settings.held_out.test}
-        for split, paths in given.items():
-            if paths:
+        for split in HELD_OUT:
+            if paths := getattr(settings.held_out, split):
                 number = len(settings.corpora) + len(held_out)
                 held_out[split] = find(paths, settings.languages, corpus=number, first_file=len(parts))
                 parts += held_out[split]
         with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock
             hashes = list(threads.map(lambda part: [content_hash(path) for path in part.paths], parts))
-        entries = [
-            InputEntry(corpus=part.corpus, paths=list(part.paths), sha256=sha)
-            for part, sha in zip(parts, hashes, strict=True)
-        ]
-        size = sum(size_of(path) for part in train for path in part.paths)
-        text = sum(
-            size_of(path) * (UNPACKED if without_packing(path) != path else 1) for part in train for path in part.paths
-        )
-        return cls(train, held_out, entries, size, max(1, math.ceil(text / (settings.shard_megabytes << 20))))
+        entries = [InputEntry(corpus=part.corpus, paths=list(part.paths), sha256=sha) for part, sha in zip(parts, hashes, strict=True)]
+        paths = [path for part in train for path in part.paths]
+        text = sum(size_of(path) * (UNPACKED if without_packing(path) != path else 1) for path in paths)
+        return cls(train, held_out, entries, max(1, math.ceil(text / (settings.shard_megabytes << 20))))
 
     @property
     def fingerprint(self) -> list[Any]:

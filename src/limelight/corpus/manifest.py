@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from limelight.config import Settings
-from limelight.corpus.special_ids import SpecialIds
+from limelight.corpus.config import SpecialIds
 from limelight.errors import DataError
 from limelight.files import write_whole
 
@@ -23,6 +23,8 @@ FORMAT = 1
 NAME = "manifest.json"
 
 Split = Literal["train", "valid", "test"]
+HELD_OUT: tuple[Split, ...] = ("valid", "test")
+SIDES = ("source", "target")
 
 
 class FileEntry(Settings):
@@ -89,21 +91,23 @@ class CorpusManifest(Settings):
         """The files that say how text is cut."""
         return [*self.pieces, *self.vocabulary]
 
+    @property
+    def files(self) -> list[FileEntry]:
+        """All files that training opens."""
+        shards = [shard for shards in self.splits.values() for shard in shards]
+        return [*self.cutting, *(entry for shard in shards for entry in (shard.text, shard.ids))]
+
     @classmethod
     def load(cls, folder: Path) -> "CorpusManifest":
         path = folder / NAME
         if not path.is_file():
-            raise DataError(
-                f"{folder} is no prepared corpus: it has no {NAME}; make one with `limelight prepare ... -o {folder}`"
-            )
+            raise DataError(f"{folder} is no prepared corpus: it has no {NAME}; make one with `limelight prepare ... -o {folder}`")
         try:
             value = json.loads(path.read_bytes())
             if value.get("format") != FORMAT:
-                raise DataError(
-                    f"{path} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again"
-                )
-            return cls.model_validate_json(json.dumps(value))
-        except (ValueError, ValidationError, AttributeError) as error:
+                raise DataError(f"{path} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again")
+            return cls.model_validate(value)
+        except (ValueError, AttributeError) as error:
             raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
 
     def encode(self) -> bytes:

@@ -22,16 +22,16 @@ from limelight.corpus.cleaning.mistakes import losses, mistakes, refuse
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.encode import ShardEncoder, TextShard, add_figures, sample
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
-from limelight.corpus.exchange.finish import BucketFinish, merge_held_out, read_held_out, text_shard, write_held_out
+from limelight.corpus.exchange.finish import BucketFinish, merge_held_out, read_held_out, write_held_out
 from limelight.corpus.exchange.settle import add
 from limelight.corpus.inputs import Inputs, digest
-from limelight.corpus.manifest import NAME, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard, Split
+from limelight.corpus.manifest import HELD_OUT, NAME, SIDES, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard
 from limelight.corpus.reading.streams import content_hash
 from limelight.corpus.report.report import page
-from limelight.corpus.tokenizers import check_given, copy_vocabulary, load_tokenizers
+from limelight.corpus.tokenizers import check_given, copy_vocabulary, load_tokenizers, store
 from limelight.corpus.work_folder import REPORT, WorkFolder, load_prepared
 from limelight.errors import DataError, LimelightError
-from limelight.files import sha256_of, write_whole
+from limelight.files import write_whole
 from limelight.text.pieces.tokenizer import learn, suggest_size
 
 
@@ -50,6 +50,10 @@ class Preparation:
     def corpora(self) -> tuple[str, ...]:
         """Given validation and test sets are corpora too; they follow those of training."""
         return (*(corpus.name for corpus in self.settings.corpora), *self.inputs.held_out)
+
+    @property
+    def weights(self) -> list[float]:
+        return [*(corpus.weight for corpus in self.settings.corpora), *(1.0 for _ in self.inputs.held_out)]
 
 
 def prepare(
@@ -83,12 +87,12 @@ def prepare(
     return manifest, False
 
 
-def _build(
-    run: Preparation, place: WorkFolder, before: CorpusManifest | None, addresses: tuple[str, str], anyway: bool
-) -> CorpusManifest:
+def _build(run: Preparation, place: WorkFolder, before: CorpusManifest | None, addresses: tuple[str, str], anyway: bool) -> CorpusManifest:
     if before is not None and before.text_address == addresses[1]:
         place.take_text(before)
-        tally, shards = before.statistics["tally"], _text_shards(before)
+        tally = before.statistics["tally"]
+        kept = ((split, shard) for split, shards in before.splits.items() for shard in shards)
+        shards = [TextShard(shard.name, split, shard.rows_by_corpus, shard.text) for split, shard in kept]
     else:
         try:
             tally, shards = _exchange(run)
@@ -122,9 +126,8 @@ def check(settings: PrepareSettings, work: Path, engine: ExchangeEngine, watch: 
     tally, _ = _exchange(run)
     corpora = _corpora(run, tally)
     problems = mistakes(run.inputs.train, settings) + losses(corpora)
-    return Findings(
-        languages=settings.languages, corpora=corpora, inputs=run.inputs.entries, tally=tally, mistakes=problems
-    )
+    entries = run.inputs.entries
+    return Findings(languages=settings.languages, corpora=corpora, inputs=entries, tally=tally, mistakes=problems)
 
 
 def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
@@ -144,9 +147,7 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
     """Text shards of all splits, and the counts of everything read."""
     held_out = {split: read_held_out(parts, run.settings, split) for split, parts in run.inputs.held_out.items()}
     tables = [table for table, _ in held_out.values()]
-    sources, targets = (
-        tuple(text for table in tables for text in table.column(side).to_pylist()) for side in ("source", "target")
-    )
+    sources, targets = (tuple(text for table in tables for text in table.column(side).to_pylist()) for side in SIDES)
     leaks = LeakIndex(sources, targets, run.settings.held_out.near) if tables else None
     buckets = run.inputs.buckets
     files = tuple(entry.paths[0] for entry in run.inputs.entries)
@@ -160,44 +161,31 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
         raise DataError(
             "nothing is left to train on: every pair was dropped or held out; see why with `limelight prepare ... --check-only`"
         )
-    shards = [text_shard(outcome) for outcome in outcomes]
-    names: tuple[Split, ...] = ("valid", "test")
-    for split in names:
-        if split in held_out:
-            shards.append(write_held_out(run.folder, split, held_out[split][0], len(run.corpora)))
-        else:
-            shards.append(merge_held_out(run.folder, run.work, split, len(run.corpora)))
+    shards = [TextShard(o["name"], "train", o["rows_by_corpus"], FileEntry(**o["text"])) for o in outcomes]
+    for split in HELD_OUT:
+        table = held_out[split][0] if split in held_out else merge_held_out(run.work, split)
+        shards.append(write_held_out(run.folder, split, table, len(run.corpora)))
     return tally, shards
 
 
 def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> list[FileEntry]:
     """One model for both sides or one each: given, or learnt from a sample of all training shards."""
     assert run.folder is not None
-    settings = run.settings.pieces
-    joint = len(run.settings.given_pieces) == 1 if run.settings.given_pieces else settings.joint
-    names = ("pieces.model",) if joint else ("source.model", "target.model")
+    settings, given = run.settings.pieces, run.settings.given_pieces
+    joint = len(given) == 1 if given else settings.joint
+    sides_of = {"pieces.model": SIDES} if joint else {f"{side}.model": (side,) for side in SIDES}
     train = [shard for shard in shards if shard.split == "train"]
-    weights = _weights(run)
     entries = []
-    for number, name in enumerate(names):
-        run.watch(Progress("pieces", number, len(names)))
-        sides = ("source", "target") if len(names) == 1 else (("source", "target")[number],)
-        if run.settings.given_pieces:
-            model = Path(run.settings.given_pieces[number]).read_bytes()
+    for number, (name, sides) in enumerate(sides_of.items()):
+        run.watch(Progress("pieces", number, len(sides_of)))
+        if given:
+            model = Path(given[number]).read_bytes()
         else:
-            words = sum(tally["words"][side] for side in sides)
-            model = learn(
-                sample(run.folder, train, weights, settings.sample, sides),
-                settings.changed(size=settings.size or suggest_size(words)),
-            )
-        write_whole(run.folder / name, model)
-        entries.append(FileEntry(path=name, bytes=len(model), sha256=sha256_of(run.folder / name)))
-    run.watch(Progress("pieces", len(names), len(names)))
+            size = settings.size or suggest_size(sum(tally["words"][side] for side in sides))
+            model = learn(sample(run.folder, train, run.weights, settings.sample, sides), settings.changed(size=size))
+        entries.append(store(run.folder, name, model))
+    run.watch(Progress("pieces", len(sides_of), len(sides_of)))
     return entries
-
-
-def _weights(run: Preparation) -> list[float]:
-    return [*(corpus.weight for corpus in run.settings.corpora), *(1.0 for _ in run.inputs.held_out)]
 
 
 def _manifest(
@@ -209,16 +197,13 @@ def _manifest(
     encoded: list[dict[str, Any]],
 ) -> CorpusManifest:
     assert run.folder is not None
-    splits: dict[Split, list[Shard]] = {"train": [], "valid": [], "test": []}
+    splits: dict[str, list[Shard]] = {"train": [], "valid": [], "test": []}
     figures: dict[str, dict[str, Any]] = {}
     for shard, done in zip(shards, encoded, strict=True):
         ids = FileEntry(**done["ids"])
-        splits[shard.split].append(
-            Shard(name=shard.name, rows=shard.rows, rows_by_corpus=shard.rows_by_corpus, text=shard.text, ids=ids)
-        )
-        figures[shard.split] = (
-            add_figures(figures[shard.split], done["figures"]) if shard.split in figures else done["figures"]
-        )
+        splits[shard.split].append(Shard(name=shard.name, rows=shard.rows, rows_by_corpus=shard.rows_by_corpus, text=shard.text, ids=ids))
+        before = figures.get(shard.split)
+        figures[shard.split] = add_figures(before, done["figures"]) if before else done["figures"]
     source, target = load_tokenizers(run.folder, *cutting)
     return CorpusManifest(
         address=addresses[0],
@@ -242,29 +227,13 @@ def _corpora(run: Preparation, tally: dict[str, Any]) -> list[CorpusEntry]:
         return {row[key]: row["pairs"] for row in tally[table] if row["corpus"] == corpus}
 
     entries = []
-    for number, (name, weight) in enumerate(zip(run.corpora, _weights(run), strict=True)):
+    for number, (name, weight) in enumerate(zip(run.corpora, run.weights, strict=True)):
         read = sum(row["pairs"] for row in tally["read"] if row["corpus"] == number)
         kept, dropped = counts("kept", "split", number), counts("dropped", "reason", number)
         if read != sum(kept.values()) + sum(dropped.values()):
             raise LimelightError(
                 f"{name}: read {read:,} pairs, kept {sum(kept.values()):,} and dropped {sum(dropped.values()):,}: this is a fault of ours"
             )
-        entries.append(
-            CorpusEntry(
-                name=name,
-                weight=weight,
-                read=read,
-                kept=kept,
-                dropped=dropped,
-                warned=counts("warned", "reason", number),
-            )
-        )
+        warned = counts("warned", "reason", number)
+        entries.append(CorpusEntry(name=name, weight=weight, read=read, kept=kept, dropped=dropped, warned=warned))
     return entries
-
-
-def _text_shards(manifest: CorpusManifest) -> list[TextShard]:
-    return [
-        TextShard(shard.name, split, shard.rows_by_corpus, shard.text)
-        for split, shards in manifest.splits.items()
-        for shard in shards
-    ]

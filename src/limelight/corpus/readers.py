@@ -13,24 +13,29 @@ from typing import Any
 
 from limelight.corpus.reading.finding import LINES, find, format_of
 from limelight.corpus.reading.formats import read_line_pairs, read_tsv
-from limelight.corpus.reading.jsonl import read_jsonl
 from limelight.corpus.reading.language_tags import guess_languages
-from limelight.corpus.reading.parquet import read_parquet
 from limelight.corpus.reading.po import read_po
-from limelight.corpus.reading.raw import RAW, ROWS, CorpusPart, RowFault
-from limelight.corpus.reading.xml.formats import read_tmx, read_xliff
+from limelight.corpus.reading.raw import ROWS, CorpusPart, RawUnit, RowFault
+from limelight.corpus.reading.raw_batches import RAW, batches_of_units
+from limelight.corpus.reading.records import read_jsonl, read_parquet
+from limelight.corpus.reading.xml_formats import read_tmx, read_xliff
 from limelight.errors import DataError
 
 __all__ = ["RAW", "READERS", "ROWS", "CorpusPart", "RowFault", "find", "format_of", "guess_languages", "read"]
+
+
+def _in_batches(read_units: Callable[[CorpusPart], Iterator[RawUnit]]) -> Callable[[CorpusPart, int], Iterator[Any]]:
+    return lambda part, rows: batches_of_units(part, read_units(part), rows)
+
 
 READERS: dict[str, Callable[[CorpusPart, int], Iterator[Any]]] = {
     LINES: read_line_pairs,
     "tsv": read_tsv,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
-    "tmx": read_tmx,
-    "xliff": read_xliff,
-    "po": read_po,
+    "tmx": _in_batches(read_tmx),
+    "xliff": _in_batches(read_xliff),
+    "po": _in_batches(read_po),
 }
 
 
@@ -40,13 +45,8 @@ def read(part: CorpusPart, rows: int = ROWS) -> Iterator[Any]:
         raise DataError(f"{part.format!r} is no format that is read; known are: {', '.join(READERS)}")
     needed = 2 if part.format == LINES else 1
     if len(part.paths) != needed:
-        raise DataError(
-            f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}"
-        )
+        raise DataError(f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}")
     batches = READERS[part.format](part, rows)
-    return (_swap_sides(batch) for batch in batches) if part.swapped else batches
-
-
-def _swap_sides(batch: Any) -> Any:
-    """Source and target in each other's place."""
-    return batch.select(["target", "source", *RAW.names[2:]]).rename_columns(RAW.names)
+    if not part.swapped:
+        return batches
+    return (batch.select(["target", "source", *RAW.names[2:]]).rename_columns(RAW.names) for batch in batches)

@@ -4,25 +4,23 @@ pieces.model        SentencePiece; source.model and target.model when the sides 
 vocabulary.json     only if the ids are not those of SentencePiece; source. and target. when the sides have their own
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from limelight.corpus.config import PrepareSettings
+from limelight.corpus.config import PrepareSettings, SpecialIds
 from limelight.corpus.manifest import FileEntry
-from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import DataError
-from limelight.files import sha256_of, write_whole
+from limelight.files import write_whole
 from limelight.text.pieces.tokenizer import END, PAD, START, UNKNOWN, Tokenizer
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
 VOCABULARIES = ("vocabulary.json", "source.vocabulary.json", "target.vocabulary.json")
 
 
-def load_tokenizers(
-    folder: Path, pieces: Sequence[FileEntry], vocabulary: Sequence[FileEntry]
-) -> tuple[Tokenizer, Tokenizer]:
+def load_tokenizers(folder: Path, pieces: Sequence[FileEntry], vocabulary: Sequence[FileEntry]) -> tuple[Tokenizer, Tokenizer]:
     """Those of a prepared folder, for source and target: one object where both sides cut alike."""
     return _tokenizers([folder / entry.path for entry in pieces], [folder / entry.path for entry in vocabulary])
 
@@ -31,23 +29,24 @@ def check_given(settings: PrepareSettings) -> None:
     """A model whose special pieces are not those of the batches would train on wrong ones, silently."""
     if not settings.given_pieces:
         return
-    source, target = _tokenizers(_paths(settings.given_pieces), _paths(settings.given_vocabulary))
+    given = settings.given_pieces
+    tokenizers = _tokenizers([Path(path) for path in given], [Path(path) for path in settings.given_vocabulary])
     if settings.marks is not None:
-        _check_special_ids(settings.marks, (source, target))
+        _check_special_ids(settings.marks, tokenizers)
         return
-    _check_usual(settings.given_pieces[0], source)
-    _check_usual(settings.given_pieces[-1], target)
+    _check_usual(given[0], tokenizers[0])
+    _check_usual(given[-1], tokenizers[1])
 
 
 def copy_vocabulary(given: Sequence[str], folder: Path) -> list[FileEntry]:
     """The lists of ids beside the models, as the prepared folder names them."""
     names = VOCABULARIES[:1] if len(given) == 1 else VOCABULARIES[1:]
-    entries = []
-    for path, name in zip(_paths(given), names, strict=False):
-        content = path.read_bytes()
-        write_whole(folder / name, content)
-        entries.append(FileEntry(path=name, bytes=len(content), sha256=sha256_of(folder / name)))
-    return entries
+    return [store(folder, name, Path(path).read_bytes()) for path, name in zip(given, names, strict=False)]
+
+
+def store(folder: Path, name: str, content: bytes) -> FileEntry:
+    write_whole(folder / name, content)
+    return FileEntry(path=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -68,13 +67,11 @@ def read_vocabulary(path: Path) -> Vocabulary:
 def _tokenizers(models: Sequence[Path], lists: Sequence[Path]) -> tuple[Tokenizer, Tokenizer]:
     numbers = {path: read_vocabulary(path) for path in dict.fromkeys(lists)}
     sides = [(models[at], lists[at] if lists else None) for at in (0, -1)]
-    made = {side: _tokenizer(side[0], numbers[side[1]] if side[1] else None) for side in dict.fromkeys(sides)}
+    made: dict[tuple[Path, Path | None], Tokenizer] = {}
+    for model, ids in dict.fromkeys(sides):
+        own = Tokenizer.load(model)
+        made[model, ids] = Tokenizer(own.model, numbers[ids]) if ids else own
     return made[sides[0]], made[sides[1]]
-
-
-def _tokenizer(path: Path, numbers: Vocabulary | None) -> Tokenizer:
-    own = Tokenizer.load(path)
-    return own if numbers is None else Tokenizer(own.model, numbers)
 
 
 def _check_usual(path: str, tokenizer: Tokenizer) -> None:
@@ -97,7 +94,3 @@ def _check_special_ids(marks: SpecialIds, tokenizers: Iterable[Tokenizer]) -> No
     if problems:
         listed = "\n".join(f"  - marks has {problem}" for problem in problems)
         raise DataError(f"the pieces that were given do not fit; take marks and pieces from one model:\n{listed}")
-
-
-def _paths(given: Iterable[str]) -> list[Path]:
-    return [Path(path) for path in given]

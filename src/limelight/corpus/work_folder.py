@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from limelight.corpus.manifest import NAME, CorpusManifest, Split
+from limelight.corpus.manifest import HELD_OUT, NAME, CorpusManifest
 from limelight.corpus.tokenizers import VOCABULARIES
 from limelight.errors import ConfigError, DataError
 
@@ -35,8 +35,7 @@ class WorkFolder:
         for leftover in (self.folder / ".work").glob("*"):
             if leftover != self.root:
                 shutil.rmtree(leftover)
-        held_out: tuple[Split, ...] = ("valid", "test")
-        for made in (self.build / "shards", self.build / "dropped", *(self.root / split for split in held_out)):
+        for made in (self.build / "shards", self.build / "dropped", *(self.root / split for split in HELD_OUT)):
             made.mkdir(parents=True, exist_ok=True)
 
     def take_text(self, before: CorpusManifest) -> None:
@@ -59,7 +58,9 @@ class WorkFolder:
         for name in OURS:
             new, old = self.build / name, self.folder / name
             if name not in expected or new.exists():
-                _remove(old)
+                if old.is_dir():
+                    shutil.rmtree(old)
+                old.unlink(missing_ok=True)
             if name in expected and new.exists():
                 new.replace(old)
         (self.build / NAME).replace(self.folder / NAME)
@@ -73,13 +74,6 @@ class WorkFolder:
                 folder.rmdir()
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 def load_prepared(folder: Path) -> CorpusManifest | None:
     """What the folder holds, if every file of it is there in its size. The hashes are checked when training opens it."""
     if folder.exists() and not folder.is_dir():
@@ -87,15 +81,8 @@ def load_prepared(folder: Path) -> CorpusManifest | None:
     if not (folder / NAME).exists():
         return None
     manifest = CorpusManifest.load(folder)
-    shards = [shard for shards in manifest.splits.values() for shard in shards]
-    entries = [*manifest.cutting, *(entry for shard in shards for entry in (shard.text, shard.ids))]
-    wrong = [entry.path for entry in entries if not _there(folder / entry.path, entry.bytes)]
+    paths = [(folder / entry.path, entry) for entry in manifest.files]
+    wrong = [entry.path for path, entry in paths if not path.is_file() or path.stat().st_size != entry.bytes]
     if wrong:
-        raise DataError(
-            f"{folder} is damaged: {', '.join(wrong)} is missing or has another size; delete the folder and prepare it again"
-        )
+        raise DataError(f"{folder} is damaged: {', '.join(wrong)} is missing or has another size; delete the folder and prepare it again")
     return manifest
-
-
-def _there(path: Path, size: int) -> bool:
-    return path.is_file() and path.stat().st_size == size

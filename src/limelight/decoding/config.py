@@ -26,9 +26,7 @@ class SearchSettings(Settings):
     length_penalty: float = Field(
         default=0.6, ge=0, le=10, description="The exponent by which a score is divided; 0 prefers short sentences."
     )
-    length_norm: Literal["gnmt", "power"] = Field(
-        default="gnmt", description="gnmt: ((5 + n) / 6)^penalty, the paper's. power: n^penalty."
-    )
+    length_norm: Literal["gnmt", "power"] = Field(default="gnmt", description="gnmt: ((5 + n) / 6)^penalty, the paper's. power: n^penalty.")
     coverage_penalty: float = Field(
         default=0.0,
         ge=0,
@@ -49,33 +47,23 @@ class SearchSettings(Settings):
     max_ratio: float = Field(default=3.0, ge=0, le=100, description="With max_extra: most pieces for a source of n.")
     max_extra: int = Field(default=20, ge=1, le=10_000, description="At most max_ratio * n + max_extra pieces.")
 
-    no_repeat_ngram: int | None = Field(
-        default=None, ge=1, le=100, description="No sequence of so many pieces occurs twice."
-    )
-    suppress: tuple[NonNegativeInt, ...] = Field(
-        default=(), max_length=100_000, description="Pieces, by id, that never occur."
-    )
+    no_repeat_ngram: int | None = Field(default=None, ge=1, le=100, description="No sequence of so many pieces occurs twice.")
+    suppress: tuple[NonNegativeInt, ...] = Field(default=(), max_length=100_000, description="Pieces, by id, that never occur.")
     allow_unknown: bool = Field(default=False, description="May the unknown piece be an answer?")
 
     groups: int = Field(default=1, ge=1, le=256, description="Diverse beam search: groups that avoid each other.")
     diversity: float = Field(default=0.5, ge=0, le=100, description="What a piece costs that an earlier group took.")
 
     sampling: Sampling | None = Field(default=None, description="Draw `nbest` translations instead of searching.")
-    mbr_samples: int | None = Field(
-        default=None, ge=2, le=1024, description="Draw so many and take the one most like the others (chrF)."
-    )
+    mbr_samples: int | None = Field(default=None, ge=2, le=1024, description="Draw so many and take the one most like the others (chrF).")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         problems = []
         if self.sampling is None and self.nbest > self.beam:
-            problems.append(
-                f"nbest={self.nbest} translations cannot come out of a beam of {self.beam}; try beam={self.nbest}"
-            )
+            problems.append(f"nbest={self.nbest} translations cannot come out of a beam of {self.beam}; try beam={self.nbest}")
         if self.min_length >= self.max_length:
-            problems.append(
-                f"min_length={self.min_length} leaves no room below max_length={self.max_length}; raise the second"
-            )
+            problems.append(f"min_length={self.min_length} leaves no room below max_length={self.max_length}; raise the second")
         if self.beam % self.groups:
             fits = self.groups * max(1, round(self.beam / self.groups))
             problems.append(f"beam={self.beam} does not split into groups={self.groups} equal groups; try beam={fits}")

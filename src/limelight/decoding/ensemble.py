@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from limelight.decoding.steps import State, Steppable
+from limelight.decoding.steps import Floats, Integers, State, Steppable
 from limelight.errors import ConfigError
 
 
@@ -24,11 +23,11 @@ class EnsembleState:
 
     members: list[State]
 
-    def reorder(self, rows: Tensor) -> None:
+    def reorder(self, rows: Integers) -> None:
         for member in self.members:
             member.reorder(rows)
 
-    def select(self, sentences: Tensor) -> None:
+    def select(self, sentences: Integers) -> None:
         for member in self.members:
             member.select(sentences)
 
@@ -53,12 +52,13 @@ class Ensemble:
         self.models = list(models)
         self.weights = [weight / math.fsum(weights) for weight in weights]
 
-    def start(self, source: Tensor, width: int = 1) -> EnsembleState:
+    def start(self, source: Integers, width: int = 1) -> EnsembleState:
         return EnsembleState([model.start(source, width) for model in self.models])
 
-    def step(self, token: Tensor, state: EnsembleState) -> tuple[Tensor, EnsembleState]:
+    @np.errstate(all="ignore")  # what is no number in one model is told by the search
+    def step(self, token: Integers, state: EnsembleState) -> tuple[Floats, EnsembleState]:
         """Log-probabilities of the mean (B * W, V). What is no number in one model is none in the mean."""
-        mean_RV: Tensor | None = None
+        mean_RV: Floats | None = None
         for number, (model, weight) in enumerate(zip(self.models, self.weights, strict=True)):
             log_probs_RV, state.members[number] = model.step(token, state.members[number])
             log_probs_RV = log_probs_RV + math.log(weight)
@@ -68,13 +68,13 @@ class Ensemble:
                     f"{log_probs_RV.shape[-1]}; use models that were trained with the same vocabulary"
                 )
             # Two at a time: one (R, V) in memory instead of one for each model.
-            mean_RV = log_probs_RV if mean_RV is None else torch.logaddexp(mean_RV, log_probs_RV)
+            mean_RV = log_probs_RV if mean_RV is None else np.logaddexp(mean_RV, log_probs_RV)
         assert mean_RV is not None
         return mean_RV, state
 
-    def attention(self, state: EnsembleState) -> Tensor:
+    def attention(self, state: EnsembleState) -> Floats:
         """Where the models looked on average (B * W, S)."""
-        looks: list[Tensor] = []
+        looks: list[Floats] = []
         for number, (model, member) in enumerate(zip(self.models, state.members, strict=True)):
             tell: Any = getattr(model, "attention", None)
             if tell is None:
@@ -83,4 +83,5 @@ class Ensemble:
                     "set coverage_penalty=0, or leave this model out"
                 )
             looks.append(self.weights[number] * tell(member))
-        return torch.stack(looks).sum(dim=0)
+        mean_RS: Floats = np.stack(looks).sum(axis=0)
+        return mean_RS

@@ -24,9 +24,7 @@ COPIED_SHARE = 0.9  # of the words
 CASELESS_WORD = 4  # letters counted as a word where there may be no spaces: two words of Chinese or one of Hindi
 
 _RUN = re.compile(rf"(.{{1,{LONGEST_UNIT}}}?)\1{{{RUN_TIMES - 1},}}", re.DOTALL)
-_EDGES = re.compile(
-    r"^[\W_]+|(?<![\W_])[\W_]+$"
-)  # from its beginning, or a long row of signs would be tried from each of them
+_EDGES = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")  # from its beginning, or a long row of signs would be tried from each of them
 _CODE = re.compile(r"[\d!-/:-@\[-`{-~]")  # digits and the signs of ASCII
 _INSIDE = str.maketrans("", "", "'\u2019-\u2010\u2011")  # don't, e-mail
 
@@ -44,11 +42,7 @@ def judge(source: str, text: str, expected: float = 1.0, same_language: bool = F
     A translation into another form of the same language may well be its source again.
     """
     if not text.strip():
-        return (
-            [Notice("empty", f"a source of {len(source)} characters has an empty translation")]
-            if source.strip()
-            else []
-        )
+        return [Notice("empty", f"a source of {len(source)} characters has an empty translation")] if source.strip() else []
     rules: list[tuple[str, Callable[[], str | None]]] = [
         ("loop", lambda: find_looping(source, text)),
         ("too_long", lambda: too_long(source, text, expected)),

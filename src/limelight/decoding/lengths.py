@@ -1,12 +1,13 @@
 """Length normalization divides a sum of log-probabilities, since a search without it prefers short texts."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
 from limelight.decoding.config import SearchSettings
 
-Number = TypeVar("Number", int, float, Tensor)
+Number = TypeVar("Number", int, float, npt.NDArray[np.floating[Any]])
 
 
 def length_penalty(pieces: Number, settings: SearchSettings) -> Number:

@@ -5,12 +5,12 @@ Nothing is copied when hypotheses branch. The record is also the tree of the sea
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from limelight.decoding.steps import Finish, Hypothesis, Outcome
+from limelight.decoding.select import gather
+from limelight.decoding.steps import Booleans, Finish, Floats, Hypothesis, Integers, Outcome
 
 UNKNOWN_END = float("nan")  # the log-probability of an end that was never taken
 
@@ -31,25 +31,25 @@ class Grown:
     """Grown holds the hypotheses after a step, (B, W) each: sum of log-probabilities (-inf: no hypothesis here), the row each came from,
     the piece it took, and that piece's log-probability."""
 
-    sums: Tensor
-    parents: Tensor
-    tokens: Tensor
-    log_probs: Tensor
+    sums: Floats
+    parents: Integers
+    tokens: Integers
+    log_probs: Floats
 
     def first(self, width: int) -> "Grown":
         return Grown(*(column[:, :width] for column in self._columns()))
 
-    def mask(self, gone_BW: Tensor) -> "Grown":
+    def mask(self, gone_BW: Booleans) -> "Grown":
         """Without the hypotheses that are gone; their places stay."""
-        return replace(self, sums=self.sums.masked_fill(gone_BW, -torch.inf))
+        return replace(self, sums=np.where(gone_BW, -np.inf, self.sums))
 
-    def reorder(self, places_BW: Tensor) -> "Grown":
-        return Grown(*(column.gather(1, places_BW) for column in self._columns()))
+    def reorder(self, places_BW: Integers) -> "Grown":
+        return Grown(*(gather(column, places_BW) for column in self._columns()))
 
     def beside(self, other: "Grown") -> "Grown":
-        return Grown(*(torch.cat(pair, dim=1) for pair in zip(self._columns(), other._columns(), strict=True)))
+        return Grown(*(np.concatenate(pair, axis=1) for pair in zip(self._columns(), other._columns(), strict=True)))
 
-    def _columns(self) -> tuple[Tensor, ...]:
+    def _columns(self) -> tuple[Any, ...]:
         return self.sums, self.parents, self.tokens, self.log_probs
 
 
@@ -58,21 +58,21 @@ class Paths:
 
     FIRST_ROOM = 32
 
-    def __init__(self, sentences: int, width: int, device: torch.device) -> None:
+    def __init__(self, sentences: int, width: int) -> None:
         shape = (self.FIRST_ROOM, sentences, width)
-        self.tokens = torch.zeros(shape, dtype=torch.int32, device=device)
-        self.parents = torch.zeros(shape, dtype=torch.int32, device=device)
-        self.log_probs = torch.zeros(shape, device=device)
+        self.tokens = np.zeros(shape, np.int32)
+        self.parents = np.zeros(shape, np.int32)
+        self.log_probs = np.zeros(shape, np.float32)
         self.length = 0
 
-    def record(self, number_B: Tensor, tokens_BW: Tensor, parents_BW: Tensor, log_probs_BW: Tensor) -> None:
+    def record(self, number_B: Integers, tokens_BW: Integers, parents_BW: Integers, log_probs_BW: Floats) -> None:
         """One step more, of the sentences that are still there."""
         if self.length == len(self.tokens):
             for name in ("tokens", "parents", "log_probs"):
                 room = getattr(self, name)
-                setattr(self, name, torch.cat([room, torch.zeros_like(room)]))
+                setattr(self, name, np.concatenate([room, np.zeros_like(room)]))
         for room, newest in ((self.tokens, tokens_BW), (self.parents, parents_BW), (self.log_probs, log_probs_BW)):
-            room[self.length].index_copy_(0, number_B, newest.to(room.dtype))
+            room[self.length, number_B] = newest
         self.length += 1
 
     def outcomes(self, sentences: int, endings: Sequence[Ending]) -> list[Outcome]:
@@ -84,9 +84,7 @@ class Paths:
 
     def read(self, endings: Sequence[Ending]) -> list[Hypothesis]:
         """Walk back from each ending, all of them at once."""
-        tokens, parents, log_probs = (
-            room[: self.length].cpu().numpy() for room in (self.tokens, self.parents, self.log_probs)
-        )
+        tokens, parents, log_probs = (room[: self.length] for room in (self.tokens, self.parents, self.log_probs))
         sentence = np.array([ending.sentence for ending in endings], dtype=np.int64)
         length = np.array([ending.length for ending in endings], dtype=np.int64)
         row = np.array([ending.row for ending in endings], dtype=np.int64)

@@ -13,13 +13,11 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.paths import Grown
-from limelight.decoding.select import best
-from limelight.decoding.steps import Specials
+from limelight.decoding.select import best, gather
+from limelight.decoding.steps import Booleans, Floats, Specials
 from limelight.decoding.task import Task
 
 CUT = 8  # continuations of a sentence that are noted at each step although they do not go on
@@ -39,7 +37,7 @@ class Branches:
 
     @classmethod
     def of(cls, grown: Grown) -> Self:
-        columns = (getattr(grown, field.name).cpu().numpy() for field in fields(cls))
+        columns = (getattr(grown, field.name) for field in fields(cls))
         return cls(*columns)
 
 
@@ -72,24 +70,24 @@ class Record:
         task: Task,
         end: int,
         step: int,
-        sums_BW: Tensor,
-        log_probs_BWV: Tensor,
+        sums_BW: Floats,
+        log_probs_BWV: Floats,
         grown: Grown,
-        over_B: Tensor,
+        over_B: Booleans,
     ) -> None:
         """`sums` and `log_probs` are from before the step, and after the rules; `over` are sentences that nothing changes any more."""
-        here = (~over_B).nonzero().squeeze(1)
+        here = np.flatnonzero(~over_B)
         if not len(here):
             return
-        sums_BW, log_probs_BWV, limit_B = (x.index_select(0, here) for x in (sums_BW, log_probs_BWV, task.limit))
-        taken = Grown(*(getattr(grown, field.name).index_select(0, here) for field in fields(grown)))
+        sums_BW, log_probs_BWV, limit_B = sums_BW[here], log_probs_BWV[here], task.limit[here]
+        taken = Grown(*(getattr(grown, field.name)[here] for field in fields(grown)))
         done_BM = (taken.tokens == end) | (limit_B <= step + 1)[:, None]
         self.steps.append(
             RecordedStep(
                 step,
-                task.number.index_select(0, here).cpu().numpy(),
+                task.number[here],
                 Branches.of(taken),
-                (done_BM & (taken.sums > -torch.inf)).cpu().numpy(),
+                done_BM & (taken.sums > -np.inf),
                 Branches.of(not_taken(sums_BW, log_probs_BWV, taken, self.most_cut)),
             )
         )
@@ -101,7 +99,7 @@ class Record:
             self.steps.append(RecordedStep(each.step, places[each.number], each.taken, each.done, each.cut))
 
 
-def not_taken(sums_BW: Tensor, log_probs_BWV: Tensor, taken: Grown, most: int) -> Grown:
+def not_taken(sums_BW: Floats, log_probs_BWV: Floats, taken: Grown, most: int) -> Grown:
     """The best continuations beside those taken, best first: (B, C), with the sum -inf where there are fewer.
 
     M are taken, so the best C of the others lie among the M + C best of all.
@@ -109,14 +107,14 @@ def not_taken(sums_BW: Tensor, log_probs_BWV: Tensor, taken: Grown, most: int) -
     size, enough = log_probs_BWV.shape[2], taken.tokens.shape[1] + most
     values_BWk, ids_BWk = best(log_probs_BWV, enough)
     k = ids_BWk.shape[2]
-    total_BX = (sums_BW[..., None] + values_BWk).flatten(1)
-    total_BX = total_BX.nan_to_num(nan=-torch.inf, posinf=-torch.inf, neginf=-torch.inf)
-    found = total_BX.topk(min(enough, total_BX.shape[1]), dim=1)
-    parents, tokens = found.indices // k, ids_BWk.flatten(1).gather(1, found.indices)
+    total_BX = (sums_BW[..., None] + values_BWk).reshape(len(sums_BW), -1)
+    total_BX = np.nan_to_num(total_BX, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+    values, places = best(total_BX, enough)
+    parents, tokens = places // k, gather(ids_BWk.reshape(total_BX.shape), places)
     # A row and a piece as one number; what is not alive among the taken was not taken.
-    key_BM = (taken.parents * size + taken.tokens).masked_fill(~(taken.sums > -torch.inf), -1)
-    known = ((parents * size + tokens)[..., None] == key_BM[:, None]).any(dim=2)
-    sums = found.values.masked_fill(known, -torch.inf)
-    order = sums.argsort(dim=1, descending=True, stable=True)[:, :most]
-    log_probs = values_BWk.flatten(1).gather(1, found.indices)
+    key_BM = np.where(taken.sums > -np.inf, taken.parents * size + taken.tokens, -1)
+    known = ((parents * size + tokens)[..., None] == key_BM[:, None]).any(axis=2)
+    sums = np.where(known, -np.inf, values)
+    order = (-sums).argsort(axis=1, kind="stable")[:, :most]
+    log_probs = gather(values_BWk.reshape(total_BX.shape), places)
     return Grown(sums, parents, tokens, log_probs).reorder(order)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-import torch
+import numpy as np
 
 from limelight.decoding.beam import Best, Choice, Refilled, beam
 from limelight.decoding.config import SearchSettings
@@ -19,13 +19,11 @@ from limelight.errors import ConfigError
 USUAL = Specials()
 
 
-@torch.inference_mode()
 def search(
     model: Steppable,
     requests: Sequence[Request],
     settings: SearchSettings,
     specials: Specials = USUAL,
-    device: torch.device | str = "cpu",
     lengths: Sequence[int] | None = None,
     record: Record | None = None,
 ) -> list[Outcome]:
@@ -33,7 +31,8 @@ def search(
     search came by is noted in `record`. A sentence whose time is over leaves the batch, and its outcome is late."""
     if all(request.is_over() for request in requests):
         return [LATE] * len(requests)
-    found = _search(model, requests, settings, specials, device, lengths, record)
+    with np.errstate(all="ignore"):  # what is no number is found and told by the search itself
+        found = _search(model, requests, settings, specials, lengths, record)
     return [LATE if request.is_over() else outcome for request, outcome in zip(requests, found, strict=True)]
 
 
@@ -42,7 +41,6 @@ def _search(
     requests: Sequence[Request],
     settings: SearchSettings,
     specials: Specials,
-    device: torch.device | str,
     lengths: Sequence[int] | None,
     record: Record | None,
 ) -> list[Outcome]:
@@ -50,22 +48,20 @@ def _search(
         record.begin(settings, specials)
     constrained = any(request.phrases for request in requests)
     if constrained and (settings.sampling is not None or settings.groups > 1):
-        raise ConfigError(
-            "phrases that must occur need a plain beam; leave out sampling and groups, or leave out the phrases"
-        )
-    task = make_task(requests, settings, specials, torch.device(device), lengths)
+        raise ConfigError("phrases that must occur need a plain beam; leave out sampling and groups, or leave out the phrases")
+    task = make_task(requests, settings, specials, lengths)
     free = [i for i, request in enumerate(requests) if not request.phrases]
     if constrained and free:  # they have another beam, and no translation depends on its neighbours
-        return _apart(model, requests, settings, specials, device, lengths, free, record)
+        return _apart(model, requests, settings, specials, lengths, free, record)
     width = settings.beam if settings.sampling is None else settings.nbest
-    marks = Placeholders(requests, width, task.source.device) if any(request.once for request in requests) else None
+    marks = Placeholders(requests, width) if any(request.once for request in requests) else None
     if settings.sampling is not None:
         return sample(model, task, requests, settings, specials, marks)
     if settings.beam == 1 and not constrained and not settings.coverage_penalty:
         return greedy(model, task, settings, specials, marks, record)
     choice: Choice = Best(marks) if settings.patience is None else Refilled(specials.end, marks)
     if constrained:
-        choice = Constrained(requests, settings.beam, specials.end, task.source.device, marks)
+        choice = Constrained(requests, settings.beam, specials.end, marks)
     elif settings.groups > 1:
         choice = Diverse(settings.groups, settings.diversity)
     return beam(model, task, settings, specials, choice, marks, record)
@@ -76,7 +72,6 @@ def _apart(
     requests: Sequence[Request],
     settings: SearchSettings,
     specials: Specials,
-    device: torch.device | str,
     lengths: Sequence[int] | None,
     free: Sequence[int],
     record: Record | None,
@@ -86,7 +81,7 @@ def _apart(
     for part in (free, sorted(set(range(len(requests))) - set(free))):
         own = None if lengths is None else [lengths[i] for i in part]
         noted = None if record is None else Record(record.most_cut)
-        outcomes = _search(model, [requests[i] for i in part], settings, specials, device, own, noted)
+        outcomes = _search(model, [requests[i] for i in part], settings, specials, own, noted)
         found.update(zip(part, outcomes, strict=True))
         if record is not None and noted is not None:
             record.adopt(noted, part)

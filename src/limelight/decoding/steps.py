@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from torch import Tensor
+import numpy as np
+import numpy.typing as npt
 
+Floats = npt.NDArray[np.floating[Any]]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 Finish = Literal["eos", "length"]
 IsOver = Callable[[], bool]  # asked at every step, in the thread that searches; once it says yes, it says so for ever
 
@@ -21,27 +25,28 @@ def never() -> bool:
 class State(Protocol):
     """A state is what a model remembers of a batch between steps: B sentences with W rows each, sentence by sentence."""
 
-    def reorder(self, rows: Tensor) -> None:
+    def reorder(self, rows: Integers) -> None:
         """Row i goes on from what row rows[i] was; both belong to the same sentence. (B * W,)"""
 
-    def select(self, sentences: Tensor) -> None:
+    def select(self, sentences: Integers) -> None:
         """Only these sentences stay, in this order, each with its W rows. One that is named twice is there twice."""
 
 
 class Steppable(Protocol):
     """Row by row: the log-probabilities of the next piece."""
 
-    def start(self, source: Tensor, width: int = 1) -> Any:
+    def start(self, source: Integers, width: int = 1) -> Any:
         """Source ids (B, S), padded at the end -> the state of B sentences with `width` rows each."""
 
-    def step(self, token: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """The newest piece of each row (B * W,) -> log-probabilities of the next (B * W, V), and the state one piece on."""
+    def step(self, token: Integers, state: Any) -> tuple[Floats, Any]:
+        """The newest piece of each row (B * W,) -> log-probabilities of the next (B * W, V), which the search may
+        change, and the state one piece on."""
 
 
 class Attentive(Steppable, Protocol):
     """An attentive model also tells where it looked, for the coverage penalty."""
 
-    def attention(self, state: Any) -> Tensor:
+    def attention(self, state: Any) -> Floats:
         """Where the newest step of each row looked: (B * W, S). Each row sums to 1, padding has 0."""
 
 
@@ -67,12 +72,8 @@ class Request:
     source: Sequence[int]
     prefix: Sequence[int] = ()  # the translation begins with these
     phrases: Sequence[Sequence[int]] = ()  # each of these occurs in it
-    key: int = (
-        0  # with the seed, decides what is drawn: the same sentence with the same key draws the same in any batch
-    )
-    given: int = (
-        0  # so many ids of the prefix were never a choice, such as a language: they are pieces, with log-probability 0
-    )
+    key: int = 0  # decides, with the seed, what is drawn: the same for the same sentence, in any batch
+    given: int = 0  # ids of the prefix that were never a choice, such as a language: they have log-probability 0
     once: Sequence[int] = ()  # each of these pieces occurs exactly once (`marks`), also where the settings suppress it
     nested: Sequence[tuple[int, int]] = ()  # (opening, closing) among them: what is opened last is closed first
     ordered: Sequence[Sequence[int]] = ()  # groups among them: each keeps its order, whatever stands between
@@ -84,7 +85,8 @@ class Request:
 class Hypothesis:
     """A hypothesis is a translation as ids, without start and end. `log_probs` has one for each id, and one for the end if it came to it.
 
-    An engine that tells only their sum leaves `log_probs` empty and gives it as `total`.
+    An engine that tells only their sum leaves `log_probs` empty and gives it as `total`. `text` is what the ids spell, once somebody who
+    has the pieces has read them.
     """
 
     ids: list[int]
@@ -92,6 +94,7 @@ class Hypothesis:
     log_probs: list[float]
     finish: Finish
     total: float | None = None
+    text: str = ""
 
     @property
     def steps(self) -> int:

@@ -1,14 +1,13 @@
-"""A `Task` is a batch of requests as tensors: sources, limits and prefixes of the sentences that are not done."""
+"""A `Task` is a batch of requests as arrays: sources, limits and prefixes of the sentences that are not done."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.steps import IsOver, Request, Specials
+from limelight.decoding.steps import Booleans, Integers, IsOver, Request, Specials
 from limelight.errors import DataError
 
 NOTHING = -1  # where a row of ids is shorter than the longest
@@ -18,14 +17,14 @@ NOTHING = -1  # where a row of ids is shorter than the longest
 class Task:
     """A task is B sentences. `number` is the place of each in the request, which it keeps when others have left."""
 
-    number: Tensor  # (B,)
-    source: Tensor  # (B, S) ids with their end if they have one, padded
-    least: Tensor  # (B,) fewest pieces before the end
-    limit: Tensor  # (B,) most pieces, the end included
-    prefix: Tensor  # (B, P) ids that come first, then NOTHING
-    given: Tensor  # (B,) so many of them have log-probability 0
-    allowed: Tensor | None  # (B, A) suppressed ids that may occur, then NOTHING; None if there are none at all
-    longest_least: int  # these two as numbers of the host, so that no step asks a device
+    number: Integers  # (B,)
+    source: Integers  # (B, S) ids with their end if they have one, padded
+    least: Integers  # (B,) fewest pieces before the end
+    limit: Integers  # (B,) most pieces, the end included
+    prefix: Integers  # (B, P) ids that come first, then NOTHING
+    given: Integers  # (B,) so many of them have log-probability 0
+    allowed: Integers | None  # (B, A) suppressed ids that may occur, then NOTHING; None if there are none at all
+    longest_least: int  # these two as numbers of the host, which every step asks for
     longest: int
     highest_id: int  # of all that is asked for
     is_over: tuple[IsOver, ...]  # of every sentence of the request, by number
@@ -33,22 +32,21 @@ class Task:
     def __len__(self) -> int:
         return len(self.number)
 
-    def select(self, sentences: Tensor) -> Self:
+    def select(self, sentences: Integers) -> Self:
         """Only these stay."""
-        rows = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), Tensor)}
-        return replace(self, **{name: tensor.index_select(0, sentences) for name, tensor in rows.items()})
+        rows = {f.name: getattr(self, f.name) for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)}
+        return replace(self, **{name: array[sentences] for name, array in rows.items()})
 
-    def is_done_or_over(self, done_B: Tensor) -> Tensor:
+    def is_done_or_over(self, done_B: Booleans) -> Booleans:
         """Which sentences need no further step (B,): those that are done, and those that nobody waits for any more."""
         over = [is_over() for is_over in self.is_over]
-        return done_B | torch.tensor(over, device=done_B.device)[self.number] if any(over) else done_B
+        return done_B | np.array(over)[self.number] if any(over) else done_B
 
 
 def make_task(
     requests: Sequence[Request],
     settings: SearchSettings,
     specials: Specials,
-    device: torch.device,
     lengths: Sequence[int] | None = None,
 ) -> Task:
     """`lengths` fixes the number of pieces of each translation, for tests and benchmarks."""
@@ -61,28 +59,27 @@ def make_task(
     else:
         limit = least = list(lengths)
     return Task(
-        number=torch.arange(len(requests), device=device),
-        source=source.to(device),
-        least=torch.tensor(least, device=device),
-        limit=torch.tensor(limit, device=device),
-        given=torch.tensor([request.given for request in requests], device=device),
-        prefix=pad_rows([request.prefix for request in requests], NOTHING).to(device),
-        allowed=pad_rows(allowed, NOTHING).to(device) if any(allowed) else None,
+        number=np.arange(len(requests)),
+        source=source,
+        least=np.array(least, np.int64),
+        limit=np.array(limit, np.int64),
+        given=np.array([request.given for request in requests], np.int64),
+        prefix=pad_rows([request.prefix for request in requests], NOTHING),
+        allowed=pad_rows(allowed, NOTHING) if any(allowed) else None,
         longest_least=max(least),
         longest=max(limit),
-        highest_id=max(
-            (i for r in requests for ids in (r.prefix, r.once, r.allowed, *r.phrases) for i in ids), default=0
-        ),
+        highest_id=max((i for r in requests for ids in (r.prefix, r.once, r.allowed, *r.phrases) for i in ids), default=0),
         is_over=tuple(request.is_over for request in requests),
     )
 
 
-def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
+def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> Integers:
     """pad_rows([[5, 6], []], 0) -> [[5, 6], [0, 0]]"""
     width = max(map(len, rows), default=0)
-    return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows], dtype=torch.long).view(
-        len(rows), width
-    )
+    padded = np.full((len(rows), width), filler, np.int64)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return padded
 
 
 def room_for(request: Request) -> int:
@@ -131,9 +128,7 @@ def _wrong_marks(request: Request) -> list[str]:
     problems += [f"piece {mark} occurs once and is in two places of the phrases" for mark in _twice(held)]
     for opening, closing in request.nested:
         if any((opening in phrase) != (closing in phrase) for phrase in phrases):
-            problems.append(
-                f"a phrase has one of the tags {opening} and {closing} without the other; give it both or none"
-            )
+            problems.append(f"a phrase has one of the tags {opening} and {closing} without the other; give it both or none")
     return problems
 
 

@@ -2,12 +2,12 @@
 
     translate_document(data, "po", ("en", "de"), translator.translate).data
 
+It has two phases, which others may take one by one: `find_units` finds the texts, and what it returns splices their translations in.
 What is translated, and where it goes, is each format's to know; `docs/documents.md` says it. A finished document has the same structure by
 construction: it is the old one with texts put in their places. Counts account for every text that was found.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -18,10 +18,8 @@ from limelight.documents.formats.srt import find_srt
 from limelight.documents.formats.tmx import find_tmx
 from limelight.documents.formats.txt import find_txt
 from limelight.documents.formats.xliff import find_xliff
-from limelight.documents.review import UNSURE_BELOW, check_threshold
-from limelight.documents.splices import apply_splices
-from limelight.documents.translating import Told, Translate, UnitTranslator
-from limelight.documents.units import ExtractionResult, Remark, TranslatedUnit
+from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Translate, TranslatedDocument
+from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
 Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx"]
@@ -35,32 +33,37 @@ _FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResul
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class DocumentCounts:
-    """The counts add up: texts = translated + unchanged + failed. `left` are others, that have a translation or must not get one."""
-
-    texts: int
-    translated: int
-    unchanged: int  # came back as they were
-    failed: int  # left as they were, each with a warning
-    apart: int  # of the translated ones: between their tags, one by one
-    left: int
-
-
-@dataclass(frozen=True)
-class TranslatedDocument:
-    data: bytes
-    counts: DocumentCounts
-    warnings: tuple[Remark, ...]
-    units: tuple[TranslatedUnit, ...]  # every text that was found, in order
-
-
 def kind_of(name: str | PurePath) -> Kind:
     """kind_of("menu.po") -> "po", by the end of the name."""
     suffix = PurePath(name).suffix.lower()
     if suffix not in _SUFFIXES:
         raise ConfigError(f"{name}: a document ends with one of {', '.join(_SUFFIXES)}; rename it, or convert it")
     return _SUFFIXES[suffix]
+
+
+def find_units(
+    data: bytes,
+    kind: Kind,
+    languages: tuple[str, str],
+    *,
+    again: bool = False,
+    unsure_below: float = UNSURE_BELOW,
+    name: str = "the document",
+    is_over: Callable[[], bool] = lambda: False,
+) -> FoundUnits:
+    """Find what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
+
+    `unsure_below`: a translation with less confidence is marked as one to look at, in formats that have a word for it.
+    `name` is for errors. `is_over`, once it says yes, ends it by a DeadlineError.
+    """
+    if kind not in KINDS:
+        raise ConfigError(f"there are no documents of the kind {kind!r}; there are {', '.join(KINDS)}")
+    if len(data) > LARGEST:
+        raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
+    if not 0 <= unsure_below <= 1:
+        raise ConfigError(f"a confidence is between 0 and 1, and {unsure_below:g} is not; 1 marks every translation")
+    document = decode(name, data, kind, is_over)
+    return FoundUnits(document, _FINDERS[kind](document, languages, again), unsure_below)
 
 
 def translate_document(
@@ -75,24 +78,6 @@ def translate_document(
     name: str = "the document",
     is_over: Callable[[], bool] = lambda: False,
 ) -> TranslatedDocument:
-    """Translate what is to be translated. `again`: also what has a translation that is marked as a guess (fuzzy, needs-...).
-
-    `unsure_below`: a translation with less confidence is marked as one to look at, in formats that have a word for it.
-    `told` hears how many texts are done, and of how many. `name` is for errors. `is_over`, once it says yes, ends it by a DeadlineError.
-    """
-    if kind not in KINDS:
-        raise ConfigError(f"there are no documents of the kind {kind!r}; there are {', '.join(KINDS)}")
-    if len(data) > LARGEST:
-        raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
-    check_threshold(unsure_below)
-    document = decode(name, data, kind, is_over)
-    found = _FINDERS[kind](document, languages, again)
-    outcome = UnitTranslator(document, translate, told, unsure_below).run(found.units)
-    units = tuple(sorted(outcome.units, key=lambda each: each.unit.line))
-    done = data
-    if any(each.splices for each in units):
-        done = document.encode(apply_splices(document.text, found.finish(units)))
-    names = ("translated", "unchanged", "failed", "apart")
-    counts = DocumentCounts(texts=len(found.units), left=found.left, **{each: outcome.counts[each] for each in names})
-    warnings = tuple(sorted((*found.remarks, *outcome.remarks), key=lambda remark: remark.line))
-    return TranslatedDocument(done, counts, warnings, units)
+    """Translate what is to be translated. `told` hears how many texts are done, and of how many; for all else see `find_units`."""
+    found = find_units(data, kind, languages, again=again, unsure_below=unsure_below, name=name, is_over=is_over)
+    return found.translate(translate, told)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from limelight.corpus.reading.po import keeps_ascii
 from limelight.errors import DataError, DeadlineError
 
 _MARKS = (
@@ -27,8 +28,6 @@ _META = re.compile(rb"""(?i)<meta[^<>]*?charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-
 _CATALOGUE = re.compile(rb"(?i)content-type:[^\n]{0,80}?charset=([A-Za-z0-9._:-]{1,40})")
 _DECLARED = {"html": (_META, _XML), "xliff": (_XML,), "tmx": (_XML,), "po": (_CATALOGUE,)}
 _GUESSED = {"html", "srt", "txt"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
-# Python's codecs that are no character sets, or in which lines and tags are no ASCII bytes.
-_PRINTABLE = bytes(range(0x20, 0x7F)).replace(b"\\", b"\\\\")
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,9 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
     """The text of a document of that kind. A text that would not become the same bytes again is refused."""
     mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", ""))
     if not encoding and b"\0" in data:
-        raise DataError(
-            f"{name} holds zero bytes, so it is no text, or UTF-16 without a byte order mark; convert it to UTF-8"
-        )
-    encoding = encoding or _find_declared(name, data, kind) or _fitting(data, kind)
+        said = "holds zero bytes, so it is no text, or UTF-16 without a byte order mark"
+        raise DataError(f"{name} {said}; convert it to UTF-8")
+    encoding = encoding or _find_declared(name, data, kind) or _guess(data, kind)
     try:
         text = data[len(mark) :].decode(encoding)
         same = mark + text.encode(encoding) == data
@@ -83,16 +81,10 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
     return Document(name, data, text, encoding, mark, kind in ("html", "xliff", "tmx"), is_over)
 
 
-def _fitting(data: bytes, kind: str) -> str:
-    if (
-        kind == "html" and data.isascii()
-    ):  # nobody says how the page is to be read, so it stays ASCII, with &#228; for ä
+def _guess(data: bytes, kind: str) -> str:
+    if kind == "html" and data.isascii():  # nobody says how the page is read, so it stays ASCII, with &#228; for ä
         return "ascii"
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return _windows(data) if kind in _GUESSED else "utf-8"
-    return "utf-8"
+    return "utf-8" if kind not in _GUESSED or _fits(data, "utf-8") else _windows(data)
 
 
 def _find_declared(name: str, data: bytes, kind: str) -> str | None:
@@ -103,25 +95,22 @@ def _find_declared(name: str, data: bytes, kind: str) -> str | None:
             label = found[1].decode().lower()
             if kind == "html" and label in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii", "windows-1252"):
                 return _windows(data)  # as browsers do
-            return _check_encoding(name, label)
-    return None
-
-
-def _check_encoding(name: str, label: str) -> str:
-    if label.startswith("utf-16"):  # without a byte order mark and zero bytes: it says what is not so
-        return "utf-8"
-    try:
-        if _PRINTABLE.decode(label) == _PRINTABLE.decode("ascii"):
+            if label.startswith("utf-16"):  # without a byte order mark and zero bytes: it says what is not so
+                return "utf-8"
+            if not keeps_ascii(label):
+                raise DataError(f"{name} says that its encoding is {label!r}, which is not known; convert it to UTF-8")
             return label
-    except (LookupError, UnicodeError, ValueError):
-        pass
-    raise DataError(f"{name} says that its encoding is {label!r}, which is not known; convert it to UTF-8")
+    return None
 
 
 def _windows(data: bytes) -> str:
     """windows-1252 has no character for five bytes; browsers take those as Latin-1 does."""
+    return "windows-1252" if _fits(data, "windows-1252") else "latin-1"
+
+
+def _fits(data: bytes, encoding: str) -> bool:
     try:
-        data.decode("windows-1252")
+        data.decode(encoding)
     except UnicodeDecodeError:
-        return "latin-1"
-    return "windows-1252"
+        return False
+    return True

@@ -8,7 +8,7 @@ of the document, and a range is copied with the small splices (attributes) that 
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 
@@ -22,8 +22,7 @@ class Range(NamedTuple):
 Part = str | Range
 
 
-@dataclass(frozen=True)
-class Splice:
+class Splice(NamedTuple):
     """A splice replaces the text from `start` up to `end` by `parts`. An insertion has start == end."""
 
     start: int
@@ -34,7 +33,8 @@ class Splice:
 
 def apply_splices(text: str, splices: Sequence[Splice]) -> str:
     """The document with every splice made. Splices do not overlap, except that small ones may lie inside ranges of large ones."""
-    small = sorted((splice for splice in splices if splice.small), key=_place)
+    ordered = sorted(splices, key=itemgetter(0, 1))
+    small = [splice for splice in ordered if splice.small]
     starts = [splice.start for splice in small]
     pieces: list[str] = []
 
@@ -46,7 +46,9 @@ def apply_splices(text: str, splices: Sequence[Splice]) -> str:
         pieces.append(text[start:end])
 
     cursor = 0
-    for splice in sorted((splice for splice in splices if not splice.small), key=_place):
+    for splice in ordered:
+        if splice.small:
+            continue
         assert splice.start >= cursor, "two splices overlap"
         copy(cursor, splice.start)
         for part in splice.parts:
@@ -57,10 +59,6 @@ def apply_splices(text: str, splices: Sequence[Splice]) -> str:
         cursor = splice.end
     copy(cursor, len(text))
     return "".join(pieces)
-
-
-def _place(splice: Splice) -> tuple[int, int]:
-    return splice.start, splice.end
 
 
 class LineCounter:

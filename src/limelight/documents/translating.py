@@ -1,139 +1,177 @@
-"""A `UnitTranslator` translates each text of a document once, whole or, where that would do harm, run by run."""
+"""`FoundUnits` are the texts that were found in a document. Their translations are spliced in, each once for all places of its text:
+
+texts()         what is to be translated
+runs(known)     what else: the texts between the tags, where the translation of the whole would do harm
+splice(known)   the document with all that is known in its place
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from limelight.decoding.guards import Notice
 from limelight.documents.encodings import Document
-from limelight.documents.review import UNSURE_BELOW, find_reasons
-from limelight.documents.splices import Splice
-from limelight.documents.units import DocumentUnit, Plain, Remark, TranslatedUnit, UnitTranslation, replace_controls
+from limelight.documents.splices import Splice, apply_splices
+from limelight.documents.units import (
+    DocumentUnit,
+    ExtractionResult,
+    Remark,
+    TranslatedUnit,
+    UnitTranslation,
+    replace_controls,
+)
 from limelight.errors import DataError
 
 CHUNK = 512  # texts given at once: enough for full batches, few enough to tell how far it is
 LONGEST = 100_000  # characters of one text; a longer one is left as it is, and said
-
+# Below it more than four words in ten are expected to be others than a translator would have used (docs/confidence.md).
+UNSURE_BELOW = 0.6
+# These tell how a translation was made, and not that something is wrong with it.
+HARMLESS = frozenset(("engine", "redecoded", "split"))
 
 Translate = Callable[[list[str]], Sequence[UnitTranslation]]
 Told = Callable[[int, int], None]  # texts done, and all that are known of
+Known = Mapping[str, UnitTranslation]
 
 
-@dataclass
-class DocumentOutcome:
-    """The outcome has every text, counts by what became of each, and what to know about them."""
+@dataclass(frozen=True)
+class DocumentCounts:
+    """The counts add up: texts = translated + unchanged + failed. `left` are others, that have a translation or must not get one."""
 
-    units: list[TranslatedUnit] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    remarks: list[Remark] = field(default_factory=list)
+    texts: int
+    translated: int
+    unchanged: int  # came back as they were
+    failed: int  # left as they were, each with a warning
+    apart: int  # of the translated ones: between their tags, one by one
+    left: int
 
 
-class UnitTranslator:
-    def __init__(
-        self, document: Document, translate: Translate, told: Told | None, unsure_below: float = UNSURE_BELOW
-    ) -> None:
-        self.document, self.translate, self.unsure_below = document, translate, unsure_below
-        self.told = told or (lambda done, total: None)
-        self.known: dict[str, UnitTranslation] = {}
-        self.outcome = DocumentOutcome()
-        self.groups: dict[int, list[tuple[TranslatedUnit, Sequence[Notice]]]] = {}
-        self.incomplete: set[int | None] = set()
+@dataclass(frozen=True)
+class TranslatedDocument:
+    data: bytes
+    counts: DocumentCounts
+    warnings: tuple[Remark, ...]
+    units: tuple[TranslatedUnit, ...]  # every text that was found, in order
 
-    def run(self, units: Sequence[DocumentUnit]) -> DocumentOutcome:
-        short = [unit for unit in units if self._is_short(unit)]
-        self._ask(unit.text for unit in short if unit.text)
-        broken = [unit for unit in short if not unit.text or not self._whole(unit)]
-        self._ask(run for unit in broken for run in unit.runs)
-        for unit in broken:
-            self._apart(unit)
-        for group, members in self.groups.items():
-            for done, notices in members:
-                if group in self.incomplete:
-                    why = "another plural form of it could not be translated, so all are left"
-                    self._leave(done.unit, "forms", why, done.results)
-                else:
-                    self._put(done, notices)
-        return self.outcome
+
+class FoundUnits:
+    def __init__(self, document: Document, found: ExtractionResult, unsure_below: float = UNSURE_BELOW) -> None:
+        self.document, self.found, self.unsure_below = document, found, unsure_below
+        self.done: list[TranslatedUnit] = []
+        self.short = [unit for unit in found.units if self._is_short(unit)]
+        self.broken: list[DocumentUnit] = []
+
+    def texts(self) -> list[str]:
+        return [unit.text for unit in self.short if unit.text]
+
+    def runs(self, known: Known) -> list[str]:
+        """To be asked when all texts are known: each is put in its place, whole, unless that would harm the document."""
+        self.broken = [unit for unit in self.short if not unit.text or not self._whole(unit, known[unit.text])]
+        return [run for unit in self.broken for run in unit.runs]
+
+    def splice(self, known: Known) -> TranslatedDocument:
+        """To be asked when all runs are known, too."""
+        for unit in self.broken:
+            self._apart(unit, [known[run] for run in unit.runs])
+        incomplete = {done.unit.group for done in self.done if done.confidence is None} - {None}
+        why = "another plural form of it could not be translated, so all are left"
+        done = [
+            each if each.confidence is None or each.unit.group not in incomplete
+            else _left(each.unit, "forms", why, each.results)
+            for each in sorted(self.done, key=lambda each: each.unit.line)
+        ]  # fmt: skip
+        data = self.document.data
+        if any(each.splices for each in done):
+            data = self.document.encode(apply_splices(self.document.text, self.found.finish(done)))
+        kinds = Counter("failed" if one.confidence is None else "translated" if one.splices else "unchanged" for one in done)
+        apart = sum(any(notice.code == "apart" for notice in each.notices) for each in done)
+        counts = DocumentCounts(len(done), kinds["translated"], kinds["unchanged"], kinds["failed"], apart, self.found.left)
+        remarks = [Remark(each.unit.line, *notice) for each in done for notice in each.notices]
+        warnings = sorted((*self.found.remarks, *remarks), key=lambda remark: remark.line)
+        return TranslatedDocument(data, counts, tuple(warnings), tuple(done))
+
+    def translate(self, translate: Translate, told: Told | None = None) -> TranslatedDocument:
+        """All of it, by a translator that is waited for. `told` hears how many texts are done, and of how many."""
+        known: dict[str, UnitTranslation] = {}
+
+        def ask(texts: Iterable[str]) -> None:
+            new = [text for text in dict.fromkeys(texts) if text not in known]
+            total = len(known) + len(new)
+            for start in range(0, len(new), CHUNK):
+                chunk = new[start : start + CHUNK]
+                results = translate(chunk)
+                if len(results) != len(chunk):
+                    said = f"the translator gave {len(results)} translations of {len(chunk)} texts; give one for each"
+                    raise DataError(said)
+                known.update(zip(chunk, results, strict=True))
+                if told is not None:
+                    told(len(known), total)
+
+        ask(self.texts())
+        ask(self.runs(known))
+        return self.splice(known)
 
     def _is_short(self, unit: DocumentUnit) -> bool:
         size = max(map(len, (unit.text, *unit.runs)), default=0)
         if size > LONGEST:
-            self._leave(
-                unit, "too_long", f"a text of {size:,} characters is left as it is; at most {LONGEST:,} are translated"
-            )
+            why = f"a text of {size:,} characters is left as it is; at most {LONGEST:,} are translated"
+            self.done.append(_left(unit, "too_long", why))
         return size <= LONGEST
 
-    def _ask(self, texts: Iterable[str]) -> None:
-        """Translate what is not known yet; interfaces say the same again and again."""
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        total = len(self.known) + len(new)
-        for start in range(0, len(new), CHUNK):
-            chunk = new[start : start + CHUNK]
-            results = self.translate(chunk)
-            if len(results) != len(chunk):
-                raise DataError(
-                    f"the translator gave {len(results)} translations of {len(chunk)} texts; give one for each"
-                )
-            self.known.update(zip(chunk, results, strict=True))
-            self.told(len(self.known), total)
-
-    def _whole(self, unit: DocumentUnit) -> bool:
+    def _whole(self, unit: DocumentUnit, result: UnitTranslation) -> bool:
         """Whether the unit is dealt with: a translation that would harm the document is not."""
         self.document.check_time()
-        result = self.known[unit.text]
         text = _read(result)
         if not text:
-            self._leave(unit, "empty", "its translation is empty, so it is left as it is", [result])
+            self.done.append(_left(unit, "empty", "its translation is empty, so it is left as it is", [result]))
             return True
         splices = unit.whole(text)
-        if splices is None:
-            return False
-        self._take(unit, splices, text, [result])
-        return True
+        if splices is not None:
+            self._take(unit, splices, text, [result])
+        return splices is not None
 
-    def _apart(self, unit: DocumentUnit) -> None:
-        results = [self.known[run] for run in unit.runs]
+    def _apart(self, unit: DocumentUnit, results: Sequence[UnitTranslation]) -> None:
         texts = [_trim_stop(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
         if not texts:
-            self._leave(unit, "structure", "its translation would have harmed the document, so it is left as it is")
+            why = "its translation would have harmed the document, so it is left as it is"
+            self.done.append(_left(unit, "structure", why))
             return
         why = "its tags came back in other places" if unit.text else "its tags do not pair"
         said = Notice("apart", f"{why}, so the {len(texts)} texts between them were translated one by one")
         self._take(unit, unit.apart(texts), " ".join(texts), results, said)
-        self.outcome.counts["apart"] += 1
 
-    def _take(
-        self, unit: DocumentUnit, splices: list[Splice], text: str, results: Sequence[UnitTranslation], *said: Notice
-    ) -> None:
+    def _take(self, unit: DocumentUnit, splices: list[Splice], text: str, results: Sequence[UnitTranslation], *said: Notice) -> None:
         written = "".join(part for splice in splices for part in splice.parts if isinstance(part, str))
         if self.document.lacks(written):
-            encoding = self.document.encoding
-            why = f"its translation cannot be written in {encoding}; convert the document to UTF-8"
-            self._leave(unit, "encoding", why, results)
+            why = f"its translation cannot be written in {self.document.encoding}; convert the document to UTF-8"
+            self.done.append(_left(unit, "encoding", why, results))
             return
-        notices = [*said, *(notice for result in results for notice in result.warnings)]
+        notices = (*said, *(notice for result in results for notice in result.warnings))
         reasons = find_reasons(results, notices, self.unsure_below)
         sure = min(result.confidence for result in results)
-        done = TranslatedUnit(unit, text, sure, reasons, tuple(splices), tuple(results))
-        if (group := _group(unit)) is None:
-            self._put(done, notices)
-        else:
-            self.groups.setdefault(group, []).append((done, notices))
-
-    def _put(self, done: TranslatedUnit, notices: Sequence[Notice]) -> None:
-        self.outcome.units.append(done)
-        self.outcome.counts["translated" if done.splices else "unchanged"] += 1
-        self.outcome.remarks += [Remark(done.unit.line, notice.code, notice.message) for notice in notices]
-
-    def _leave(self, unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> None:
-        self.incomplete.add(_group(unit))
-        self.outcome.units.append(TranslatedUnit(unit, "", None, (Notice(code, message),), (), tuple(results)))
-        self.outcome.counts["failed"] += 1
-        self.outcome.remarks.append(Remark(unit.line, code, message))
+        self.done.append(TranslatedUnit(unit, text, sure, notices, reasons, tuple(splices), tuple(results)))
 
 
-def _group(unit: DocumentUnit) -> int | None:
-    return unit.group if isinstance(unit, Plain) else None
+def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], unsure_below: float) -> tuple[Notice, ...]:
+    """Why somebody should look at a text that these results were written for; nothing where all is well.
+
+    unsure        the confidence is below a threshold
+    unprotected   a placeholder, a tag or an address is lost
+    all others    warnings of the translator (numbers, loop, too_long ...) and of the document (apart, and what was left as it was)
+    """
+    reasons = [notice for notice in dict.fromkeys(notices) if notice.code not in HARMLESS]
+    if not all(result.protected for result in results) and all(notice.code != "unprotected" for notice in reasons):
+        reasons.append(Notice("unprotected", "something that must not be translated was lost"))
+    confidence = min(result.confidence for result in results)
+    if confidence < unsure_below or unsure_below == 1:
+        reasons.append(Notice("unsure", f"its confidence is {confidence:.2f}, and {unsure_below:g} was asked for"))
+    return tuple(reasons)
+
+
+def _left(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> TranslatedUnit:
+    """A unit that stays as it is in the document."""
+    said = (Notice(code, message),)
+    return TranslatedUnit(unit, "", None, said, said, results=tuple(results))
 
 
 def _read(result: UnitTranslation) -> str:

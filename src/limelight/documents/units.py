@@ -1,13 +1,9 @@
-"""A `DocumentUnit` is one text of a document, which knows how its translation is put in its place. Every format finds them.
-
-whole   the translation of the whole text -> splices, or None where it would harm the structure
-apart   the same text cut where its markup is, each run translated by itself -> splices that cannot harm it
-"""
+"""A `DocumentUnit` is one text of a document, which knows how its translation is put in its place. Every format finds them."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from limelight.decoding.guards import Notice
 from limelight.documents.splices import Splice
@@ -22,25 +18,6 @@ class Remark(NamedTuple):
     line: int
     code: str
     message: str
-
-
-class DocumentUnit(Protocol):
-    """A unit is one text of a document."""
-
-    @property
-    def line(self) -> int: ...
-
-    @property
-    def text(self) -> str:
-        """For the translator, with its inline markup as tags. Empty where only the runs can be translated."""
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """The texts between the markup. Empty where there is no markup."""
-
-    def whole(self, translation: str) -> list[Splice] | None: ...
-
-    def apart(self, translations: Sequence[str]) -> list[Splice]: ...
 
 
 class UnitTranslation(Protocol):
@@ -59,6 +36,23 @@ class UnitTranslation(Protocol):
     def warnings(self) -> Sequence[Notice]: ...
 
 
+@dataclass(frozen=True, eq=False)
+class DocumentUnit:
+    """A unit is one text. It has no `text` where only its runs can be translated, and no runs where there is no markup in it.
+
+    whole   the translation of the whole text -> splices, or None where it would harm the structure
+    apart   the same text cut where its markup is, each run translated by itself -> splices that cannot harm it
+    """
+
+    line: int
+    text: str  # for the translator, with its inline markup as tags
+    whole: Callable[[str], list[Splice] | None]
+    runs: tuple[str, ...] = ()
+    apart: Callable[[Sequence[str]], list[Splice]] = lambda runs: []
+    group: int | None = None  # of texts that are put in their places together or not at all: plural forms of an entry
+    origin: Any = None  # what its format must know of it to finish the document
+
+
 @dataclass(frozen=True)
 class TranslatedUnit:
     """The unit says what became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
@@ -66,7 +60,8 @@ class TranslatedUnit:
     unit: DocumentUnit
     text: str  # as the translator wrote it, runs with a blank between them; empty where the document keeps its own
     confidence: float | None  # the lowest of its runs; None where nothing was written
-    reasons: tuple[Notice, ...] = ()
+    notices: tuple[Notice, ...]
+    reasons: tuple[Notice, ...]
     splices: tuple[Splice, ...] = ()
     results: tuple[UnitTranslation, ...] = ()
 
@@ -89,32 +84,13 @@ class ExtractionResult(NamedTuple):
     finish: Callable[[Sequence[TranslatedUnit]], list[Splice]] = collect_splices
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A plain unit is a text without markup. What comes back unchanged is not written at all, so that it stays as it was to the byte."""
+def plain_unit(line: int, text: str, place: tuple[int, int], write: Callable[[str], str], small: bool = False) -> DocumentUnit:
+    """A text without markup. What comes back unchanged is not written at all, so that it stays as it was to the byte."""
 
-    line: int
-    text: str
-    start: int
-    end: int
-    write: Callable[[str], str]
-    fills: bool = False  # a place that was empty is filled also with what is the same in both languages
-    small: bool = False
-    runs: tuple[str, ...] = ()
-    fits: Callable[[str], bool] | None = None  # else the translation would harm the document
-    group: int | None = (
-        None  # of texts that are put in their places together or not at all: the plural forms of an entry
-    )
+    def whole(translation: str) -> list[Splice]:
+        return [] if translation == text else [Splice(*place, (write(translation),), small)]
 
-    def whole(self, translation: str) -> list[Splice] | None:
-        if translation == self.text and not self.fills:
-            return []
-        if self.fits is not None and not self.fits(translation):
-            return None
-        return [Splice(self.start, self.end, (self.write(translation),), self.small)]
-
-    def apart(self, translations: Sequence[str]) -> list[Splice]:
-        raise NotImplementedError("a text without markup is never cut")
+    return DocumentUnit(line, text, whole)
 
 
 def edges(text: str) -> tuple[str, str, str]:

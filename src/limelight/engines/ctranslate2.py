@@ -20,14 +20,13 @@ import numpy as np
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
-from limelight.decoding.steps import LATE, Hypothesis, Outcome, Request, Specials
+from limelight.decoding.steps import LATE, Finish, Hypothesis, Outcome, Request, Specials
 from limelight.decoding.task import room_for
 from limelight.engines.engine import Matrix
 from limelight.errors import ModelFileError
 
-LEAST_LOG_PROB = (
-    -50.0
-)  # of a piece of the best translation, on average: e^-50 where the best of a million pieces has e^-14
+# Of a piece of the best translation, on average: e^-50 where the best of a million pieces has e^-14.
+LEAST_LOG_PROB = -50.0
 
 
 class CTranslate2Engine:
@@ -77,8 +76,7 @@ class CTranslate2Engine:
             "coverage_penalty": settings.coverage_penalty > 0,
             "sampling with a seed": settings.sampling is not None,
             f"groups={settings.groups} (a diverse beam)": settings.groups > 1,
-            "patience=None (a beam in which ended hypotheses keep their place)": settings.patience is None
-            and settings.beam > 1,
+            "patience=None (a beam in which ended hypotheses keep their place)": settings.patience is None and settings.beam > 1,
         }
         return [what for what, asked in wanted.items() if asked]
 
@@ -98,16 +96,14 @@ class CTranslate2Engine:
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
         return [replace(outcome, hypotheses=outcome.hypotheses[: settings.nbest]) for outcome in found]
 
-    def _search(
-        self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]
-    ) -> list[Outcome]:
+    def _search(self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]) -> list[Outcome]:
         """All hypotheses of the beam: a worse one may say that the search was not the one asked for."""
         prefixed = any(request.prefix for request in requests)
         # What was given has no log-probability here either.
         asked = any(len(request.prefix) > request.given for request in requests)
         results = self.translator.translate_batch(
-            [self._pieces(self.source, request.source) for request in requests],
-            target_prefix=[self._pieces(self.target, request.prefix) for request in requests] if prefixed else None,
+            [self.spell(self.source, request.source) for request in requests],
+            target_prefix=[self.spell(self.target, request.prefix) for request in requests] if prefixed else None,
             beam_size=settings.beam,
             # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
             num_hypotheses=settings.beam,
@@ -135,24 +131,16 @@ class CTranslate2Engine:
         """None where scores are no numbers, or far below what the best of so many pieces can have: the engine goes on all the same."""
         found = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
-            ids, steps = [self.number[piece] for piece in pieces], len(pieces)
+            ids, steps = [self.number[piece] for piece in pieces], max(len(pieces), 1)
             ended = ids[-1:] == [self.specials.end]
-            total = score * max(steps, 1) ** settings.length_penalty
-            found.append(
-                Hypothesis(
-                    ids[:-1] if ended else ids,
-                    total / length_penalty(max(steps, 1), settings),
-                    [],
-                    "eos" if ended else "length",
-                    total,
-                )
-            )
+            total = score * steps**settings.length_penalty
+            finish: Finish = "eos" if ended else "length"
+            score = total / length_penalty(steps, settings)
+            found.append(Hypothesis(ids[:-1] if ended else ids, score, [], finish, total))
         broken = any(not math.isfinite(h.score) or h.mean_log_prob < LEAST_LOG_PROB for h in found[:1])
         return [] if broken else found
 
-    def _score_again(
-        self, requests: Sequence[Request], found: list[list[Hypothesis]], settings: SearchSettings
-    ) -> None:
+    def _score_again(self, requests: Sequence[Request], found: list[list[Hypothesis]], settings: SearchSettings) -> None:
         pairs = [(request, h) for request, some in zip(requests, found, strict=True) for h in some]
         scores = iter(self.score([request.source for request, _ in pairs], [h.ids for _, h in pairs]))
         for at, (request, some) in enumerate(zip(requests, found, strict=True)):
@@ -166,8 +154,8 @@ class CTranslate2Engine:
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
         results = self.translator.score_batch(
-            [self._pieces(self.source, ids) for ids in sources],
-            [self._pieces(self.target, ids) for ids in targets],
+            [self.spell(self.source, ids) for ids in sources],
+            [self.spell(self.target, ids) for ids in targets],
             max_input_length=0,
         )
         return [list(result.log_probs) for result in results]
@@ -179,8 +167,8 @@ class CTranslate2Engine:
         for length in sorted({len(ids) for ids in targets}):
             rows = [at for at, ids in enumerate(targets) if len(ids) == length]
             results = self.translator.translate_batch(
-                [self._pieces(self.source, sources[at]) for at in rows],
-                target_prefix=[self._pieces(self.target, targets[at]) for at in rows],
+                [self.spell(self.source, sources[at]) for at in rows],
+                target_prefix=[self.spell(self.target, targets[at]) for at in rows],
                 beam_size=1,
                 max_input_length=0,
                 max_decoding_length=length + 1,
@@ -198,7 +186,7 @@ class CTranslate2Engine:
         self.translator.unload_model()
 
     @staticmethod
-    def _pieces(vocabulary: Sequence[str], ids: Sequence[int]) -> list[str]:
+    def spell(vocabulary: Sequence[str], ids: Sequence[int]) -> list[str]:
         return [vocabulary[number] for number in ids]
 
 
@@ -208,3 +196,11 @@ def computes_in(device: str) -> set[str]:
         return set(ctranslate2.get_supported_compute_types(device)) if device in ("cpu", "cuda") else set()
     except (RuntimeError, ValueError):  # built without it, or its libraries are missing
         return set()
+
+
+def count_accelerators() -> int:
+    """GPUs that CTranslate2 sees."""
+    try:
+        return int(ctranslate2.get_cuda_device_count())
+    except (RuntimeError, ValueError):  # its libraries are missing
+        return 0

@@ -1,7 +1,9 @@
 """The torch engine runs a Transformer of ours on any device that torch has. It can do everything, and can be looked into."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -9,7 +11,7 @@ from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.search import search
-from limelight.decoding.steps import Outcome, Request, Specials
+from limelight.decoding.steps import Floats, Integers, Outcome, Request, Specials
 from limelight.decoding.task import pad_rows
 from limelight.engines.engine import Matrix
 from limelight.model.cache import DecoderState
@@ -26,9 +28,7 @@ class TorchEngine:
     name = "torch"
     batch_pieces = 4096
 
-    def __init__(
-        self, model: Transformer, specials: Specials | None = None, alignment: Heads | None = None, workers: int = 1
-    ) -> None:
+    def __init__(self, model: Transformer, specials: Specials | None = None, alignment: Heads | None = None, workers: int = 1) -> None:
         self.model, self.workers = model.eval(), workers
         self.specials = specials or specials_of(model.config)
         self.alignment = alignment or usual_heads(model.config)
@@ -42,11 +42,9 @@ class TorchEngine:
         return []
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
-        most = min(
-            settings.max_length, self.model.config.max_length - 1
-        )  # so that `attend` can read it all after the start
+        most = min(settings.max_length, self.longest_source)  # so that `attend` can read it all after the start
         model = WatchedModel(self.model, self.alignment) if settings.coverage_penalty else self.model
-        return search(model, requests, settings.changed(max_length=most), self.specials, self.device)
+        return search(OnHost(model, self.device), requests, settings.changed(max_length=most), self.specials)
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -81,7 +79,50 @@ class TorchEngine:
             [[start, *t] for t in targets],
             [[*t, end] for t in targets],
         )
-        return tuple(pad_rows(side, self.specials.pad).to(self.device) for side in sides)
+        return tuple(torch.from_numpy(pad_rows(side, self.specials.pad)).to(self.device) for side in sides)
+
+
+class SteppingModel(Protocol):
+    """A model on its device: as `decoding.steps.Steppable`, on tensors."""
+
+    def start(self, source: Tensor, width: int = 1) -> Any: ...
+
+    def step(self, token: Tensor, state: Any) -> tuple[Tensor, Any]: ...
+
+
+class OnHost:
+    """A model of torch as a search sees it: ids come from the host and go to the device, log-probabilities come back."""
+
+    def __init__(self, model: SteppingModel, device: torch.device | str = "cpu") -> None:
+        self.model, self.device = model, device
+        looked: Callable[[Any], Tensor] | None = getattr(model, "attention", None)
+        if looked is not None:
+            self.attention = lambda state: looked(state.state).float().cpu().numpy()
+
+    @torch.inference_mode()
+    def start(self, source: Integers, width: int = 1) -> "HostState":
+        return HostState(self.model.start(torch.from_numpy(source).to(self.device), width), self.device)
+
+    @torch.inference_mode()
+    def step(self, token: Integers, state: "HostState") -> tuple[Floats, "HostState"]:
+        log_probs_RV, state.state = self.model.step(torch.from_numpy(token).to(self.device), state.state)
+        return log_probs_RV.float().cpu().numpy(), state
+
+
+@dataclass
+class HostState:
+    """The state of a model on its device; the search says by numbers of the host what becomes of its rows."""
+
+    state: Any
+    device: torch.device | str
+
+    @torch.inference_mode()
+    def reorder(self, rows: Integers) -> None:
+        self.state.reorder(torch.from_numpy(rows).to(self.device))
+
+    @torch.inference_mode()
+    def select(self, sentences: Integers) -> None:
+        self.state.select(torch.from_numpy(sentences).to(self.device))
 
 
 class WatchedModel:
@@ -107,14 +148,14 @@ class WatchedModel:
         """What the chosen heads saw last, on average: (B, T, S)."""
         return torch.stack([self.seen[layer][:, head] for layer, head in self.heads]).mean(dim=0)
 
+    def attention(self, state: DecoderState) -> Tensor:
+        return self.weights().flatten(0, 1)
+
     def start(self, source: Tensor, width: int = 1) -> DecoderState:
         return self.model.start(source, width)
 
     def step(self, token: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         return self.model.step(token, state)
-
-    def attention(self, state: DecoderState) -> Tensor:
-        return self.weights().flatten(0, 1).float()
 
 
 def specials_of(config: ModelConfig) -> Specials:

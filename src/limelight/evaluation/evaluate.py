@@ -9,23 +9,28 @@ from dataclasses import dataclass
 from limelight.errors import DataError
 from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.metrics.buckets import LengthBucket, by_length, is_spaced
-from limelight.evaluation.metrics.metrics import (
-    TITLES,
-    MetricCounts,
-    MetricScore,
-    Watch,
-    count,
-    tokenizer_for,
-    writes_without_spaces,
-)
-from limelight.evaluation.suspicions import is_degenerate, suspicions, tally
-from limelight.evaluation.worst import WorstSentence, worst
+from limelight.evaluation.metrics.metrics import MetricCounts, MetricScore, Watch, count, is_spaceless, tokenizer_for
+from limelight.evaluation.suspicions import Suspicion, is_degenerate, suspicions, tally
 
 TOKENIZED = 0.5  # of the sentences that end in a full stop; in plain text no space stands before it
 FEW = 300  # sentences, below which differences of a point or two are mostly chance
 LONGEST = 4  # words in a sequence that BLEU counts; without any so long, BLEU is 0 for a perfect translation
 RARE = 0.1  # of the references have that many words: BLEU then rests on next to nothing
+AVERAGE = 20  # characters of mean quality that are added to a sentence before it is ranked
+LITTLE = 50.0  # chrF below which most of the reference's character sequences are missing
 NO_BLEU = "hardly any reference has four words, and BLEU counts sequences of four: look at chrF instead"
+
+
+@dataclass(frozen=True)
+class WorstSentence:
+    """Each is one sentence with its own chrF. `line` counts from 1, as editors do."""
+
+    line: int
+    chrf: float
+    reasons: list[str]
+    source: str | None
+    translation: str
+    references: list[str]
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,9 @@ def evaluate(
     elsewhere, such as COMET's."""
     settings = settings or EvaluateSettings()
     _refuse_lengths(system, references, source)
-    counts = [count(name, system, references, settings, language, watch) for name in settings.metrics]
-    counts += more
+    counts = [*(count(name, system, references, settings, language, watch) for name in settings.metrics), *more]
     chrf = next((each for each in counts if each.name == "chrF2"), None)
-    if chrf is None:
-        chrf = count("chrf", system, references, settings, language)
+    chrf = chrf or count("chrf", system, references, settings, language)
     found = suspicions(system, references, source)
     by, texts = ("reference", references[0]) if source is None else ("source", source)
     return Evaluation(
@@ -73,7 +76,7 @@ def evaluate(
         suspicious=tally(found),
         degenerate=sum(is_degenerate(each) for each in found),
         worst=worst(chrf.of_each(), system, references, source, found, settings.worst),
-        notes=_notes(system, references, language, settings) + _short(counts),
+        notes=[*_notes(system, references, language, settings), *([NO_BLEU] if _are_short(counts) else [])],
         counts=counts,
     )
 
@@ -83,34 +86,26 @@ def _refuse_lengths(system: Sequence[str], references: Sequence[Sequence[str]], 
         raise DataError("there is nothing to score: it takes at least one sentence and one reference")
     others = {f"reference {i}": each for i, each in enumerate(references, 1)}
     others |= {} if source is None else {"the source": source}
-    problems = [
-        f"{name} has {len(each):,} sentences, the system has {len(system):,}"
-        for name, each in others.items()
-        if len(each) != len(system)
-    ]
-    if problems:
+    lengths = {name: len(each) for name, each in others.items() if len(each) != len(system)}
+    if lengths:
+        problems = (f"{name} has {n:,} sentences, the system has {len(system):,}" for name, n in lengths.items())
         raise DataError("\n  - ".join(["sentences cannot be matched:", *problems]))
 
 
-def _notes(
-    system: Sequence[str], references: Sequence[Sequence[str]], language: str | None, settings: EvaluateSettings
-) -> list[str]:
+def _notes(system: Sequence[str], references: Sequence[Sequence[str]], language: str | None, settings: EvaluateSettings) -> list[str]:
     """What a reader should know before quoting the scores."""
     notes = []
     if "bleu" in settings.metrics and settings.tokenize is None and (note := tokenizer_for(language)[1]):
         notes.append(note)
-    if not is_spaced(references[0]) and not writes_without_spaces(language):
-        notes.append(
-            "the reference has hardly any spaces, and words are found by them; name its language, such as --to zh"
-        )
+    if not is_spaced(references[0]) and not is_spaceless(language):
+        spaces = "the reference has hardly any spaces, and words are found by them"
+        notes.append(f"{spaces}; name its language, such as --to zh")
     if len(system) < FEW:
-        notes.append(
-            f"{len(system)} sentences are few: differences of one or two points between systems are mostly chance"
-        )
+        few = f"{len(system)} sentences are few"
+        notes.append(f"{few}: differences of one or two points between systems are mostly chance")
     if any(list(system) == list(each) for each in references):
-        notes.append(
-            "the translations are the reference itself, line for line: was a file given twice, or the test set learned?"
-        )
+        same = "the translations are the reference itself, line for line"
+        notes.append(f"{same}: was a file given twice, or the test set learned?")
     for name, texts in (("the translations seem", system), ("the reference seems", references[0])):
         ends = [text.rstrip() for text in texts if text.rstrip().endswith(".")]
         if len(ends) >= 10 and sum(end.endswith(" .") for end in ends) > TOKENIZED * len(ends):
@@ -121,9 +116,40 @@ def _notes(
     return notes
 
 
-def _short(counts: Sequence[MetricCounts]) -> list[str]:
+def _are_short(counts: Sequence[MetricCounts]) -> bool:
     """Of a list of words or headlines BLEU says nothing. A row of BLEU holds the words of translation and reference, as it finds them."""
-    bleu = next((each for each in counts if each.name == TITLES["bleu"]), None)
-    if bleu is None or (bleu.rows[:, 1] >= LONGEST).mean() > RARE:
-        return []
-    return [NO_BLEU]
+    bleu = next((each for each in counts if each.name == "BLEU"), None)
+    return bleu is not None and (bleu.rows[:, 1] >= LONGEST).mean() <= RARE
+
+
+def worst(
+    chrf: Sequence[float],
+    system: Sequence[str],
+    references: Sequence[Sequence[str]],
+    source: Sequence[str] | None,
+    found: Sequence[Sequence[Suspicion]],
+    most: int,
+) -> list[WorstSentence]:
+    """The `most` sentences of lowest chrF, where a short one counts for less: of three letters chrF tells next to nothing.
+
+    Each is ranked as if AVERAGE characters of the set's mean quality were added to it.
+    """
+    mean = sum(chrf) / max(1, len(chrf))
+
+    def rank(i: int) -> float:
+        length = len(references[0][i])
+        return (chrf[i] * length + mean * AVERAGE) / (length + AVERAGE)
+
+    wrong = [i for i, text in enumerate(system) if all(text.strip() != each[i].strip() for each in references)]
+    return [
+        WorstSentence(
+            line=i + 1,
+            chrf=chrf[i],
+            reasons=[str(suspicion) for suspicion in found[i]]
+            or [f"{'shares little with' if chrf[i] < LITTLE else 'worded otherwise than'} the reference"],
+            source=None if source is None else source[i],
+            translation=system[i],
+            references=[each[i] for each in references],
+        )
+        for i in sorted(wrong, key=rank)[:most]
+    ]

@@ -1,4 +1,5 @@
-"""`read_inputs` reads the systems, sources and references that were named on the command line.
+"""`read_inputs` reads the systems, sources and references that were named on the command line. Files may be packed, and every problem with
+them is in one error.
 
 en-de test.en test.de     a translator, a source, a reference
 en-de prepared            a translator, the test split of a prepared corpus
@@ -9,15 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Split
+from limelight.corpus.reading.drift import describe_drift
+from limelight.corpus.reading.language_tags import is_language
+from limelight.corpus.reading.lines import read_strings
+from limelight.corpus.reading.raw import RowFault
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError, DataError
-from limelight.evaluation.reading import is_prepared, language_of, read_parallel, read_split
 
 USAGE = (
     "name a translator with its source and reference (en-de test.en test.de), a translator with a prepared corpus (en-de prepared), "
     "or translations with their reference (output.de reference.de)"
 )
+_SAID = {RowFault.BROKEN_ENCODING: "is not UTF-8", RowFault.TOO_LONG: "is too long to be a sentence"}
 
 
 @dataclass(frozen=True)
@@ -53,32 +61,26 @@ def read_inputs(
         files.append(other)
     texts = dict(zip(files, read_parallel(files), strict=True))
     names = _names(targets[0], other)
-    sources: list[str] | None
-    language: str | None
+    sources, language = texts[source] if source else None, None
     if prepared is not None:
-        sources, target, (_, language) = read_split(prepared, split)
-        first = [target]
+        sources, first, (_, language) = read_split(prepared, split)
     else:
         assert reference is not None  # _roles gives one or the other
-        sources, first = texts[source] if source else None, [texts[reference]]
+        first = texts[reference]
         language = language_of(reference) or (None if translator else language_of(targets[0]))
     if sources is None and other is not None and other not in texts:
-        raise ConfigError(
-            f"--compare {other} has to translate the source, and there is none; name it: --source test.en"
-        )
+        raise ConfigError(f"--compare {other} has to translate the source, and there is none; name it: --source test.en")
     return EvaluationInputs(
         system=System(names[0], translator, None if translator else texts[targets[0]]),
         other=None if other is None else System(names[1], None if other in texts else Path(other), texts.get(other)),
         source=sources,
-        references=[*first, *(texts[path] for path in references)],
+        references=[first, *(texts[path] for path in references)],
         language=language,
         paths=(source, reference) if source and reference else None,
     )
 
 
-def _roles(
-    targets: Sequence[str], source: str | None
-) -> tuple[Path | None, str | None, str | None, Path | None]:  # fmt: skip
+def _roles(targets: Sequence[str], source: str | None) -> tuple[Path | None, str | None, str | None, Path | None]:
     """Translator, source, reference and prepared corpus, of which some are None."""
     first = Path(targets[0]) if targets else None
     if first is None or len(targets) > 3:
@@ -93,9 +95,7 @@ def _roles(
     if is_prepared(first):
         raise DataError(f"{first} is a prepared corpus and no translator; the translator comes first: en-de {first}")
     if source is not None:
-        raise ConfigError(
-            "--source goes with translations that exist; after a translator, the source is the second name"
-        )
+        raise ConfigError("--source goes with translations that exist; after a translator, the source is the second name")
     if len(targets) == 3:
         return first, targets[1], targets[2], None
     if not Path(targets[1]).is_dir():
@@ -116,3 +116,61 @@ def _names(system: str, other: str | None) -> tuple[str, str]:
         return ".".join(a), ".".join(b)
     names = Path(system).name, Path(other).name
     return names if names[0] != names[1] else (system, other)
+
+
+def read_parallel(paths: Sequence[str]) -> list[list[str]]:
+    """The lines of each file, which must be as many in all. A line ends at the byte 0x0A only, so no other sign shifts it."""
+    problems: list[str] = []
+    texts: dict[str, list[str]] = {}
+    for path in paths:
+        try:
+            texts[path] = _lines(path, problems)
+        except DataError as error:
+            problems.append(str(error))
+    counts = {path: len(each) for path, each in texts.items() if each}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{path} has {lines:,}" for path, lines in counts.items())
+        first = next(iter(counts))
+        other = next(path for path, lines in counts.items() if lines != counts[first])
+        drift = describe_drift(first, other)
+        problems.append(f"the files have different numbers of lines: {listed}. {drift}")
+    if problems:
+        many = ["these texts cannot be scored:"] if len(problems) > 1 else []
+        raise DataError("\n  - ".join([*many, *problems]))
+    return [texts[path] for path in paths]
+
+
+def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
+    """Sources, targets and languages of a split of a prepared corpus."""
+    from limelight.corpus.feeding.shards import PreparedCorpus  # by Arrow, which files of text do not need
+
+    prepared = PreparedCorpus.open(folder)
+    pairs = prepared.split(split)
+    if not pairs.rows:
+        raise DataError(f"the {split} split of {folder} is empty; name two files instead, or prepare with --{split}")
+    source, target = pairs.texts(np.arange(pairs.rows, dtype=np.int64))
+    return source.to_pylist(), target.to_pylist(), prepared.manifest.languages
+
+
+def is_prepared(path: Path) -> bool:
+    return (path / MANIFEST).is_file() and (path / "shards").is_dir()
+
+
+def language_of(path: str) -> str | None:
+    """language_of("newstest2018.de-en.de.gz") -> "de"; None when the ending is no language."""
+    suffix = Path(without_packing(path)).suffix.removeprefix(".")
+    return suffix if suffix and is_language(suffix) else None
+
+
+def _lines(path: str, problems: list[str]) -> list[str]:
+    """The lines, and the first of each kind that cannot be read among the problems."""
+    texts: list[str] = []
+    unsaid = dict(_SAID)
+    for lines, faults in read_strings(path):
+        for kind in [kind for kind in unsaid if (faults == kind).any()]:
+            number = len(texts) + int(np.argmax(faults == kind)) + 1
+            problems.append(f"{path}: line {number:,} {unsaid.pop(kind)}")
+        texts += [text.removesuffix("\r") for text in lines]
+    if not texts:
+        problems.append(f"{path} is empty")
+    return texts

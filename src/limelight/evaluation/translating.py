@@ -28,9 +28,8 @@ class TranslatedSet:
     warnings: dict[str, int]  # what the translator itself objected to: its code, and in how many sentences
     search: SearchSettings
     runs_on: list[str]
-    claimed: list[
-        tuple[list[Word], float]
-    ]  # of each sentence its words and its mean probability, as the model claims them
+    # Of each sentence its words and its mean probability, as the model claims them.
+    claimed: list[tuple[list[Word], float]]
     calibration: Calibration | None  # what the bundle knows about such claims
 
 
@@ -75,16 +74,10 @@ def translate_set(
             )
             watch(speed, len(source))
         ordered = [translations[i] for i in range(len(source))]
-        return TranslatedSet(
-            [translation.text for translation in ordered],
-            languages,
-            speed,
-            dict(warnings.most_common()),
-            search,
-            list(translator.runs_on),
-            [(translation.words, translation.confidence) for translation in ordered],
-            calibration,
-        )
+        texts = [translation.text for translation in ordered]
+        claimed = [(translation.words, translation.confidence) for translation in ordered]
+        counts, runs_on = dict(warnings.most_common()), list(translator.runs_on)
+        return TranslatedSet(texts, languages, speed, counts, search, runs_on, claimed, calibration)
 
 
 def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:

@@ -44,9 +44,8 @@ DENSE_SHARE: Final = 0.55  # of the least chrF
 # Broken translations (empty, copied, looping, the same for several sentences) beyond these shares lower a verdict whatever the scores say:
 # real systems of the stored outputs have 0 to 0.3 %; at 2 % a reader of a page meets one, at 20 % one in every few lines.
 BROKEN: Final = {Use.GOOD: 0.02, Use.POST_EDIT: 0.05, Use.GIST: 0.20}
-UNRELIABLE: Final = (
-    0.15  # mean error of its confidence in words; on text of its own kind it is 0.01 to 0.03 (docs/confidence.md)
-)
+# Mean error of its confidence in words; on text of its own kind it is 0.01 to 0.03 (docs/confidence.md).
+UNRELIABLE: Final = 0.15
 FEW_EPOCHS: Final = 4.0  # passes up to which repeated text teaches like new (Muennighoff et al. 2023)
 FEW_PAIRS: Final = 50_000
 
@@ -112,15 +111,16 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
     """The best use that scores, broken translations and confidence all allow. None: there is no score to judge by."""
     if evidence.chrf is None and evidence.bleu is None:
         return None
-    allowed = [_by_scores(evidence), _by_broken(evidence), _by_confidence(evidence)]
-    use = min(allowed, key=list(Use).index)
+    by_broken = next((use for use, most in BROKEN.items() if evidence.broken <= most), Use.NOT_USABLE)
+    # Where nobody can tell its right words from its wrong ones, all of them have to be read against the source.
+    error = evidence.confidence_error or 0.0
+    use = min(_by_scores(evidence), by_broken, Use.POST_EDIT if error > UNRELIABLE else Use.GOOD, key=list(Use).index)
     reasons = [_scores_told(evidence, use)]
-    if evidence.degenerate and (evidence.broken > BROKEN[Use.GOOD] or allowed[1] is use):
-        reasons.append(
-            f"{100 * evidence.broken:.0f} % of the translations are empty, copies, loops or the same for several sentences"
-        )
-    if evidence.confidence_error is not None and evidence.confidence_error > UNRELIABLE:
-        reasons.append(f"its confidence is off by {evidence.confidence_error:.2f}")
+    if evidence.degenerate and (evidence.broken > BROKEN[Use.GOOD] or by_broken is use):
+        broken = f"{100 * evidence.broken:.0f} % of the translations"
+        reasons.append(f"{broken} are empty, copies, loops or the same for several sentences")
+    if error > UNRELIABLE:
+        reasons.append(f"its confidence is off by {error:.2f}")
     if evidence.diverged:
         reasons.append("its training diverged")
     elif evidence.mismatched and use is not Use.GOOD:
@@ -130,19 +130,10 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
     return QualityVerdict(use, tuple(reasons), _change(evidence, use))
 
 
-def evidence_of(
-    evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None
-) -> QualityEvidence:
+def evidence_of(evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None) -> QualityEvidence:
     """What an evaluation alone tells."""
     chrf, bleu = bounds(evaluation.scores, evaluation.notes)
-    return QualityEvidence(
-        chrf,
-        bleu,
-        language=language,
-        sentences=evaluation.sentences,
-        degenerate=evaluation.degenerate,
-        confidence_error=confidence_error,
-    )
+    return QualityEvidence(chrf, bleu, language, evaluation.sentences, evaluation.degenerate, confidence_error)
 
 
 def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
@@ -167,16 +158,6 @@ def _by_scores(evidence: QualityEvidence) -> Use:
         if enough and (evidence.bleu is None or evidence.bleu.low >= least_bleu):
             reached = use
     return reached
-
-
-def _by_broken(evidence: QualityEvidence) -> Use:
-    return next((use for use, most in BROKEN.items() if evidence.broken <= most), Use.NOT_USABLE)
-
-
-def _by_confidence(evidence: QualityEvidence) -> Use:
-    """Where nobody can tell its right words from its wrong ones, all of them have to be read against the source."""
-    error = evidence.confidence_error
-    return Use.POST_EDIT if error is not None and error > UNRELIABLE else Use.GOOD
 
 
 def _scores_told(evidence: QualityEvidence, use: Use) -> str:

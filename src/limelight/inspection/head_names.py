@@ -48,12 +48,7 @@ def layers_of(kind: Kind, config: ModelConfig) -> int:
 
 def heads_of(config: ModelConfig) -> list[Head]:
     """All of them: encoder, decoder, cross; layer by layer."""
-    return [
-        Head(kind, layer, head)
-        for kind in KINDS
-        for layer in range(layers_of(kind, config))
-        for head in range(config.num_heads)
-    ]
+    return [Head(kind, *at) for kind in KINDS for at in np.ndindex(layers_of(kind, config), config.num_heads)]
 
 
 def resolve_gates(gates: Mapping[str, float], config: ModelConfig) -> dict[Kind, Gates]:
@@ -72,9 +67,7 @@ def resolve_gates(gates: Mapping[str, float], config: ModelConfig) -> dict[Kind,
             layer, head = match[2] or "*", match[3] or "*"
             rows, columns = found[kind].shape  # type: ignore[index]
             if (layer != "*" and int(layer) >= rows) or (head != "*" and int(head) >= columns):
-                problems.append(
-                    f"{pattern} is not there: {kind} has layers 0 to {rows - 1} and heads 0 to {columns - 1}"
-                )
+                problems.append(f"{pattern} is not there: {kind} has layers 0 to {rows - 1} and heads 0 to {columns - 1}")
                 continue
             every = slice(None)
             found[kind][every if layer == "*" else int(layer), every if head == "*" else int(head)] = gate  # type: ignore[index]

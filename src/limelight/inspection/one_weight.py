@@ -43,29 +43,22 @@ class Explanation:
     def pinned(self) -> bool:
         return abs(self.softmax - self.weight) > 1e-4
 
-    @property
-    def _looks(self) -> str:
-        """A row of the decoder looks before its piece is there."""
-        return (
-            f"{self.query!r} (row {self.row})"
-            if self.head.startswith("enc")
-            else f"row {self.row}, which writes {self.query!r},"
-        )
-
     def __str__(self) -> str:
         width = len(self.products)
         largest = sorted(range(width), key=lambda i: -abs(self.products[i]))[:SHOWN]
-        terms = [
-            f"    [{i:>3}] {self.q[i]:>9.4f} * {self.k[i]:>9.4f} = {self.products[i]:>9.4f}" for i in sorted(largest)
-        ]
+        line = "    [{:>3}] {:>9.4f} * {:>9.4f} = {:>9.4f}"
+        terms = [line.format(i, self.q[i], self.k[i], self.products[i]) for i in sorted(largest)]
         if rest := width - len(largest):
             left = sum(self.products) - sum(self.products[i] for i in largest)
             terms.append(f"    and {rest} more, together {left:>16.4f}")
         softly = f" * {self.temperature:g}" if self.temperature != 1 else ""
         hidden = "hidden: -inf" if self.masked else "visible, nothing changes"
         power = "-inf" if self.masked else f"{self.scaled:.4f} - {self.highest:.4f}"
+        looks = f"row {self.row}, which writes {self.query!r},"  # a row of the decoder looks before its piece is there
+        if self.head.startswith("enc"):
+            looks = f"{self.query!r} (row {self.row})"
         lines = [
-            f"{self.head}: how much {self._looks} looks at {self.key!r} (column {self.column})",
+            f"{self.head}: how much {looks} looks at {self.key!r} (column {self.column})",
             f"  q . k, the products of {width} numbers{f' ({len(largest)} largest)' if rest else ''}:",
             *terms,
             f"  score    = {self.score:.4f}",

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from limelight.errors import ConfigError
-from limelight.inspection.head_names import Kind, attention_prefix, full_name, parse_attention
+from limelight.inspection.head_names import Head, Kind, attention_prefix, full_name, parse_attention
 from limelight.inspection.interventions import Changes
 from limelight.inspection.one_weight import Explanation, explain
-from limelight.inspection.search_tree import BeamTree
 
+NO_PARENT = -1  # of the root of a beam tree
+LONGEST = 256  # pieces of a trace: attention grows with the square
 Array = npt.NDArray[np.float32]
 Stages = dict[str, npt.NDArray[np.generic]]  # by full name; ids are int64, all else float32
 Link = tuple[int, int, float]  # source, target, weight; both counted from 0
@@ -107,6 +108,43 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A node has the names of the JSON."""
+
+    n: int  # its number, which is its place among the nodes
+    p: int  # the number of its parent, NO_PARENT for the root; always smaller than its own
+    t: int  # pieces from the root to here, this one counted: the root has 0
+    id: int
+    piece: str
+    lp: float  # log-probability of this piece after those before it
+    cum: float  # the sum of them along the path
+    kept: bool  # it was in the beam
+    done: bool  # a hypothesis that ended here, or was at its limit
+
+
+@dataclass(frozen=True)
+class BeamTree:
+    size: int  # of the beam
+    nodes: Sequence[Node]
+
+    def path(self, n: int) -> list[Node]:
+        """From the first piece to node n; the root is not in it."""
+        found = []
+        while self.nodes[n].p != NO_PARENT:
+            found.append(self.nodes[n])
+            n = self.nodes[n].p
+        return found[::-1]
+
+    def find(self, ids: Sequence[int]) -> int | None:
+        """The node that these ids lead to, the end piece among them if they have one; None if the tree does not have it."""
+        children = {(node.p, node.id): node.n for node in self.nodes}
+        at: int | None = 0
+        for piece in ids:
+            at = None if at is None else children.get((at, piece))
+        return at
+
+
+@dataclass(frozen=True)
 class Align:
     """An alignment links each target piece to its source piece, by one head. `words` are those between spaces, with the sum over the
     source pieces of a word and the mean over the target's."""
@@ -177,12 +215,14 @@ class Trace:
     def stages(self, names: Iterable[str]) -> Stages:
         """Several at once, for the price of one pass."""
         wanted = {name: full_name(name) for name in names}
-        known = {**self._attention_stages(), **self.kept}
+        known = {
+            f"{attention_prefix(kind, layer)}.attn": weights
+            for kind, layers in self.attention.items()
+            for layer, weights in enumerate(layers)
+        } | self.kept
         missing = sorted({name for name in wanted.values() if name not in known})
         if missing and self.remake is None:
-            raise ConfigError(
-                f"this trace was read from a file and has no {', '.join(missing)}; make it again with Translator.trace"
-            )
+            raise ConfigError(f"this trace was read from a file and has no {', '.join(missing)}; make it again with Translator.trace")
         made = self.remake(missing) if missing and self.remake is not None else {}
         return {name: known[full] if full in known else made[full] for name, full in wanted.items()}
 
@@ -195,22 +235,17 @@ class Trace:
         for name, number, size in zip(("head", "row", "column"), (head, row, column), sizes[1:], strict=True):
             if not 0 <= number < size:
                 raise ConfigError(f"there is no {name} {number} in {attention}; they are 0 to {size - 1}")
-        prefix = attention_prefix(kind, layer)
-        source, inputs = [token.piece for token in self.source.tokens], self.target.inputs
-        written = [token.piece for token in self.target.tokens]  # rows have the names that pictures give them
-        rows, columns = {"enc": (source, source), "dec": (written, inputs), "cross": (written, source)}[kind]
+        rows, columns = self.axes(kind)
+        prefix, pieces = attention_prefix(kind, layer), (rows[row], columns[column])
         names = [f"{prefix}.{stage}" for stage in ("q", "k", "scores", "scaled", "masked", "attn")]
-        return explain(
-            f"{kind}.{layer}.{head}",
-            (rows[row], columns[column]),
-            [stage[head] for stage in self.stages(names).values()],
-            (row, column),
-            self.changes.attention_temperature,
-        )
+        stages = [stage[head] for stage in self.stages(names).values()]
+        return explain(f"{kind}.{layer}.{head}", pieces, stages, (row, column), self.changes.attention_temperature)
 
-    def _attention_stages(self) -> Stages:
-        return {
-            f"{attention_prefix(kind, layer)}.attn": weights
-            for kind, layers in self.attention.items()
-            for layer, weights in enumerate(layers)
-        }
+    def axes(self, kind: Kind) -> tuple[list[str], list[str]]:
+        """Pieces of the rows, which look, and of the columns, which are looked at."""
+        source, target = [each.piece for each in self.source.tokens], [each.piece for each in self.target.tokens]
+        return {"enc": (source, source), "dec": (target, self.target.inputs), "cross": (target, source)}[kind]
+
+    def gate_of(self, head: Head) -> float:
+        """How far a head is dimmed; 1: not at all."""
+        return next((each.gate for each in self.heads if each.id == str(head)), 1.0)

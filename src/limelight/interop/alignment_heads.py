@@ -31,9 +31,7 @@ class BestHeads:
     scores: list[list[float]]
 
 
-def best_heads(
-    model: Transformer, sources: Ids, targets: Ids, special: Specials, begin: tuple[int, int] = (0, 0)
-) -> BestHeads:
+def best_heads(model: Transformer, sources: Ids, targets: Ids, special: Specials, begin: tuple[int, int] = (0, 0)) -> BestHeads:
     """The heads of one layer, since an engine averages heads of one layer: the best, and those that make it better.
 
     `begin`: the number of first ids of each source and of each target that are a language and no word.
@@ -79,21 +77,17 @@ def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbe
 
 
 @torch.inference_mode()
-def _record_attention(
-    model: Transformer, sources: Ids, targets: Ids, special: Specials
-) -> dict[int, list[npt.NDArray[np.float32]]]:
+def _record_attention(model: Transformer, sources: Ids, targets: Ids, special: Specials) -> dict[int, list[npt.NDArray[np.float32]]]:
     """By layer, for each pair: (H, T, S), the ends of both sides left out."""
     config, device = model.config, next(model.parameters()).device
     watched = WatchedModel(model, [(layer, 0) for layer in range(config.decoder_layers)])
     kept: dict[int, list[npt.NDArray[np.float32]]] = {layer: [] for layer in range(config.decoder_layers)}
     for at in range(0, len(sources), AT_ONCE):
         some = slice(at, at + AT_ONCE)
-        source = pad_rows([special.add_end(ids) for ids in sources[some]], special.pad).to(device)
-        target = pad_rows([[special.start, *ids] for ids in targets[some]], special.pad).to(device)
+        source = torch.from_numpy(pad_rows([special.add_end(ids) for ids in sources[some]], special.pad)).to(device)
+        target = torch.from_numpy(pad_rows([[special.start, *ids] for ids in targets[some]], special.pad)).to(device)
         watched.model.decode(Batch.padded(source, target, target), watched.model.encode(source))
         for layer, weights in watched.seen.items():
             whole = weights.float().cpu().numpy()
-            kept[layer] += [
-                w[:, : len(t), : len(s)] for w, s, t in zip(whole, sources[some], targets[some], strict=True)
-            ]
+            kept[layer] += [w[:, : len(t), : len(s)] for w, s, t in zip(whole, sources[some], targets[some], strict=True)]
     return kept

@@ -6,19 +6,13 @@ SentencePiece alone, so that byte fallback and placeholders come out the same. M
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from limelight.bundle import Bundle
 from limelight.errors import ConfigError
 from limelight.interop.language_codes import M2M100, WMT21
-from limelight.interop.published_pieces import (
-    JOINT_SPM,
-    SOURCE_SPM,
-    TARGET_SPM,
-    TARGET_VOCAB,
-    TOKENIZER_CONFIG,
-    VOCAB,
-)
+from limelight.interop.published_pieces import JOINT_SPM, SOURCE_SPM, TARGET_SPM, TARGET_VOCAB, TOKENIZER_CONFIG, VOCAB
 from limelight.text.pieces.tokenizer import Tokenizer
 
 M2M100_LANGUAGE, NLLB_LANGUAGE = re.compile(r"__([a-z]{2,3})__"), re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
@@ -41,12 +35,8 @@ def _marian(bundle: Bundle) -> dict[str, bytes]:
     separate = source.vocabulary != target.vocabulary
     named = {what: target.vocabulary[number] for what, number in _special(target).items()}
     if separate and any(source.vocabulary[i] != target.vocabulary[i] for i in _special(target).values()):
-        raise ConfigError(
-            "",
-            [
-                "the two vocabularies call unknown, padding or end differently, and a MarianTokenizer has one name for each"
-            ],
-        )
+        reason = "the two vocabularies call unknown, padding or end differently, and a MarianTokenizer has one name for each"
+        raise ConfigError("", [reason])
     files = {SOURCE_SPM: source.model, TARGET_SPM: target.model, VOCAB: _dump_vocabulary(source)}
     if separate:
         files[TARGET_VOCAB] = _dump_vocabulary(target)
@@ -62,7 +52,7 @@ def _marian(bundle: Bundle) -> dict[str, bytes]:
         "clean_up_tokenization_spaces": False,
         **named,
     }
-    return {**files, TOKENIZER_CONFIG: _json(settings)}
+    return {**files, TOKENIZER_CONFIG: encode_json(settings)}
 
 
 def _m2m100(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
@@ -75,11 +65,13 @@ def _m2m100(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
     settings = {
         "tokenizer_class": "M2M100Tokenizer",
         "language_codes": known[codes],
-        **_begins(bundle, pieces, lambda piece: piece.strip("_")),
-        **_many(bundle.target_tokenizer, pieces),
-        "model_max_length": bundle.settings.model.max_length,
+        **_many(bundle, pieces, lambda piece: piece.strip("_")),
     }
-    return {JOINT_SPM: bundle.target_tokenizer.model, VOCAB: _json(vocab), TOKENIZER_CONFIG: _json(settings)}
+    return {
+        JOINT_SPM: bundle.target_tokenizer.model,
+        VOCAB: encode_json(vocab),
+        TOKENIZER_CONFIG: encode_json(settings),
+    }
 
 
 def _nllb(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
@@ -90,42 +82,34 @@ def _nllb(bundle: Bundle, pieces: list[str]) -> dict[str, bytes]:
         "tokenizer_class": "NllbTokenizer",
         "additional_special_tokens": [piece for piece in pieces if NLLB_LANGUAGE.fullmatch(piece)],
         "added_tokens_decoder": added,
-        **_begins(bundle, pieces, lambda piece: piece),
-        **_many(bundle.target_tokenizer, pieces),
-        "model_max_length": bundle.settings.model.max_length,
+        **_many(bundle, pieces, lambda piece: piece),
     }
-    return {JOINT_SPM: bundle.target_tokenizer.model, TOKENIZER_CONFIG: _json(settings)}
-
-
-def _begins(bundle: Bundle, pieces: list[str], called: Any) -> dict[str, str]:
-    sides = (("src_lang", bundle.settings.source_begin), ("tgt_lang", bundle.settings.target_begin))
-    return {name: called(pieces[ids[0]]) for name, ids in sides if len(ids) == 1}
+    return {JOINT_SPM: bundle.target_tokenizer.model, TOKENIZER_CONFIG: encode_json(settings)}
 
 
 def _special(tokenizer: Tokenizer) -> dict[str, int]:
     return {"unk_token": tokenizer.unknown, "pad_token": tokenizer.pad, "eos_token": tokenizer.end}
 
 
-def _many(tokenizer: Tokenizer, pieces: list[str]) -> dict[str, str]:
-    start = {"bos_token": tokenizer.start} if tokenizer.start >= 0 else {}
-    return {name: pieces[number] for name, number in {**_special(tokenizer), **start}.items()}
+def _many(bundle: Bundle, pieces: list[str], called: Callable[[str], str]) -> dict[str, Any]:
+    """Settings of models with many languages: those of both sides, special pieces, the longest text."""
+    sides = (("src_lang", bundle.settings.source_begin), ("tgt_lang", bundle.settings.target_begin))
+    languages = {name: called(pieces[ids[0]]) for name, ids in sides if len(ids) == 1}
+    special, start = _special(bundle.target_tokenizer), bundle.target_tokenizer.start
+    special |= {"bos_token": start} if start >= 0 else {}
+    named = {name: pieces[number] for name, number in special.items()}
+    return {**languages, **named, "model_max_length": bundle.settings.model.max_length}
 
 
 def _dump_vocabulary(tokenizer: Tokenizer) -> bytes:
-    return _json({piece: number for number, piece in enumerate(tokenizer.vocabulary)})
+    return encode_json({piece: number for number, piece in enumerate(tokenizer.vocabulary)})
 
 
 def _make_added_token(piece: str) -> dict[str, Any]:
     mask = piece == "<mask>"
-    return {
-        "content": piece,
-        "lstrip": mask,
-        "normalized": mask,
-        "rstrip": False,
-        "single_word": False,
-        "special": True,
-    }
+    named = {"content": piece, "lstrip": mask, "normalized": mask}
+    return {**named, "rstrip": False, "single_word": False, "special": True}
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def encode_json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"

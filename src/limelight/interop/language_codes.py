@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Sequence
 
 from limelight.errors import ConfigError
-from limelight.text.languages import base
+from limelight.text.language_names import same
 
 # In the order of their ids, which both tokenizers count from the end of the pieces on.
 _M2M100 = (
@@ -35,23 +35,6 @@ _NLLB = (
     "ydd_Hebr yor_Latn yue_Hant zho_Hans zho_Hant zul_Latn"
 )
 M2M100, WMT21, NLLB = (tuple(codes.split()) for codes in (_M2M100, _WMT21, _NLLB))
-# ISO 639-1 to what models call it: ISO 639-3, of the language or of its usual member.
-_CALLED = (
-    "af:afr am:amh ar:ara,arb as:asm ast:ast az:aze,azj ba:bak be:bel bg:bul bm:bam bn:ben bo:bod "
-    "br:bre bs:bos ca:cat ceb:ceb cs:ces cy:cym da:dan de:deu dz:dzo ee:ewe el:ell en:eng eo:epo "
-    "es:spa et:est eu:eus fa:fas,pes ff:ful,fuv fi:fin fj:fij fo:fao fr:fra fy:fry ga:gle gd:gla "
-    "gl:glg gn:grn gu:guj ha:hau he:heb hi:hin hr:hrv ht:hat hu:hun hy:hye id:ind ig:ibo ilo:ilo "
-    "is:isl it:ita ja:jpn jv:jav ka:kat kg:kon ki:kik kk:kaz km:khm kn:kan ko:kor ks:kas ku:kmr,kur "
-    "ky:kir la:lat lb:ltz lg:lug ln:lin lo:lao lt:lit lv:lav,lvs mg:mlg,plt mi:mri mk:mkd ml:mal "
-    "mn:khk,mon mr:mar ms:msa,zsm mt:mlt my:mya nb:nob ne:nep,npi nl:nld nn:nno no:nor,nob ny:nya "
-    "oc:oci om:gaz,orm or:ori,ory pa:pan pl:pol ps:pbt,pus pt:por qu:que,quy rn:run ro:ron ru:rus "
-    "rw:kin sa:san sc:srd sd:snd sg:sag si:sin sk:slk sl:slv sm:smo sn:sna so:som sq:als,sqi sr:srp "  # codespell:ignore als,som
-    "ss:ssw st:sot su:sun sv:swe sw:swa,swh ta:tam te:tel tg:tgk th:tha ti:tir tk:tuk tl:tgl tn:tsn "  # codespell:ignore tha
-    "tr:tur ts:tso tt:tat tw:twi ug:uig uk:ukr ur:urd uz:uzb,uzn vi:vie wo:wol xh:xho yi:ydd,yid "  # codespell:ignore vie
-    "yo:yor za:zha zh:cmn,zho zu:zul"
-)
-_LONGER: dict[str, str] = dict(entry.split(":") for entry in _CALLED.split())
-_SHORTER = {long: short for short, longer in _LONGER.items() for long in longer.split(",")}
 
 
 def find(asked: str, known: Sequence[str]) -> str:
@@ -60,8 +43,7 @@ def find(asked: str, known: Sequence[str]) -> str:
     wanted = asked.lower().replace("-", "_")
     if wanted in plain:
         return plain[wanted]
-    names = _names(base(asked))
-    found = [code for code in known if _names(base(code)) & names] if "_" not in wanted else []
+    found = [code for code in known if same(code, asked)] if "_" not in wanted else []
     if len(found) == 1:
         return found[0]
     if found:
@@ -69,9 +51,3 @@ def find(asked: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(wanted, plain, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(plain[one] for one in near)}?" if near else f"it has {', '.join(sorted(known))}"
     raise ConfigError(f"the model has no language {asked}; {hint}")
-
-
-def _names(code: str) -> set[str]:
-    """All that a language is called: _names("de") == _names("deu") == {"de", "deu"}."""
-    short = _SHORTER.get(code, code)
-    return {code, short, *_LONGER.get(short, "").split(",")} - {""}

@@ -9,116 +9,89 @@ What is not just another name is a step with its inverse:
     positions    computed here, sometimes stored there
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from limelight.interop.heads import join_projections, split_projections
 from limelight.model.config import ModelConfig
-from limelight.model.positions import sinusoids
 
 Weights = dict[str, Tensor]
-PARTS = ("weight", "bias")
-FUSED = {2: "kv", 3: "qkv"}  # how many of theirs, and what they are
+# A linear map or a norm of ours, what it is there, several when fused, and whether it reads d_model or writes it.
+Row = tuple[str, tuple[str, ...], Literal["read", "written"]]
+
+SELF_ATTENTION: tuple[Row, ...] = (
+    ("attention.qkv", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), "read"),
+    ("attention.out", ("self_attn.out_proj",), "written"),
+    ("attention_norm", ("self_attn_layer_norm",), "written"),
+)
+CROSS_ATTENTION: tuple[Row, ...] = (
+    ("cross_attention.q", ("encoder_attn.q_proj",), "read"),
+    ("cross_attention.kv", ("encoder_attn.k_proj", "encoder_attn.v_proj"), "read"),
+    ("cross_attention.out", ("encoder_attn.out_proj",), "written"),
+    ("cross_attention_norm", ("encoder_attn_layer_norm",), "written"),
+)
+FEED_FORWARD: tuple[Row, ...] = (
+    ("feed_forward.up", ("fc1",), "read"),
+    ("feed_forward.down", ("fc2",), "written"),
+    ("feed_forward_norm", ("final_layer_norm",), "written"),
+)
+LAYERS = {"encoder": SELF_ATTENTION + FEED_FORWARD, "decoder": SELF_ATTENTION + CROSS_ATTENTION + FEED_FORWARD}
+SIDES = ("model.encoder.embed", "model.decoder.embed")
+SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
+SOURCE, TARGET = (f"{side}_tokens.weight" for side in SIDES)
 EMBEDDINGS = {"source_embedding.weight", "target_embedding.weight", "output.weight"}
-
-
-@dataclass(frozen=True)
-class WeightMapping:
-    """A mapping is a linear map or a norm of ours and what it is there; several when fused. `stream`: does it read or write d_model?"""
-
-    ours: str
-    theirs: tuple[str, ...]
-    stream: Literal["read", "written"]
-
-    def axis(self, part: str) -> int | None:
-        """Which axis of its weight or bias is d_model; the bias of what reads has none."""
-        if self.stream == "written":
-            return 0
-        return 1 if part == "weight" else None
-
-
-def _attention(ours: str, theirs: str) -> list[WeightMapping]:
-    return [
-        WeightMapping(f"{ours}.qkv", (f"{theirs}.q_proj", f"{theirs}.k_proj", f"{theirs}.v_proj"), "read"),
-        WeightMapping(f"{ours}.out", (f"{theirs}.out_proj",), "written"),
-        WeightMapping(f"{ours}_norm", (f"{theirs}_layer_norm",), "written"),
-    ]
-
-
-def _feed_forward(ours: str, theirs: str) -> list[WeightMapping]:
-    return [
-        WeightMapping(f"{ours}.feed_forward.up", (f"{theirs}.fc1",), "read"),
-        WeightMapping(f"{ours}.feed_forward.down", (f"{theirs}.fc2",), "written"),
-        WeightMapping(f"{ours}.feed_forward_norm", (f"{theirs}.final_layer_norm",), "written"),
-    ]
-
-
-_ENCODER, _DECODER = (
-    ("encoder.blocks.{i}", "model.encoder.layers.{i}"),
-    ("decoder.blocks.{i}", "model.decoder.layers.{i}"),
-)
-ENCODER_LAYER = [
-    *_attention(f"{_ENCODER[0]}.attention", f"{_ENCODER[1]}.self_attn"),
-    *_feed_forward(*_ENCODER),
-]
-DECODER_LAYER = [
-    *_attention(f"{_DECODER[0]}.attention", f"{_DECODER[1]}.self_attn"),
-    WeightMapping(f"{_DECODER[0]}.cross_attention.q", (f"{_DECODER[1]}.encoder_attn.q_proj",), "read"),
-    WeightMapping(
-        f"{_DECODER[0]}.cross_attention.kv",
-        (f"{_DECODER[1]}.encoder_attn.k_proj", f"{_DECODER[1]}.encoder_attn.v_proj"),
-        "read",
-    ),
-    WeightMapping(f"{_DECODER[0]}.cross_attention.out", (f"{_DECODER[1]}.encoder_attn.out_proj",), "written"),
-    WeightMapping(f"{_DECODER[0]}.cross_attention_norm", (f"{_DECODER[1]}.encoder_attn_layer_norm",), "written"),
-    *_feed_forward(*_DECODER),
-]
-LAST_NORMS = [  # only where norms stand before the sub-layers
-    WeightMapping("encoder.norm", ("model.encoder.layer_norm",), "written"),
-    WeightMapping("decoder.norm", ("model.decoder.layer_norm",), "written"),
-]
-SHARED, SOURCE, TARGET, OUTPUT = (
-    "model.shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-    "lm_head.weight",
-)
 BIAS = "final_logits_bias"
-TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-M2M100_TABLES = ("model.encoder.embed_positions.weights", "model.decoder.embed_positions.weights")  # in old files
+TABLES = tuple(f"{side}_positions.weight" for side in SIDES)
+M2M100_TABLES = tuple(f"{side}_positions.weights" for side in SIDES)  # in old files
 
 
-def rows(config: ModelConfig) -> list[WeightMapping]:
-    """The table for a model with these numbers of layers."""
-    stacks = ((ENCODER_LAYER, config.encoder_layers), (DECODER_LAYER, config.decoder_layers))
-    found = [
-        WeightMapping(row.ours.format(i=i), tuple(name.format(i=i) for name in row.theirs), row.stream)
-        for layer, count in stacks
-        for i in range(count)
-        for row in layer
-    ]
-    return found + (LAST_NORMS if config.norm_order == "pre" else [])
+def split_projections(rows: Tensor, config: ModelConfig, letters: str) -> list[Tensor]:
+    """The projections in `letters`, "qkv" or "kv", of our joint weight (R, D) or bias (R,), each whole.
+
+    Ours go group by group, [q ... q k v] of the first group before those of the second, so that a device with a share of the rows has
+    whole heads. Others keep all of q, then all of k, then all of v.
+    """
+    shares = [config.num_heads // config.kv_heads if letter == "q" else 1 for letter in letters]
+    grouped = rows.view(config.kv_heads, sum(shares) * config.d_head, *rows.shape[1:])
+    cut = [share * config.d_head for share in shares]
+    return [part.flatten(0, 1) for part in torch.split(grouped, cut, dim=1)]
+
+
+def join_projections(parts: Sequence[Tensor], config: ModelConfig) -> Tensor:
+    """Our joint weight or bias of whole projections, q, k, v or k, v."""
+    grouped = [part.view(config.kv_heads, -1, *part.shape[1:]) for part in parts]
+    return torch.cat(grouped, dim=1).flatten(0, 1)
+
+
+def rows(config: ModelConfig) -> Iterator[tuple[str, list[str], int | None]]:
+    """Each weight and bias: our name, their names, and the axis that is d_model; the bias of what reads has none."""
+    for side, layer in LAYERS.items():
+        for i in range(getattr(config, f"{side}_layers")):
+            for ours, theirs, stream in layer:
+                for part, read in (("weight", 1), ("bias", None)):
+                    names = [f"model.{side}.layers.{i}.{name}.{part}" for name in theirs]
+                    yield f"{side}.blocks.{i}.{ours}.{part}", names, 0 if stream == "written" else read
+    for side in LAYERS if config.norm_order == "pre" else ():
+        for part in ("weight", "bias"):
+            yield f"{side}.norm.{part}", [f"model.{side}.layer_norm.{part}"], 0
 
 
 def to_ours(theirs: Mapping[str, Tensor], config: ModelConfig) -> Weights:
     """Every weight of `config`, by our names. `theirs` has them all."""
     ours: Weights = {}
-    for row in rows(config):
-        for part in PARTS:
-            parts = [theirs[f"{name}.{part}"] for name in row.theirs]
-            whole = parts[0] if len(parts) == 1 else join_projections(parts, config)
-            ours[f"{row.ours}.{part}"] = reorder_stream(whole, row.axis(part), config, _to_turns)
+    for name, names, axis in rows(config):
+        parts = [theirs[one] for one in names]
+        whole = parts[0] if len(parts) == 1 else join_projections(parts, config)
+        ours[name] = _reorder_stream(whole, axis, config, _to_turns)
     ours["target_embedding.weight"] = _first(theirs, TARGET, SHARED, OUTPUT, SOURCE)
     if config.tie != "all":
         ours["source_embedding.weight"] = _first(theirs, SOURCE, SHARED)
     if config.tie == "none":
         ours["output.weight"] = _first(theirs, OUTPUT, TARGET, SHARED)
     for name in EMBEDDINGS & ours.keys():
-        ours[name] = reorder_stream(ours[name], 1, config, _to_turns)
+        ours[name] = _reorder_stream(ours[name], 1, config, _to_turns)
     if config.output_bias:
         ours["output_bias"] = theirs[BIAS].flatten()
     return ours
@@ -127,12 +100,11 @@ def to_ours(theirs: Mapping[str, Tensor], config: ModelConfig) -> Weights:
 def to_theirs(ours: Mapping[str, Tensor], config: ModelConfig, separate: bool) -> Weights:
     """The inverse. `separate`: can the architecture have two vocabularies? Else its shared matrix is there in any case."""
     theirs: Weights = {}
-    for row in rows(config):
-        for part in PARTS:
-            whole = reorder_stream(ours[f"{row.ours}.{part}"], row.axis(part), config, _to_halves)
-            parts = split_projections(whole, config, FUSED[len(row.theirs)]) if len(row.theirs) > 1 else [whole]
-            theirs.update({f"{name}.{part}": w for name, w in zip(row.theirs, parts, strict=True)})
-    turned = {name: reorder_stream(ours[name], 1, config, _to_halves) for name in EMBEDDINGS & ours.keys()}
+    for name, names, axis in rows(config):
+        whole = _reorder_stream(ours[name], axis, config, _to_halves)
+        parts = split_projections(whole, config, "qkv"[-len(names) :]) if len(names) > 1 else [whole]
+        theirs.update(zip(names, parts, strict=True))
+    turned = {name: _reorder_stream(ours[name], 1, config, _to_halves) for name in EMBEDDINGS & ours.keys()}
     target = turned["target_embedding.weight"]
     if config.tie == "all":
         theirs[SHARED] = target
@@ -146,7 +118,7 @@ def to_theirs(ours: Mapping[str, Tensor], config: ModelConfig, separate: bool) -
     return theirs
 
 
-def reorder_stream(weight: Tensor, axis: int | None, config: ModelConfig, order: Callable[[int], Tensor]) -> Tensor:
+def _reorder_stream(weight: Tensor, axis: int | None, config: ModelConfig, order: Callable[[int], Tensor]) -> Tensor:
     """The axes of the stream in another order, where a weight reads or writes it. Every product and norm stays what it was."""
     if axis is None or config.position_layout != "interleaved":
         return weight
@@ -165,8 +137,3 @@ def _to_turns(d_model: int) -> Tensor:
 
 def _first(weights: Mapping[str, Tensor], *names: str) -> Tensor:
     return next(weights[name] for name in names if name in weights)
-
-
-def position_table(config: ModelConfig) -> Tensor:
-    """What the other side stores of its positions."""
-    return sinusoids(config.max_length, config.d_model, "halves").float()

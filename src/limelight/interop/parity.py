@@ -14,6 +14,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.engines.engine import Engine
 from limelight.errors import DataError, LimelightError
 from limelight.translator.translate import Translator
+from limelight.translator.translation import Translation
 
 PROBES = 200
 MADE_UP = 64  # sentences of random pieces, when there is no text at hand
@@ -42,33 +43,38 @@ class Parity(Settings):
         if exact and self.same < least:
             found.append(f"{self.same:.1%} of {self.sentences} translations are the same, and {least:.0%} must be")
         if exact and self.score_apart > MOST_APART:
-            found.append(
-                f"scores of the same translation differ by {self.score_apart:.1e}, at most {MOST_APART:.0e} may"
-            )
+            found.append(f"scores of the same translation differ by {self.score_apart:.1e}, at most {MOST_APART:.0e} may")
         if self.probe != NONSENSE and self.chrf < LEAST_CHRF:
             found.append(f"chrF against our own translations is {self.chrf:.1f}, and must be {LEAST_CHRF:.0f} or more")
         return found
 
 
-def compare(bundle: Bundle, ours: Engine, other: Engine, numbers: str, texts: Sequence[str], probe: str) -> Parity:
-    """Translate the texts with both, by the bundle's own search, or by a plain beam where the other engine cannot."""
-    search, made = bundle.settings.search, []
-    if other.lacks(search, []):
-        plain = {"coverage_penalty": 0.0, "groups": 1, "sampling": None, "mbr_samples": None, "patience": 1.0}
-        search = search.changed(**plain, nbest=min(search.nbest, search.beam))
-    for engine in (ours, other):
-        translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-        made.append(translator.translate(texts, search, guards=False))
-    pairs = list(zip(*made, strict=True))
-    equal = [(a, b) for a, b in pairs if a.text == b.text]
-    theirs, wanted = [b.text for _, b in pairs], [a.text for a, _ in pairs]
+def translate_probes(bundle: Bundle, engine: Engine, texts: Sequence[str]) -> list[Translation]:
+    """Translate the texts by the bundle's own search, or by a beam where that is one which other engines lack."""
+    search = bundle.settings.search
+    plain = search.changed(
+        coverage_penalty=0.0,
+        groups=1,
+        sampling=None,
+        mbr_samples=None,
+        patience=search.patience or 1.0,
+        nbest=min(search.nbest, search.beam),
+    )
+    translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
+    return translator.translate(texts, plain, guards=False)
+
+
+def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: str, numbers: str, probe: str) -> Parity:
+    """Compare translations of the same probes, by our own engine and by another."""
+    equal = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
+    found, wanted = [b.text for b in theirs], [a.text for a in ours]
     return Parity(
-        engine=other.name,
+        engine=engine,
         numbers=numbers,
         probe=probe,
-        sentences=len(texts),
-        same=len(equal) / len(texts),
-        chrf=100.0 if theirs == wanted else CHRF().corpus_score(theirs, [wanted]).score,  # nothing at all would have 0
+        sentences=len(ours),
+        same=len(equal) / len(ours),
+        chrf=100.0 if found == wanted else CHRF().corpus_score(found, [wanted]).score,  # nothing at all would have 0
         score_apart=max((abs(a.score - b.score) for a, b in equal), default=0.0),
     )
 
@@ -78,9 +84,7 @@ def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str],
     if given is not None:
         texts = [text for text in given if text.strip()][:PROBES]
         if not texts:
-            raise DataError(
-                "there is no sentence to compare the engines with; give a file with some lines of the source"
-            )
+            raise DataError("there is no sentence to compare the engines with; give a file with some lines of the source")
         return texts, GIVEN
     prepared = bundle.folder.parent / "prepared"
     if bundle.folder.name == "bundle" and prepared.is_dir():

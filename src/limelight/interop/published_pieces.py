@@ -24,6 +24,7 @@ from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 TOKENIZER_CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
 SOURCE_SPM, TARGET_SPM, JOINT_SPM = "source.spm", "target.spm", "sentencepiece.bpe.model"
 VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
+FILES = (TOKENIZER_CONFIG, TOKENIZER, VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM, JOINT_SPM)
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # the first ids of NLLB
 MOST_UNUSED = 10_000  # rows of an embedding that no piece has: usually a few, to round it up
 UNUSED = re.compile(r"<unused:\d+>")
@@ -43,7 +44,7 @@ class PublishedPieces:
 
 def read_pieces(folder: Path, model_type: str, model: ModelConfig) -> PublishedPieces:
     """Or a ConfigError with every problem. `model` says how many ids there are, and which are padding and end."""
-    settings = _json(folder, TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
+    settings = read_published(folder, TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     named = str(settings.get("tokenizer_class") or _guess_tokenizer(folder, model_type)).removesuffix("Fast")
     readers: dict[str, Callable[[Path, Mapping[str, Any], ModelConfig], PublishedPieces]] = {
         "MarianTokenizer": _marian,
@@ -51,7 +52,7 @@ def read_pieces(folder: Path, model_type: str, model: ModelConfig) -> PublishedP
         "NllbTokenizer": _nllb,
     }
     if named not in readers:
-        raise _problem(f"{TOKENIZER_CONFIG}: has tokenizer_class={named[:99]!r}; known are {', '.join(readers)}")
+        raise unusable(f"{TOKENIZER_CONFIG}: has tokenizer_class={named[:99]!r}; known are {', '.join(readers)}")
     return readers[named](folder, settings, model)
 
 
@@ -73,18 +74,13 @@ def _marian(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pu
     _need(folder, SOURCE_SPM, TARGET_SPM, *lists)
     sizes = (model.source_vocab, model.vocab_size)
     if not separate and sizes[0] != sizes[1]:
-        raise _problem(
-            f"{TARGET_VOCAB}: is not in use, but config.json has a vocabulary of {sizes[0]:,} and one of {sizes[1]:,}"
-        )
+        raise unusable(f"{TARGET_VOCAB}: is not in use, but config.json has a vocabulary of {sizes[0]:,} and one of {sizes[1]:,}")
     made = {
         name: _vocabulary(name, _numbers(folder, name), size, settings, model)
         for name, size in dict(zip(lists, sizes, strict=True)).items()
     }
-    languages = {
-        found[1]: number
-        for number, piece in enumerate(made[VOCAB].pieces)
-        if not separate and (found := MARIAN_LANGUAGE.fullmatch(piece))
-    }
+    tags = [] if separate else [MARIAN_LANGUAGE.fullmatch(piece) for piece in made[VOCAB].pieces]
+    languages = {tag[1]: number for number, tag in enumerate(tags) if tag}
     models = (_spm(folder, SOURCE_SPM), _spm(folder, TARGET_SPM))
     source, target = (_code(settings.get(name)) for name in ("source_lang", "target_lang"))
     return PublishedPieces("MarianTokenizer", models, (made[lists[0]], made[lists[1]]), languages, (source, target))
@@ -107,16 +103,15 @@ def _m2m100(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Pu
 
 def _nllb(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> PublishedPieces:
     if not (folder / JOINT_SPM).is_file():
-        raise _problem(
+        raise unusable(
             f"{JOINT_SPM}: is missing. {TOKENIZER} alone does not say how SentencePiece cuts a text; take the file from the model that "
             "this one was made from"
         )
     joint = _spm(folder, JOINT_SPM)
     learnt = Tokenizer(joint).learnt
     numbers = {piece: number for number, piece in enumerate((*FAIRSEQ, *learnt[3:]))}
-    numbers |= _read_added(folder, settings) or {
-        code: len(numbers) + place for place, code in enumerate((*NLLB, "<mask>"))
-    }
+    usual = {code: number for number, code in enumerate((*NLLB, "<mask>"), len(numbers))}
+    numbers |= _read_added(folder, settings) or usual
     languages = {piece: number for piece, number in numbers.items() if re.fullmatch(r"[a-z]{3}_[A-Z][a-z]{3}", piece)}
     control = {*languages.values(), *(numbers[piece] for piece in ("<mask>",) if piece in numbers)}
     vocabulary = _vocabulary(JOINT_SPM, numbers, model.vocab_size, settings, model, control)
@@ -126,19 +121,15 @@ def _nllb(folder: Path, settings: Mapping[str, Any], model: ModelConfig) -> Publ
 def _read_added(folder: Path, settings: Mapping[str, Any]) -> dict[str, int]:
     """The ids that files fix for pieces which SentencePiece has not. An older habit and a newer one count them differently."""
     if (folder / TOKENIZER).is_file():
-        listed = _json(folder, TOKENIZER).get("added_tokens")
-        entries = (
-            [(one.get("content"), one.get("id")) for one in listed if isinstance(one, dict)]
-            if isinstance(listed, list)
-            else []
-        )
+        listed = read_published(folder, TOKENIZER).get("added_tokens")
+        found = [(one.get("id"), one) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     else:
         decoder = settings.get("added_tokens_decoder")
-        entries = [(one.get("content"), number) for number, one in decoder.items()] if isinstance(decoder, dict) else []
+        found = list(decoder.items()) if isinstance(decoder, dict) else []
     try:
-        return {str(piece): int(str(number)) for piece, number in entries if piece is not None}
+        return {str(one["content"]): int(str(i)) for i, one in found if one.get("content") is not None}
     except ValueError:
-        raise _problem(f"{TOKENIZER_CONFIG}: has added tokens whose ids are no numbers") from None
+        raise unusable(f"{TOKENIZER_CONFIG}: has added tokens whose ids are no numbers") from None
 
 
 def _vocabulary(
@@ -156,18 +147,13 @@ def _vocabulary(
         problems.append(f"has {len(numbers):,} pieces, but the embedding of config.json has {size:,} rows")
     if len(set(numbers.values())) < len(numbers):
         problems.append("gives one id to two pieces")
-    special = {
-        what: _special(settings, f"{what}_token", usual)
-        for what, usual in (("unk", "<unk>"), ("pad", "<pad>"), ("eos", "</s>"))
-    }
+    special = {what: _special(settings, f"{what}_token", usual) for what, usual in (("unk", "<unk>"), ("pad", "<pad>"), ("eos", "</s>"))}
     problems += [f"has no piece {piece[:99]!r}" for piece in special.values() if piece not in numbers]
     for what, wanted in (("pad", model.pad_token), ("eos", model.end_token)):
         if numbers.get(special[what], wanted) != wanted:
-            problems.append(
-                f"has id {numbers[special[what]]} for {special[what]!r}, but config.json has {what}_token_id={wanted}"
-            )
+            problems.append(f"has id {numbers[special[what]]} for {special[what]!r}, but config.json has {what}_token_id={wanted}")
     if problems:
-        raise ConfigError("", [f"{name}: {problem}" for problem in problems])
+        raise unusable(*(f"{name}: {problem}" for problem in problems))
     pieces = [f"<unused:{number}>" for number in range(size)]
     for piece, number in numbers.items():
         pieces[number] = piece or pieces[number]  # SentencePiece never finds the empty piece
@@ -192,18 +178,19 @@ def _special(settings: Mapping[str, Any], name: str, usual: str) -> str:
 
 
 def _numbers(folder: Path, name: str) -> dict[str, int]:
-    found = _json(folder, name)
+    found = read_published(folder, name)
     if not found or not all(type(number) is int and number >= 0 for number in found.values()):
-        raise _problem(f"{name}: is no list of ids by piece")
+        raise unusable(f"{name}: is no list of ids by piece")
     return found
 
 
-def _json(folder: Path, name: str) -> dict[str, Any]:
+def read_published(folder: Path, name: str, largest: int = LARGEST) -> dict[str, Any]:
+    """A JSON file of somebody else, within a bound."""
     try:
         with (folder / name).open("rb") as file:
-            return parse(file.read(LARGEST + 1), LARGEST)
+            return parse(file.read(largest + 1), largest)
     except (OSError, ValueError) as error:
-        raise _problem(f"{name}: is damaged, {str(error)[:300]}") from None
+        raise unusable(f"{name}: is damaged, {str(error)[:300]}") from None
 
 
 def _spm(folder: Path, name: str) -> bytes:
@@ -211,18 +198,17 @@ def _spm(folder: Path, name: str) -> bytes:
         with (folder / name).open("rb") as file:
             content = file.read(LARGEST)
         if problem := pieces_problem(content):
-            raise _problem(f"{name}: {problem}")
+            raise unusable(f"{name}: {problem}")
         Tokenizer(content)
         return content
     except (OSError, DataError, ValueError, LookupError) as error:
-        raise _problem(f"{name}: {str(error)[:300]}") from None
+        raise unusable(f"{name}: {str(error)[:300]}") from None
 
 
 def _need(folder: Path, *names: str) -> None:
-    missing = [name for name in dict.fromkeys(names) if not (folder / name).is_file()]
-    if missing:
-        raise ConfigError("", [f"{name}: is missing" for name in missing])
+    if missing := [f"{name}: is missing" for name in dict.fromkeys(names) if not (folder / name).is_file()]:
+        raise unusable(*missing)
 
 
-def _problem(text: str) -> ConfigError:
-    return ConfigError("", [text])
+def unusable(*problems: str) -> ConfigError:
+    return ConfigError("", problems)

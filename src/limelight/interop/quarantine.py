@@ -50,9 +50,7 @@ def _answer(kind: str, path: str, longer: float, content: bytes) -> str | None:
     # -P: the folder we stand in is not searched for modules, since somebody's sentencepiece.py may lie there.
     command = [sys.executable, "-P", "-m", "limelight.interop.quarantine", kind, path, str(longer)]
     try:
-        done = subprocess.run(
-            command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WAITING + longer
-        )
+        done = subprocess.run(command, input=content, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=WAITING + longer)
     except subprocess.TimeoutExpired:
         return f"takes more than {WAITING + longer:.0f} seconds to be read"
     try:

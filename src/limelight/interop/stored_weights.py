@@ -14,9 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from limelight.bundle.strict_json import parse
-from limelight.bundle.weights import FORMATS, empty_model
-from limelight.errors import ConfigError
+from limelight.bundle.weights import FORMATS, StoredShape, empty_model, shapes_of, stored_shapes
 from limelight.interop.architecture import Architecture
 from limelight.interop.names import (
     BIAS,
@@ -30,51 +28,43 @@ from limelight.interop.names import (
     to_ours,
     to_theirs,
 )
+from limelight.interop.published_pieces import read_published, unusable
 from limelight.interop.quarantine import tensors_problem
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 
-WHOLE, INDEX, PICKLED, PICKLED_INDEX = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-)
+WHOLE, PICKLED = "model.safetensors", "pytorch_model.bin"
+INDEX, PICKLED_INDEX = f"{WHOLE}.index.json", f"{PICKLED}.index.json"
 PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)  # a file of the folder itself
 LARGEST_INDEX = 50_000_000
 MOST_PROBLEMS = 50  # that are listed of the weights
 EMBEDDINGS = (SHARED, SOURCE, TARGET, OUTPUT)
+# Whatever torch raises at a file that is no list of weights.
+DAMAGE = (pickle.UnpicklingError, RuntimeError, OSError, ValueError, EOFError, LookupError, TypeError, AttributeError)
 NEAR = 0.01  # a stored table of positions may be in bfloat16; a learned one is further off
 
 
-def read_weights(
-    folder: Path, architecture: Architecture, config: ModelConfig
-) -> tuple[ModelConfig, Weights, list[str]]:
+def read_weights(folder: Path, architecture: Architecture, config: ModelConfig) -> tuple[ModelConfig, Weights, list[str]]:
     """Our weights, the model with the output bias and the tying that they have, and notices. Else a ConfigError with every problem."""
     parts = weight_files(folder)
     for part in parts:
         if part.endswith(".bin") and (problem := tensors_problem(folder / part)):
-            raise _unreadable(f"{part}: holds more than weights, or is damaged; nothing of it was run ({problem})")
+            raise unusable(f"{part}: holds more than weights, or is damaged; nothing of it was run ({problem})")
     shapes = {name: shape for part in parts for name, shape in _shapes(folder, part).items()}
     found = config.changed(output_bias=BIAS in shapes and architecture.bias)
     if problems := _misfits(shapes, architecture, found):
-        raise _unreadable(*problems)
+        raise unusable(*problems)
     theirs: Weights = {}
     for part in parts:
         theirs |= _load(folder, part)
-    problems = [
-        f"{name} has values that are infinite or no numbers" for name, w in theirs.items() if not w.isfinite().all()
-    ]
+    wrong = [name for name, weight in theirs.items() if not weight.isfinite().all()]
+    problems = [f"{name} has values that are infinite or no numbers" for name in wrong]
     problems += _table_problems(theirs, found, architecture.layout)
     if problems:
-        raise _unreadable(*(f"{parts[0]}: {problem}" for problem in problems))
+        raise unusable(*(f"{parts[0]}: {problem}" for problem in problems))
     tie, notices = _tying(theirs, found)
     found = found.changed(tie=tie)
     return found, to_ours(theirs, found), notices
-
-
-def _unreadable(*problems: str) -> ConfigError:
-    return ConfigError("the weights cannot be used:", problems)
 
 
 def weight_files(folder: Path) -> list[str]:
@@ -84,40 +74,29 @@ def weight_files(folder: Path) -> list[str]:
             return [whole]
         if (folder / index).is_file():
             return _read_index(folder, index, Path(whole).suffix)
-    raise _unreadable(f"{WHOLE}: is missing, and so are {INDEX} and {PICKLED}")
+    raise unusable(f"{WHOLE}: is missing, and so are {INDEX} and {PICKLED}")
 
 
 def _read_index(folder: Path, index: str, suffix: str) -> list[str]:
-    try:
-        with (folder / index).open("rb") as file:
-            listed = parse(file.read(LARGEST_INDEX + 1), LARGEST_INDEX).get("weight_map")
-    except (OSError, ValueError) as error:
-        raise _unreadable(f"{index}: is damaged, {str(error)[:300]}") from None
+    listed = read_published(folder, index, LARGEST_INDEX).get("weight_map")
     if not isinstance(listed, dict) or not listed or not all(isinstance(name, str) for name in listed.values()):
-        raise _unreadable(f"{index}: has no weight_map from names of weights to names of files")
+        raise unusable(f"{index}: has no weight_map from names of weights to names of files")
     names = sorted(set(listed.values()))
-    outside = [name for name in names if not PLAIN.fullmatch(name) or not name.endswith(suffix)]
-    if outside:
-        raise _unreadable(
-            *(f"{index}: names {name[:99]!r}, which is no {suffix} file of this folder" for name in outside)
-        )
-    missing = [name for name in names if not (folder / name).is_file()]
-    if missing:
-        raise _unreadable(*(f"{name}: is missing, and {index} names it" for name in missing))
+    if outside := [name for name in names if not PLAIN.fullmatch(name) or not name.endswith(suffix)]:
+        raise unusable(*(f"{index}: names {name[:99]!r}, which is no {suffix} file of this folder" for name in outside))
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise unusable(*(f"{name}: is missing, and {index} names it" for name in missing))
     return names
 
 
-def _shapes(folder: Path, part: str) -> dict[str, tuple[tuple[int, ...], str]]:
+def _shapes(folder: Path, part: str) -> dict[str, StoredShape]:
     if part.endswith(".bin"):
-        return {
-            name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in _unpickle(folder, part).items()
-        }
+        return shapes_of(_unpickle(folder, part))
     try:
         with safe_open(folder / part, "pt") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
-            return {name: (tuple(one.get_shape()), one.get_dtype()) for name, one in slices.items()}
+            return stored_shapes(file)
     except (SafetensorError, OSError, ValueError) as error:
-        raise _unreadable(f"{part}: cannot be read ({str(error)[:300]})") from None
+        raise unusable(f"{part}: cannot be read ({str(error)[:300]})") from None
 
 
 def _load(folder: Path, part: str) -> Weights:
@@ -131,49 +110,30 @@ def _unpickle(folder: Path, part: str) -> Weights:
     """torch's own reader with an allow-list: tensors and containers. Anything else in the file is refused before it is made."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # about how the file was pickled, which is not for the person who imports it
+            # About how the file was pickled, which is not for the person who imports it.
+            warnings.simplefilter("ignore")
             found: Any = torch.load(folder / part, map_location="cpu", weights_only=True)
-    except (
-        pickle.UnpicklingError,
-        RuntimeError,
-        OSError,
-        ValueError,
-        EOFError,
-        KeyError,
-        IndexError,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except DAMAGE as error:
         reason = str(error).strip().split("\n")[0][:200]
-        raise _unreadable(f"{part}: holds more than weights, or is damaged; nothing of it was run ({reason})") from None
+        raise unusable(f"{part}: holds more than weights, or is damaged; nothing of it was run ({reason})") from None
     if not isinstance(found, dict) or not all(isinstance(n, str) and isinstance(w, Tensor) for n, w in found.items()):
-        raise _unreadable(f"{part}: is no list of weights by name")
+        raise unusable(f"{part}: is no list of weights by name")
     return found
 
 
-def _misfits(
-    shapes: Mapping[str, tuple[tuple[int, ...], str]], architecture: Architecture, config: ModelConfig
-) -> list[str]:
+def _misfits(shapes: Mapping[str, StoredShape], architecture: Architecture, config: ModelConfig) -> list[str]:
     """Missing, left over, of another shape or number format."""
     if problems := _layer_problems(shapes, config):
         return problems
     plain = config.changed(position_layout="halves", position_offset=0)
-    expected = {
-        name: tuple(w.shape)
-        for name, w in to_theirs(empty_model(plain).state_dict(), plain, architecture.separate).items()
-    }
+    empty = to_theirs(empty_model(plain).state_dict(), plain, architecture.separate)
+    expected = {name: tuple(w.shape) for name, w in empty.items()}
     size, source = (config.vocab_size, config.d_model), (config.source_vocab, config.d_model)
     known = {**expected, SHARED: size, SOURCE: source, TARGET: size, OUTPUT: size}
-    positions = dict.fromkeys((*TABLES, *M2M100_TABLES))
     problems = [f"{name} is missing" for name in expected if name not in shapes and name not in EMBEDDINGS]
     problems += _absent_embeddings(shapes, config)
-    problems += [
-        f"{name[:99]} is no weight of {architecture.model_class}"
-        for name in shapes
-        if name not in {**known, **positions}
-    ]
+    strange = [name for name in shapes if name not in known and name not in (*TABLES, *M2M100_TABLES)]
+    problems += [f"{name[:99]} is no weight of {architecture.model_class}" for name in strange]
     for name, (shape, form) in shapes.items():
         if name in known and shape != known[name]:
             problems.append(f"{name} has shape {shape}, but config.json makes it {known[name]}")
@@ -188,9 +148,8 @@ def _layer_problems(shapes: Mapping[str, Any], config: ModelConfig) -> list[str]
     """Said first: a list of a thousand missing names would say less, and take long."""
     problems = []
     for side in ("encoder", "decoder"):
-        stored = {
-            int(found[1]) for name in shapes if (found := re.match(rf"model\.{side}\.layers\.(\d{{1,4}})\.", name))
-        }
+        number = re.compile(rf"model\.{side}\.layers\.(\d{{1,4}})\.")
+        stored = {int(found[1]) for name in shapes if (found := number.match(name))}
         said = getattr(config, f"{side}_layers")
         if len(stored) != said:
             problems.append(f"config.json: has {side}_layers={said}, but the weights have {len(stored)}")
@@ -209,16 +168,12 @@ def _absent_embeddings(shapes: Mapping[str, Any], config: ModelConfig) -> list[s
 def _table_problems(theirs: Mapping[str, Tensor], config: ModelConfig, layout: str) -> list[str]:
     """Positions that are stored must be those that are computed."""
     problems = []
-    for name in (*TABLES, *M2M100_TABLES):
-        if name not in theirs:
-            continue
+    used = slice(config.position_offset, None)  # what stands before is never read
+    for name in [name for name in (*TABLES, *M2M100_TABLES) if name in theirs]:
         table = theirs[name].float()
         if table.dim() != 2 or table.shape[1] != config.d_model:
             problems.append(f"{name} has shape {tuple(table.shape)}, which is no table of positions")
-            continue
-        computed = sinusoids(len(table), config.d_model, layout).float()
-        used = slice(config.position_offset, None)  # what stands before is never read
-        if not torch.allclose(table[used], computed[used], atol=NEAR):
+        elif not torch.allclose(table[used], sinusoids(len(table), config.d_model, layout).float()[used], atol=NEAR):
             problems.append(f"{name} is not the table of sinusoids; learned positions cannot be imported")
     return problems
 

@@ -21,6 +21,4 @@ __all__ = ["Batch", "ModelConfig", "Spotlight", "Transformer"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"limelight.model has no {name!r}; it offers {', '.join(__all__)}")
-    return getattr(
-        import_module("limelight.model.config" if name == "ModelConfig" else "limelight.model.transformer"), name
-    )
+    return getattr(import_module("limelight.model.config" if name == "ModelConfig" else "limelight.model.transformer"), name)

@@ -101,9 +101,7 @@ def attend_fused(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visibl
     if q_BHTK.device.type == "cpu":  # its kernel knows no groups
         k_BGSK, v_BGSK = share_heads(k_BGSK, num_heads), share_heads(v_BGSK, num_heads)
     grouped = k_BGSK.shape[1] != num_heads
-    return F.scaled_dot_product_attention(
-        q_BHTK, k_BGSK, v_BGSK, attn_mask=mask, is_causal=alone, dropout_p=drop, enable_gqa=grouped
-    )
+    return F.scaled_dot_product_attention(q_BHTK, k_BGSK, v_BGSK, attn_mask=mask, is_causal=alone, dropout_p=drop, enable_gqa=grouped)
 
 
 def attend(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visible, drop: float = 0.0) -> Tensor:

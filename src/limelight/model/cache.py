@@ -35,9 +35,7 @@ class SelfCache:
         """Remember the new positions; return all so far, as views."""
         end = self.length + k_BGTK.shape[2]
         if self.room is None or self.room.k.shape[2] < end:
-            self.room = KeyValues(
-                *(self._larger(old, new, end) for old, new in zip(self.so_far(k_BGTK), (k_BGTK, v_BGTK), strict=True))
-            )
+            self.room = KeyValues(*(self._larger(old, new, end) for old, new in zip(self.so_far(k_BGTK), (k_BGTK, v_BGTK), strict=True)))
         for room, new in zip(self.room, (k_BGTK, v_BGTK), strict=True):
             room[:, :, self.length : end] = new
         self.length = end

@@ -19,21 +19,15 @@ PositionLayout = Literal["interleaved", "halves", "tensor2tensor"]
 class ModelConfig(Settings):
     """ModelConfig(vocab_size=37_000) is the base model of the paper, 63 million parameters."""
 
-    vocab_size: int = Field(
-        gt=0, le=10_000_000, description="Pieces of the target, or of both sides when they share them."
-    )
-    source_vocab_size: int | None = Field(
-        default=None, gt=0, le=10_000_000, description="Only when the source has pieces of its own."
-    )
+    vocab_size: int = Field(gt=0, le=10_000_000, description="Pieces of the target, or of both sides when they share them.")
+    source_vocab_size: int | None = Field(default=None, gt=0, le=10_000_000, description="Only when the source has pieces of its own.")
 
     encoder_layers: int = Field(default=6, ge=1, le=1000, description="The paper's N.")
     decoder_layers: int = Field(default=6, ge=1, le=1000)
     d_model: int = Field(default=512, gt=0, le=1_000_000)
     d_ff: int = Field(default=2048, gt=0, le=4_000_000)
     num_heads: int = Field(default=8, gt=0, le=10_000)
-    num_kv_heads: int | None = Field(
-        default=None, gt=0, description="Fewer heads for k and v: grouped-query attention."
-    )
+    num_kv_heads: int | None = Field(default=None, gt=0, description="Fewer heads for k and v: grouped-query attention.")
 
     norm_order: Literal["pre", "post"] = Field(default="post", description="post is the paper's.")
     norm: Literal["layer", "rms"] = "layer"
@@ -47,23 +41,17 @@ class ModelConfig(Settings):
         description="Where sine and cosine stand: in turns (the paper), in two halves (Marian), "
         "or in halves with the frequencies of tensor2tensor (fairseq, M2M100).",
     )
-    position_offset: int = Field(default=0, ge=0, le=10_000_000, description="Position of the first piece (M2M100: 2).")
+    position_offset: int = Field(default=0, ge=0, le=1024, description="Position of the first piece (M2M100: 2).")
     max_length: int = Field(default=1024, gt=0, le=100_000, description="Longest sequence, in pieces.")
 
-    tie: Literal["all", "decoder", "none"] = Field(
-        default="all", description="Which embeddings are one matrix with the output."
-    )
+    tie: Literal["all", "decoder", "none"] = Field(default="all", description="Which embeddings are one matrix with the output.")
     scale_embeddings: bool = Field(default=True, description="Multiply embeddings by sqrt(d_model) (3.4).")
     output_bias: bool = Field(default=False, description="A bias per piece on the logits (Marian).")
     pad_token: int = Field(default=0, ge=0)
-    start_token: int = Field(
-        default=2, ge=0, description="What the decoder reads first (Marian: pad_token; M2M100: end_token)."
-    )
+    start_token: int = Field(default=2, ge=0, description="What the decoder reads first (Marian: pad_token; M2M100: end_token).")
     end_token: int = Field(default=3, ge=0)
 
-    dropout: float = Field(
-        default=0.1, ge=0, lt=1, description="On sub-layer outputs and on embeddings plus positions (5.4)."
-    )
+    dropout: float = Field(default=0.1, ge=0, lt=1, description="On sub-layer outputs and on embeddings plus positions (5.4).")
     attention_dropout: float = Field(default=0.0, ge=0, lt=1, description="On attention weights. Not in the paper.")
     activation_dropout: float = Field(default=0.0, ge=0, lt=1, description="Inside the feed-forward. Not in the paper.")
 
@@ -88,9 +76,7 @@ class ModelConfig(Settings):
     def _fits_together(self) -> Self:
         problems = [*self._head_problems(), *self._vocabulary_problems()]
         if self.position_layout == "tensor2tensor" and self.positions != "sinusoidal":
-            problems.append(
-                f"position_layout=tensor2tensor is for sinusoidal positions, not {self.positions}; try halves"
-            )
+            problems.append(f"position_layout=tensor2tensor is for sinusoidal positions, not {self.positions}; try halves")
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -99,22 +85,14 @@ class ModelConfig(Settings):
         problems = []
         if self.d_model % self.num_heads:
             fits = math.gcd(self.d_model, self.num_heads)
-            problems.append(
-                f"d_model={self.d_model} does not split into num_heads={self.num_heads} equal heads; try num_heads={fits}"
-            )
+            problems.append(f"d_model={self.d_model} does not split into num_heads={self.num_heads} equal heads; try num_heads={fits}")
         if self.num_heads % self.kv_heads:
             fits = math.gcd(self.num_heads, self.kv_heads)
-            problems.append(
-                f"num_kv_heads={self.kv_heads} does not divide num_heads={self.num_heads}; try num_kv_heads={fits}"
-            )
+            problems.append(f"num_kv_heads={self.kv_heads} does not divide num_heads={self.num_heads}; try num_kv_heads={fits}")
         if self.positions == "sinusoidal" and self.d_model % 2:
-            problems.append(
-                f"sinusoidal positions come in pairs, d_model={self.d_model} is odd; try d_model={self.d_model + 1}"
-            )
+            problems.append(f"sinusoidal positions come in pairs, d_model={self.d_model} is odd; try d_model={self.d_model + 1}")
         if self.positions == "rotary" and self.d_head % 2:
-            problems.append(
-                f"rotary positions turn pairs of numbers, d_head={self.d_head} is odd; choose num_heads so that it is even"
-            )
+            problems.append(f"rotary positions turn pairs of numbers, d_head={self.d_head} is odd; choose num_heads so that it is even")
         return problems
 
     def _vocabulary_problems(self) -> list[str]:
@@ -125,9 +103,7 @@ class ModelConfig(Settings):
             )
         for name in ("pad_token", "start_token", "end_token"):
             if getattr(self, name) >= self.vocab_size:
-                problems.append(
-                    f"{name}={getattr(self, name)} is not in a vocabulary of {self.vocab_size}; give one below it"
-                )
+                problems.append(f"{name}={getattr(self, name)} is not in a vocabulary of {self.vocab_size}; give one below it")
         return problems
 
     @classmethod

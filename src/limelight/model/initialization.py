@@ -22,9 +22,7 @@ from limelight.model.positions import Positions, RotaryPositions
 
 def initialize(model: nn.Module, config: ModelConfig) -> None:
     """Fill all parameters and tables, also of a model that was made on the meta device and then given memory."""
-    if next(
-        model.parameters()
-    ).is_meta:  # nothing to fill, and torch would load a second's worth of modules to pretend it did
+    if next(model.parameters()).is_meta:  # nothing to fill, and torch would load a second's worth of modules to pretend it did
         return
     writers = {"encoder": 2 * config.encoder_layers, "decoder": 3 * config.decoder_layers}
     for name, module in model.named_modules():

@@ -54,9 +54,7 @@ class EncoderBlock(Block):
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = make_norm(config)
 
-    def forward(
-        self, x: Tensor, visible: Visible, grid: Grid, rotation: Rotation | None = None, cache: SelfCache | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, visible: Visible, grid: Grid, rotation: Rotation | None = None, cache: SelfCache | None = None) -> Tensor:
         x = self.connect(x, lambda y: self.attention(y, visible, grid, rotation, cache), self.attention_norm)
         return self.connect(x, self.feed_forward, self.feed_forward_norm)
 

@@ -46,9 +46,7 @@ class MultiHeadAttention(nn.Module):
         """Attend with every head, dim each by its gate, concatenate, project."""
         drop = self.drop if self.training else 0.0
         if self.looks:
-            k_BHSK, v_BHSK = (
-                self._show(name, share_heads(x, self.num_heads)) for name, x in zip("kv", memory, strict=True)
-            )
+            k_BHSK, v_BHSK = (self._show(name, share_heads(x, self.num_heads)) for name, x in zip("kv", memory, strict=True))
             heads_BHTK = attend_in_stages(self._show("q", q_BHTK), k_BHSK, v_BHSK, visible, drop, self._show)
         else:
             heads_BHTK = attend(q_BHTK, memory.k, memory.v, visible, drop)
@@ -98,9 +96,7 @@ class SelfAttention(MultiHeadAttention):
         super().__init__(config)
         self.qkv = nn.Linear(config.d_model, (self.num_heads + 2 * self.kv_heads) * self.d_head, bias=config.bias)
 
-    def forward(
-        self, x: Tensor, visible: Visible, grid: Grid, rotation: Rotation | None = None, cache: SelfCache | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, visible: Visible, grid: Grid, rotation: Rotation | None = None, cache: SelfCache | None = None) -> Tensor:
         """x is the stream of `grid`. With a cache, x holds the newest positions and what came before is remembered."""
         *queries, k_BGTK, v_BGTK = self._split(grid.spread(self.qkv(x)), self.num_heads // self.kv_heads + 2)
         q_BHTK = queries[0] if len(queries) == 1 else torch.stack(queries, dim=2).flatten(1, 2)

@@ -84,9 +84,7 @@ class RotaryPositions(nn.Module):
         c = self.config
         if c.positions == "rotary" and not self.cosines.is_meta:
             angle = angles(self.rows, c.d_head, c.position_layout, c.position_offset)
-            angle = (
-                angle.repeat_interleave(2, 1) if c.position_layout == "interleaved" else torch.cat([angle, angle], 1)
-            )
+            angle = angle.repeat_interleave(2, 1) if c.position_layout == "interleaved" else torch.cat([angle, angle], 1)
             self.cosines.copy_(angle.cos())
             self.sines.copy_(angle.sin())
 

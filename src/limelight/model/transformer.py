@@ -65,9 +65,7 @@ class Batch:
         return cls(source, target_in, target_out, Grid.packed(seen), Grid.packed(target_out != pad_token))
 
     def to(self, device: torch.device) -> "Batch":
-        source, target_in, target_out = (
-            x.to(device, non_blocking=True) for x in (self.source, self.target_in, self.target_out)
-        )
+        source, target_in, target_out = (x.to(device, non_blocking=True) for x in (self.source, self.target_in, self.target_out))
         return Batch(source, target_in, target_out, self.source_grid.to(device), self.target_grid.to(device))
 
 
@@ -121,9 +119,7 @@ class Transformer(nn.Module):
         target = batch.target_grid.take(batch.target_out)
         filled = batch.target_grid.is_piece(target.device)
         counted = target != self.config.pad_token if filled is None else filled
-        return smoothed_loss(
-            x.flatten(0, -2), self.output_weight, self.output_bias, target.flatten(), counted.flatten(), smoothing
-        )
+        return smoothed_loss(x.flatten(0, -2), self.output_weight, self.output_bias, target.flatten(), counted.flatten(), smoothing)
 
     def start(self, source: Tensor, width: int = 1) -> DecoderState:
         """Encode the source ids (B, S), once for a whole translation. Each sentence gets `width` rows to be decoded side by side."""

@@ -1,8 +1,6 @@
-"""A `Budget` is devices and time as a person writes them; `options` and `curve` say what it buys.
+"""A `Budget` is devices and time as a person writes them.
 
 parse_budget("8xH100 24h") -> Budget(count=8, device="H100", seconds=86400.0)
-options(TextStats(pairs=29_000, source=450_000, target=515_000), device, 1, 1_800, "masters")[0] what to train: `planning.options`
-curve(text, device, precision)                                                                   for plots: `planning.frontier`
 """
 
 import re
@@ -10,11 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from limelight.errors import ConfigError
-from limelight.planning.frontier import CostCurve as CostCurve
-from limelight.planning.frontier import curve as curve
-from limelight.planning.options import Option as Option
-from limelight.planning.options import options as options
-from limelight.planning.rules import TextStats as TextStats
 from limelight.planning.time.devices import split_count
 
 UNITS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}

@@ -1,25 +1,27 @@
 """Options say what can be trained on a text with given devices and time, and which of it to take.
 
     options(TextStats(29_000, 450_000, 515_000), this_machine(...), 1, 1_800, "masters")[0].name -> "small"
+    curve(text, device("H100"), "masters").devices      how long the same run takes on 1, 2, 4 ... devices
+    curve(text, device("H100"), "masters").frontier     the best that can be had for a cost
 
-The first option is what the rules of `planning.rules` take, by which `limelight train --budget` goes too; the others follow by expected
-loss, those that do not fit or that the text is too short for at the end. Times on devices that are only described rest on assumptions
-(`planning.time.devices`, `planning.time.planned_step`), which `timing` replaces by what was measured.
+The first option is what the rules of `planning.sizing_rules` take, by which `limelight train --budget` goes too; the others follow by
+expected loss, those that do not fit or that the text is too short for at the end. Times on devices that are only described rest on
+assumptions (`planning.time.devices`, `planning.time.planned_step`), which `timing` replaces by what was measured.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from limelight.model.config import ModelConfig
-from limelight.planning import rules
+from limelight.planning import sizing_rules as rules
 from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.planning.cost.size import parameters
 from limelight.planning.parallel_rule import choose_layout
-from limelight.planning.rules import TextStats
 from limelight.planning.scaling import FITTED, LossPrediction, predict_loss
+from limelight.planning.sizing_rules import TextStats
 from limelight.planning.time.described_time import StepTime
 from limelight.planning.time.devices import Device
 from limelight.planning.time.planned_step import Step, Timing, make_timing, plan_step
@@ -27,6 +29,20 @@ from limelight.planning.time.planned_step import Step, Timing, make_timing, plan
 PRESETS: Final = ("tiny", "small", "base", "deep", "big", "3b", "10b")
 # Sizes beside the presets: layers of encoder and decoder, d_model, num_heads. Feed-forward layers are 4 times as wide.
 BETWEEN: Final = {"4+4 x 384": ((4, 4), 384, 6), "6+6 x 768": ((6, 6), 768, 12), "12+6 x 1024": ((12, 6), 1024, 16)}
+MOST: Final = 1_024
+HELPS: Final = 1.2  # times as fast as half as many: else the other half does not help
+HOURS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 48, 96, 168)
+
+
+@dataclass(frozen=True)
+class PlanReason:
+    """A reason says why one thing of a plan is as it is."""
+
+    about: Literal["size", "batch", "devices", "passes", "memory"]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,38 @@ class Option:
     cost: float | None  # USD; None where a device has no price
     expected: LossPrediction
     learning_rate: float
-    why: tuple[str, ...]  # "what: reason", the first that of the size
+    why: tuple[PlanReason, ...]  # the first that of the size
+
+    def explain(self, *about: str) -> str:
+        """Join the reasons about some things: explain("batch") -> "small, so that there are more steps"."""
+        return "; ".join(reason.text for reason in self.why if reason.about in about)
+
+
+@dataclass(frozen=True)
+class DevicePoint:
+    count: int
+    option: Option  # the same text, seen as often, on `count` devices
+    helps: bool  # against half as many
+
+
+@dataclass(frozen=True)
+class CostPoint:
+    budget: float  # seconds
+    option: Option
+    better: bool  # than all that cost less
+
+
+@dataclass(frozen=True)
+class CostCurve:
+    """A cost curve is what more devices and more money buy, as points to draw."""
+
+    devices: tuple[DevicePoint, ...]
+    frontier: tuple[CostPoint, ...]
+
+    @property
+    def useful(self) -> int:
+        """The most devices of which the last half still helps."""
+        return max((point.count for point in self.devices if point.helps), default=1)
 
 
 @dataclass(frozen=True)
@@ -57,65 +104,59 @@ class _Plan:
     count: int
     budget: float | None
     precision: Precision
-    timing: Timing
-    spent: float
-    corpus: str | None
+    timing: Timing | None = None
+    spent: float = 0.0
+    corpus: str | None = None
 
     def option(self, name: str, config: ModelConfig) -> Option:
         parallel, shares = choose_layout(config, self.count, self.device.per_host, self.device.memory)
-        step, seen, batch = self._settle_batch(config, parallel)
+        step, seen, why = self._settle_batch(config, parallel)
         steps = max(rules.LEAST_STEPS, int(seen / step.pieces))
-        epochs = steps * step.pieces / self.text.target
+        pieces = steps * step.pieces
+        epochs = pieces / self.text.target
         seconds = steps * step.time.worst / (1 - rules.VALIDATION_SHARE)
-        price = self.device.price
-        why = [f"batch: {batch}", *([f"devices: {shares}"] if self.count > 1 else [])]
-        if self.budget is not None and self._fitting(step) > 1.05 * seen:
+        reasons = [PlanReason("batch", why), *([PlanReason("devices", shares)] if self.count > 1 else [])]
+        if self.budget is not None and self.pieces_in_time(step.pieces, step.time) > 1.05 * seen:
             left = 1 - (seconds + rules.reserve(self.budget) + self.spent) / self.budget
-            why.append(
-                f"passes: more than {epochs:.3g} would teach nothing more, so {left:.0%} of the time is left over"
-            )
+            said = f"more than {epochs:.3g} would teach nothing more, so {left:.0%} of the time is left over"
+            reasons.append(PlanReason("passes", said))
         if step.recompute:
-            why.append("memory: only with each block computed twice, machine.recompute=true")
+            reasons.append(PlanReason("memory", "only with each block computed twice, machine.recompute=true"))
         if self.is_too_large(config):
-            why.append(
-                "size: larger than this text has use for; it would learn it by heart, which the expected loss does not know"
-            )
+            said = "larger than this text has use for; it would learn it by heart, which the expected loss does not know"
+            reasons.append(PlanReason("size", said))
+        expected = predict_loss(config, pieces, self.text.target, self.corpus, steps=steps, frequencies=self.text.frequencies)
         return Option(
-            name=name,
-            config=config.changed(dropout=rules.dropout_for(epochs)),
-            parallel=parallel,
-            precision=self.precision,
-            recompute=step.recompute,
-            pieces=step.pieces,
-            accumulate=step.accumulate,
-            steps=steps,
-            epochs=epochs,
-            step=step.time,
-            memory=step.memory,
-            fits=step.fits,
-            seconds=seconds,
-            cost=None if price is None else price * self.count * seconds / 3_600,
-            expected=predict_loss(
-                config,
-                steps * step.pieces,
-                self.text.target,
-                self.corpus,
-                steps=steps,
-                frequencies=self.text.frequencies,
-            ),
-            learning_rate=rules.peak_rate(config),
-            why=tuple(why),
-        )
+            name=name, config=config.changed(dropout=rules.dropout_for(epochs)), parallel=parallel, precision=self.precision,
+            recompute=step.recompute, pieces=step.pieces, accumulate=step.accumulate, steps=steps, epochs=epochs, step=step.time,
+            memory=step.memory, fits=step.fits, seconds=seconds, cost=self.device.cost(self.count, seconds), expected=expected,
+            learning_rate=rules.peak_rate(config), why=tuple(reasons),
+        )  # fmt: skip
 
-    def fitting(self, option: Option) -> float:
-        """Pieces that the budget has time for."""
-        return self._speed(option.pieces, option.step)
+    def choose(self, named: Sequence[tuple[str, ModelConfig]]) -> Option:
+        """By the rule that a run goes by."""
+        found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_FOR}
+        size = rules.preset_for(
+            self.text.target,
+            {name: count_of(option.config) for name, option in found.items()},
+            None if self.budget is None else lambda name: self.pieces_in_time(found[name].pieces, found[name].step),
+            lambda name: found[name].fits,
+        )
+        best = found[size.name]
+        return replace(best, why=(PlanReason("size", size.why), *best.why))
 
     def is_too_large(self, config: ModelConfig) -> bool:
         return rules.is_too_large(count_of(config), self.text.target, _presets(config.vocab_size))
 
+    def pieces_in_time(self, pieces: float, step: StepTime) -> float:
+        """Pieces that the budget has time for. Nothing of what is sent is hidden: a real run is a little faster."""
+        if self.budget is None:
+            return math.inf
+        return pieces / step.worst * rules.training_seconds(self.budget, self.spent)
+
     def _settle_batch(self, config: ModelConfig, parallel: Parallel) -> tuple[Step, float, str]:
         """The batch depends on how many pieces are seen, and what is seen on the speed with this batch: three rounds settle it."""
+        timing = self.timing or make_timing(self.device, self.precision)
         enough = rules.enough(self.text.target, count_of(config))
         seen, before = enough, None
         for _ in range(3):
@@ -123,18 +164,9 @@ class _Plan:
             if batch == before:
                 break
             before = batch
-            step = plan_step(config, parallel, self.precision, self.text, self.device, batch.pieces, self.timing)
-            seen = min(enough, self._fitting(step))
+            step = plan_step(config, parallel, self.precision, self.text, self.device, batch.pieces, timing)
+            seen = min(enough, self.pieces_in_time(step.pieces, step.time))
         return step, seen, batch.why
-
-    def _fitting(self, step: Step) -> float:
-        return self._speed(step.pieces, step.time)
-
-    def _speed(self, pieces: float, step: StepTime) -> float:
-        """Nothing of what is sent is hidden: a real run is a little faster."""
-        return (
-            math.inf if self.budget is None else pieces / step.worst * rules.training_seconds(self.budget, self.spent)
-        )
 
 
 def options(
@@ -154,51 +186,51 @@ def options(
 
     `spent`: seconds that go by before training. `more`: configurations of one's own. `corpus`: one that was measured, whose level is known.
     """
-    plan = _Plan(text, device, count, seconds, precision, timing or make_timing(device, precision), spent, corpus)
+    plan = _Plan(text, device, count, seconds, precision, timing, spent, corpus)
     named = [*sizes(vocab_size or usual_pieces(text)), *more]
-    best = _choose(plan, {name: plan.option(name, config) for name, config in named if name in rules.TEXT_FOR})
+    best = plan.choose(named)
 
     def rank(option: Option) -> tuple[bool, bool, float]:
         return not option.fits, plan.is_too_large(option.config), option.expected.loss
 
     rest = sorted((plan.option(name, config) for name, config in named if name != best.name), key=rank)
-    return [replace(best, why=(*best.why, *_better(best, rest[0], plan))), *rest]
+    second = rest[0]
+    # The rule is careful and takes presets only: where the fitted law sees more than its own spread in another size, that is said.
+    gained = best.expected.loss - second.expected.loss
+    if gained >= FITTED.spread and second.fits and not plan.is_too_large(second.config):
+        said = f"{second.name} may end {gained:.2f} nats lower by the fitted law, which the rule does not rely on; worth a run"
+        best = replace(best, why=(*best.why, PlanReason("size", said)))
+    return [best, *rest]
 
 
-def recommend(
+def curve(
     text: TextStats,
     device: Device,
-    count: int,
-    seconds: float | None,
     precision: Precision,
+    *,
+    count: int = 1,
+    most: int = MOST,
     vocab_size: int | None = None,
     timing: Timing | None = None,
-) -> Option:
-    """The first of `options` alone, without the others."""
-    plan = _Plan(text, device, count, seconds, precision, timing or make_timing(device, precision), 0.0, None)
+) -> CostCurve:
+    """`count`: devices of the frontier, over times from minutes to a week. `timing` is of any number of devices."""
     named = sizes(vocab_size or usual_pieces(text))
-    return _choose(plan, {name: plan.option(name, config) for name, config in named if name in rules.TEXT_FOR})
-
-
-def _choose(plan: _Plan, found: Mapping[str, Option]) -> Option:
-    """By the rule that a run goes by."""
-    size = rules.preset_for(
-        plan.text.target,
-        {name: count_of(option.config) for name, option in found.items()},
-        None if plan.budget is None else lambda name: plan.fitting(found[name]),
-        lambda name: found[name].fits,
-    )
-    return replace(found[size.name], why=(f"size: {size.why}", *found[size.name].why))
-
-
-def _better(best: Option, next_best: Option, plan: _Plan) -> tuple[str, ...]:
-    """The rule is careful and takes presets only: where the fitted law sees more than its own spread in another size, that is said."""
-    gained = best.expected.loss - next_best.expected.loss
-    if gained < FITTED.spread or not next_best.fits or plan.is_too_large(next_best.config):
-        return ()
-    return (
-        f"size: {next_best.name} may end {gained:.2f} nats lower by the fitted law, which the rule does not rely on; worth a run",
-    )
+    devices: list[DevicePoint] = []
+    number = 1
+    while number <= most:
+        made = _Plan(text, device, number, None, precision, timing).choose(named)
+        half = devices[-1].option if devices else None
+        helps = half is None or not half.fits or half.seconds > HELPS * made.seconds
+        devices.append(DevicePoint(number, made, made.fits and helps))
+        number *= 2
+    points: list[CostPoint] = []
+    for hours in HOURS:
+        made = _Plan(text, device, count, 3_600 * hours, precision, timing).choose(named)
+        lowest = min((point.option.expected.loss for point in points), default=float("inf"))
+        points.append(CostPoint(3_600 * hours, made, made.expected.loss < 0.999 * lowest))
+        if made.seconds < 0.5 * 3_600 * hours:
+            break  # the text is learnt: more time buys nothing
+    return CostCurve(tuple(devices), tuple(points))
 
 
 def sizes(vocab_size: int) -> list[tuple[str, ModelConfig]]:

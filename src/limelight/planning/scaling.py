@@ -15,11 +15,11 @@ is lower, the loss is
 
     U + (ln V - U) / (1 + (steps / n)^2)              from guessing to U (`predict_early_loss`)
 
-where U is the entropy of the pieces of this very text, which is counted (`training.recipe.frequencies`), less what is soon gained. A text
+where U is the entropy of the pieces of this very text, which is counted (`training.recipe.text_stats`), less what is soon gained. A text
 whose pieces are harder to guess by themselves than those of captions stays harder: its level is taken to be higher (`unknown_level`).
 
 ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
-own (`scaling_runs.json`, made by benchmarks/scaling_runs.py; `planning.scaling_fit` does it, and a test that the numbers below come out);
+own (benchmarks/scaling_runs.json, made by scaling_runs.py beside it; scaling_fit.py does it, and a test that the numbers below come out);
 U and n to runs of 6 to 120 steps, which leave the others as they are.
 Differences between two models on one text are worth more than the level: that depends on language, kind of text and pieces, and is not
 known before a run.
@@ -84,18 +84,16 @@ FITTED: Final = Fit(
     parameters=(233_728, 176_357_376), seen=(453_484, 7_500_000_000), unique=(121_910, 135_000_000),
     bleu={"multi30k": (53.06, 11.55, 0.92791)},
 )  # fmt: skip
-USUAL: Final = (
-    6.3  # nats: the entropy of pieces where no text was counted; of the six of `scaling_runs.json` it is 5.8 to 6.9
-)
+# Nats: the entropy of pieces where no text was counted; of the six of `scaling_runs.json` it is 5.8 to 6.9.
+USUAL: Final = 6.3
 HARDEST: Final = 1.0  # nats of level at most: short runs tell nothing of where a long one ends
 CAPTIONS: Final = 0.74  # the entropy of their pieces over that of guessing
 BEGINNING: Final = Beginning(
     gained=0.44228, steps=5.7466, harder=2.7594, spread=0.23097, seen=(19_619, 368_079), unique=(18_160, 1_031_881)
 )
-STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.rules` takes for short runs
-WITHOUT_A_RUN: Final = (
-    0.3  # nats by which the level of another text may well differ, beside what ours differ among themselves
-)
+STEP: Final = 3_072  # target pieces, where nobody says how many: what `planning.sizing_rules` takes for short runs
+# Nats by which the level of another text may well differ, beside what ours differ among themselves.
+WITHOUT_A_RUN: Final = 0.3
 BEYOND: Final = 0.05  # nats of doubt for each factor of e outside of what was measured
 
 
@@ -129,17 +127,13 @@ def predict_loss(
     first = predict_early_loss(config, seen / STEP if steps is None else steps, frequencies)
     loss = min(first, loss_of(fit, level, config, seen, unique))
     outside = _outside(fit, without_embeddings(config), seen, unique)
-    doubt = (BEGINNING.spread if loss == first else fit.spread) ** 2 + sum(
-        (BEYOND * math.log(factor)) ** 2 for factor, _ in outside
-    )
+    doubt = (BEGINNING.spread if loss == first else fit.spread) ** 2 + sum((BEYOND * math.log(factor)) ** 2 for factor, _ in outside)
     notes = [note for _, note in outside]
     below = 0.0
     if known is None:
         doubt += WITHOUT_A_RUN**2
         below = loss - min(loss, loss_of(fit, min(fit.levels.values()), config, seen, unique))
-        notes.append(
-            "the level of this text is not known before a run: compare sizes by the difference of their losses"
-        )
+        notes.append("the level of this text is not known before a run: compare sizes by the difference of their losses")
     reach = 2 * math.sqrt(doubt)
     low, high = loss - math.hypot(below, reach), min(math.log(config.vocab_size), loss + reach)
     return LossPrediction(loss, low, high, not outside, tuple(notes), None if outside else _bleu(fit, corpus, loss))
@@ -158,9 +152,7 @@ def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: fl
     return level + (math.log(config.vocab_size) - level) * h / (1 + h)
 
 
-def predict_early_loss(
-    config: ModelConfig, steps: float, frequencies: float | None = None, beginning: Beginning | None = None
-) -> float:
+def predict_early_loss(config: ModelConfig, steps: float, frequencies: float | None = None, beginning: Beginning | None = None) -> float:
     """The loss after `steps` steps of a run that has learnt little yet but how frequent each piece is; ln V before the first.
 
     predict_early_loss(config of 4,000 pieces, steps=0) -> 8.29
@@ -170,9 +162,7 @@ def predict_early_loss(
     return level + (guessing - level) / (1 + (steps / b.steps) ** 2)
 
 
-def unknown_level(
-    fit: Fit, config: ModelConfig, frequencies: float | None, beginning: Beginning | None = None
-) -> float:
+def unknown_level(fit: Fit, config: ModelConfig, frequencies: float | None, beginning: Beginning | None = None) -> float:
     """E of a text that no run was on: that of news, the highest of ours, or more where its pieces are harder to guess."""
     harder = 0.0 if frequencies is None else max(0.0, frequencies - CAPTIONS * math.log(config.vocab_size))
     return max(fit.levels.values()) + min(HARDEST, (beginning or BEGINNING).harder * harder)

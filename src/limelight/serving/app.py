@@ -21,12 +21,12 @@ from limelight.serving.access.usage import Ledger
 from limelight.serving.compat.deepl import routes as deepl
 from limelight.serving.compat.detect import Detector
 from limelight.serving.compat.language_codes import ServedLanguages
+from limelight.serving.compat.language_pair import PairResolver
 from limelight.serving.compat.libretranslate import routes as libretranslate
 from limelight.serving.compat.uploads import Uploads
 from limelight.serving.desk import routes as desk_routes
 from limelight.serving.desk.desk import Desk
-from limelight.serving.http.error_dialects import answer
-from limelight.serving.http.paths import path_of
+from limelight.serving.http.error_dialects import answer, path_of
 from limelight.serving.middleware import metrics as prometheus
 from limelight.serving.middleware.body_limit import BodyLimit
 from limelight.serving.middleware.drain_gate import DrainGate
@@ -66,8 +66,7 @@ def make_app(
     detector: Detector | None = None,
 ) -> FastAPI:
     """FastAPI's own documentation pages are off: they come from another host. The document itself is at /openapi.json."""
-    settings = service.settings
-    desk = Desk(service)
+    settings, desk = service.settings, Desk(service)
 
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
@@ -108,14 +107,24 @@ def make_app(
     app.include_router(native.router(service))
     if settings.desk.on:
         app.include_router(desk_routes.router(desk))
-    uploads, detector = Uploads(), detector or Detector(ServedLanguages(service.models).all)
-    app.include_router(libretranslate.router(service, uploads, detector))
-    app.include_router(deepl.router(service, uploads, detector))
+    uploads, languages = Uploads(), ServedLanguages(service.models)
+    pairs = PairResolver(languages, detector or Detector(languages.all))
+    app.include_router(libretranslate.router(service, uploads, pairs))
+    app.include_router(deepl.router(service, uploads, pairs))
     if settings.metrics:
-        app.include_router(prometheus.router(metrics))
+        app.include_router(prometheus.router(metrics, settings))
     app.include_router(openapi.router(app, service))
     if settings.page:
         app.include_router(page.router(service))
+    return _prepare_routes(app)
+
+
+def _prepare_routes(app: FastAPI) -> FastAPI:
+    """Build what FastAPI builds when a route is first asked for: in the event loop that would be 60 ms for the first of a router."""
+    waiting: list[object] = list(app.routes)
+    while waiting:
+        if candidates := getattr(waiting.pop(), "effective_candidates", None):
+            waiting += candidates()
     return app
 
 

@@ -3,6 +3,8 @@
 A refusal knows nothing of dialects: `error_dialects.answer` puts it into the words of the route that was called.
 """
 
+from limelight.errors import ConfigError, DataError
+
 
 class Refusal(Exception):  # noqa: N818 (nothing is broken: the server says no)
     """`hint` is what to do about it. Nothing of a text is ever in it."""
@@ -77,3 +79,13 @@ class Failed(Refusal):
     """The model gave scores that are no numbers, or we made a mistake."""
 
     status, code = 500, "failed"
+
+
+def refusal_of(error: BaseException, failed: Failed) -> Refusal:
+    """What a translator objects to is the request's fault; all else is ours, and is `failed`."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, ConfigError | DataError):
+        return BadRequest(str(error))
+    failed.__cause__ = error
+    return failed

@@ -22,16 +22,12 @@ class Limits(Settings):
         le=1 << 30,
         description="Body of a request that shows no key in a header, where keys are asked for.",
     )
-    bodies_bytes: int = Field(
-        default=256 << 20, ge=1 << 10, le=1 << 40, description="Bodies of all requests under way together."
-    )
+    bodies_bytes: int = Field(default=256 << 20, ge=1 << 10, le=1 << 40, description="Bodies of all requests under way together.")
     header_seconds: float = Field(default=10.0, gt=0, le=3600, description="From the first byte to the last header.")
     body_seconds: float = Field(default=30.0, gt=0, le=3600, description="From the last header to the end of the body.")
     idle_seconds: float = Field(default=15.0, gt=0, le=3600, description="A connection without a request.")
     write_seconds: float = Field(default=30.0, gt=0, le=3600, description="A client that does not read its answer.")
-    connections: int = Field(
-        default=1000, ge=1, le=100_000, description="Open at once; one more takes the place of the longest idle."
-    )
+    connections: int = Field(default=1000, ge=1, le=100_000, description="Open at once; one more takes the place of the longest idle.")
     address_connections: int = Field(
         default=250,
         ge=1,
@@ -78,7 +74,7 @@ class QueueSettings(Settings):
 
 
 class DeskSettings(Settings):
-    """Traces and jobs run beside the queue of translations, in threads of their own."""
+    """Traces and rankings of heads run beside the queue of translations, in threads of their own."""
 
     on: bool = Field(default=True, description="Are there traces at all?")
     pieces: int = Field(default=256, ge=1, le=4096, description="Of a text that is traced, and of its translation.")
@@ -93,8 +89,8 @@ class DeskSettings(Settings):
     answer_bytes: int = Field(
         default=16 << 20, ge=1 << 10, le=1 << 30, description="Numbers of one answer, before they are written as JSON."
     )
-    jobs: int = Field(default=8, ge=1, le=1024, description="Waiting, running and done; one runs at a time.")
-    sentences: int = Field(default=64, ge=1, le=10_000, description="Of one job.")
+    jobs: int = Field(default=8, ge=1, le=1024, description="Rankings of heads that wait and run; one runs at a time.")
+    sentences: int = Field(default=64, ge=1, le=10_000, description="Of one ranking of heads.")
 
 
 class ServeSettings(Settings):
@@ -105,16 +101,12 @@ class ServeSettings(Settings):
     public: bool = Field(default=False, description="Listen wide although no key is asked for.")
     keys: Path | None = Field(default=None, description="File with the keys of callers, as hashes.")
     state: Path | None = Field(default=None, description="Folder in which what keys have used up outlives a restart.")
-    hosts: tuple[str, ...] = Field(
-        default=(), max_length=100, description="Names by which the server is called, beside its address."
-    )
+    hosts: tuple[str, ...] = Field(default=(), max_length=100, description="Names by which the server is called, beside its address.")
     cors: Literal["compatible", "off"] = Field(
         default="compatible",
         description="May pages of other sites call the two public dialects? As their own servers allow, or never.",
     )
-    open_languages: bool = Field(
-        default=True, description="GET /languages answers without a key, as Mastodon and Weblate ask for it."
-    )
+    open_languages: bool = Field(default=True, description="GET /languages answers without a key, as Mastodon and Weblate ask for it.")
     page: bool = True
     metrics: bool = False
     files: bool = True

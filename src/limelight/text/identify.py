@@ -5,29 +5,32 @@ Bayes weights. Here all texts of a slice take a step together:
 
     states of all texts  ->  (text, n-gram) pairs, sorted and counted  ->  log(1 + count) @ weights  ->  softmax
 
-The result is that of `LanguageIdentifier(norm_probs=True).classify(text[:longest])`.
+The result is that of `LanguageIdentifier(norm_probs=True).classify(text[:LONGEST])`.
 """
 
-import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from limelight.errors import ConfigError
-from limelight.text.pieces.words import Integers, as_column
+from limelight.text.pieces.vocabulary import Integers
+from limelight.text.pieces.word_memory import to_bytes
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LONGEST = 400  # characters of a text that are read
 SLICE = 4096  # texts walked together: the pairs of (text, n-gram) then fit in 32 bits and the work in a few MB
 ROWS = 1024  # of the weights, gathered at once for a group of texts: they stay in the cache
 NGRAM_BITS = 17  # the model has about 100,000 n-grams
 
 Floats = npt.NDArray[np.float32]
+Letters = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Identification:
 
     def probability(self, code: str) -> Floats:
         """How likely each text is in this language."""
-        return self.probabilities[:, self.known.index(_check_codes([code], self.known)[0])]
+        return self.probabilities[:, self.known.index(code)]
 
 
 @dataclass(frozen=True)
@@ -57,21 +60,12 @@ class Model:
 
 
 class Identifier:
-    """An identifier loads its model at first use. `languages` restricts the answer, which then is the best of these."""
-
-    def __init__(self, languages: Sequence[str] | None = None, *, longest: int = 400) -> None:
-        if longest < 1:
-            raise ConfigError(f"longest={longest}: at least one character must be read; 400 is plenty")
-        self.languages = tuple(languages) if languages is not None else None
-        self.longest = longest  # characters of a text that are read
+    """An identifier loads its model at first use."""
 
     @cached_property
     def model(self) -> Model:
         tables = LanguageIdentifier.from_model_file(MODEL_FILE)
-        if self.languages is not None:
-            tables.set_languages(_check_codes(self.languages, tables.labels))
-        ngrams = len(tables.nb_ptc)
-        assert ngrams < 1 << NGRAM_BITS
+        assert len(tables.nb_ptc) < 1 << NGRAM_BITS
         return Model(
             next_state=np.asarray(tables.tk_nextmove, np.int32),
             row_of_state=np.asarray(tables.tk_row, np.int32) << 8,
@@ -89,25 +83,28 @@ class Identifier:
     def knows(self, code: str) -> bool:
         return code in self.known
 
-    def identify(self, texts: pa.StringArray | Sequence[str]) -> Identification:
-        column = _prepare(as_column(texts), self.longest)
-        lengths = np.diff(_offsets(column))
-        probabilities = np.empty((len(column), len(self.known)), np.float32)
+    def identify(self, texts: "pa.StringArray | Sequence[str]") -> Identification:
+        """Of a column of Arrow, or of a few texts."""
+        if hasattr(texts, "buffers") or hasattr(texts, "combine_chunks"):
+            letters, offsets = _prepare_column(texts)
+        else:
+            raw = [to_bytes(_prepare_text(text)) for text in texts]
+            letters = np.frombuffer(b"".join(raw), np.uint8)
+            offsets = np.cumsum([0, *map(len, raw)])
+        lengths = np.diff(offsets)
+        probabilities = np.empty((len(lengths), len(self.known)), np.float32)
         # Long texts first: the texts that still walk are then always the first ones of a slice.
         order = np.argsort(-lengths, kind="stable")
-        for at in range(0, len(column), SLICE):
+        for at in range(0, len(order), SLICE):
             chosen = order[at : at + SLICE]
-            probabilities[chosen] = self._probabilities(column, chosen)
+            probabilities[chosen] = self._probabilities(letters, offsets[chosen], lengths[chosen])
         best = probabilities.argmax(axis=1)
-        confidence = probabilities[np.arange(len(column)), best]
+        confidence = probabilities[np.arange(len(best)), best]
         return Identification(np.array(self.known)[best], confidence, self.known, probabilities)
 
-    def _probabilities(self, column: pa.StringArray, chosen: Integers) -> Floats:
+    def _probabilities(self, letters: Letters, begins: Integers, lengths: Integers) -> Floats:
         """Softmax of the scores, at the temperature sqrt(bytes) that keeps long texts from being too sure."""
-        offsets = _offsets(column)
-        lengths = (offsets[1:] - offsets[:-1])[chosen]
-        letters = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-        scores = self._scores(walk(self.model, letters, offsets[chosen], lengths), lengths)
+        scores = self._scores(walk(self.model, letters, begins, lengths), lengths)
         scores /= np.sqrt(np.maximum(lengths, 1)).astype(np.float32)[:, None]
         np.exp(scores - scores.max(axis=1, keepdims=True), out=scores)
         scores /= scores.sum(axis=1, keepdims=True)
@@ -122,9 +119,7 @@ class Identifier:
         starts = np.searchsorted(pairs, np.arange(len(lengths) + 1) << NGRAM_BITS)
         classes = len(self.model.prior)
         scores = np.empty((len(lengths), classes), np.float32)
-        room = np.empty(
-            (max(ROWS, int(lengths[0])), classes), np.float32
-        )  # kept: new memory costs more than filling it
+        room = np.empty((max(ROWS, int(lengths[0])), classes), np.float32)  # kept: new memory costs more than filling it
         at = 0
         while at < len(lengths):
             # A text has at most as many n-grams as bytes, and none after it in the slice is longer.
@@ -152,7 +147,7 @@ class Identifier:
         return folded
 
 
-def walk(model: Model, letters: npt.NDArray[np.uint8], begins: Integers, lengths: Integers) -> Integers:
+def walk(model: Model, letters: Letters, begins: Integers, lengths: Integers) -> Integers:
     """The n-grams that each text meets, as sorted `text << NGRAM_BITS | n-gram`. Texts come longest first."""
     longest = int(lengths[0]) if len(lengths) else 0
     # walking[j]: how many texts have a byte j
@@ -172,8 +167,20 @@ def walk(model: Model, letters: npt.NDArray[np.uint8], begins: Integers, lengths
     return np.sort((texts[found] << NGRAM_BITS) | ngrams[found])
 
 
-def _prepare(column: pa.StringArray, longest: int) -> pa.StringArray:
-    """Cut, and as py3langid reads them: a text in capitals in lower case, letters and accents composed (NFC)."""
+def _prepare_text(text: str) -> str:
+    """Cut, and as py3langid reads it: a text in capitals in lower case, letters and accents composed (NFC)."""
+    cut = text[:LONGEST]
+    return unicodedata.normalize("NFC", cut.lower() if cut.isupper() else cut)
+
+
+def _prepare_column(texts: "pa.StringArray | Sequence[str]") -> tuple[Letters, Integers]:
+    """The same of a column: its bytes, and where each text begins and ends."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from limelight.text.pieces.words import as_column
+
+    column = as_column(texts)
     offsets = _offsets(column)
     letters = np.frombuffer(column.buffers()[2] or b"", np.uint8)[: offsets[-1]]
     filled = np.flatnonzero(offsets[:-1] < offsets[1:])
@@ -182,28 +189,13 @@ def _prepare(column: pa.StringArray, longest: int) -> pa.StringArray:
         begins = offsets[filled]
         small = np.logical_or.reduceat((letters >= ord("a")) & (letters <= ord("z")), begins)
         # Short texts of ASCII with a small letter are ready; only the others are worth a Python loop.
-        odd[filled] = ~small | (np.maximum.reduceat(letters, begins) > 127) | (np.diff(offsets)[filled] > longest)
+        odd[filled] = ~small | (np.maximum.reduceat(letters, begins) > 127) | (np.diff(offsets)[filled] > LONGEST)
     mask = pa.array(odd)
-    changed = [_normalize(text[:longest]) for text in column.filter(mask).to_pylist()]
-    return pc.replace_with_mask(column, mask, pa.array(changed, pa.string())) if changed else column
+    changed = [_prepare_text(text) for text in column.filter(mask).to_pylist()]
+    if changed:
+        column = pc.replace_with_mask(column, mask, pa.array(changed, pa.string()))
+    return np.frombuffer(column.buffers()[2] or b"", np.uint8), _offsets(column)
 
 
-def _normalize(text: str) -> str:
-    return unicodedata.normalize("NFC", text.lower() if text.isupper() else text)
-
-
-def _offsets(column: pa.StringArray) -> Integers:
+def _offsets(column: "pa.StringArray") -> Integers:
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
-
-
-def _check_codes(codes: Sequence[str], known: Sequence[str]) -> list[str]:
-    problems = []
-    for code in codes:
-        if code not in known:
-            near = difflib.get_close_matches(code, known, n=3, cutoff=0.5)
-            problems.append(
-                f"{code}: {'did you mean ' + ' or '.join(near) if near else 'known are ' + ' '.join(known)}"
-            )
-    if problems:
-        raise ConfigError("these languages cannot be identified:", problems)
-    return list(codes)

@@ -28,6 +28,13 @@ _SAID: Final = {
     "zh-hans": "Chinese (simplified)", "zh-hant": "Chinese (traditional)", "zh-cn": "Chinese (simplified)",
     "zh-tw": "Chinese (traditional)",
 }  # fmt: skip
+# Languages of several, by the member that models mean: arb for ar, though Arabic has others.
+_USUAL_MEMBER: Final = {
+    "ar": "arb", "az": "azj", "fa": "pes", "ff": "fuv", "ku": "kmr", "lv": "lvs", "mg": "plt", "mn": "khk", "ms": "zsm", "ne": "npi",
+    "no": "nob", "om": "gaz", "or": "ory", "ps": "pbt", "qu": "quy", "sq": "als", "sw": "swh", "tl": "tgl", "uz": "uzn", "yi": "ydd",
+    "zh": "cmn",
+}  # fmt: skip
+_MEMBER_OF: Final = {member: short for short, member in _USUAL_MEMBER.items()}
 _ASIDES: Final = ("macrolanguage)", "individual language)")
 
 
@@ -66,6 +73,26 @@ def list_codes(code: str) -> tuple[str, ...]:
     except (LookupError, ValueError):
         pass
     return tuple(dict.fromkeys((base(code), *longer)))
+
+
+def is_two_letters(code: str) -> bool:
+    """Is it one of ISO 639-1, in lower case?"""
+    return bool(re.fullmatch("[a-z]{2}", code)) and code not in _OLD and langcodes.Language.get(code).is_valid()
+
+
+def same(one: str, other: str) -> bool:
+    """Do two codes name one language, whatever its region: pt-BR and por_Latn, ar and arb, no and nb?"""
+    return not _all_codes(base(one)).isdisjoint(_all_codes(base(other)))
+
+
+@lru_cache(maxsize=1_000)
+def _all_codes(code: str) -> frozenset[str]:
+    """All that models call a language: _all_codes("de") == _all_codes("deu") == {"de", "deu", "ger"}."""
+    if not re.fullmatch("[a-z]{2,3}", code):  # strangers write it: langcodes would remember each
+        return frozenset({code})
+    short = _MEMBER_OF.get(code) or usual_tag(code)
+    short = short if len(short) == 2 else code
+    return frozenset({code, _USUAL_MEMBER.get(short, code), *list_codes(short)})
 
 
 def _standard(code: str) -> str | None:

@@ -1,4 +1,5 @@
-"""`normalize` tidies a column of text in explicit, named steps. A translator applies the steps that its training text went through.
+"""`normalize` tidies a column of text in explicit, named steps, and `normalize_text` a single one. A translator applies the steps that its
+training text went through.
 
 invisible  soft hyphens, zero-width spaces, byte order marks, bidirectional embeddings and overrides go; joiners (U+200C, U+200D) stay,
            since Persian, Hindi and emoji need them
@@ -7,10 +8,13 @@ spaces     every run of white space, line breaks too, becomes one space; none at
 quotes     typographic quotation marks and apostrophes become " and '; off by default, since good typography is worth learning
 """
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 Step = Literal["nfc", "invisible", "spaces", "quotes"]
 STEPS: tuple[Step, ...] = get_args(Step)
@@ -27,9 +31,44 @@ UNTIDY_SPACES = r"[^\S ]|  |^ | $"
 UNUSUAL = "|".join((INVISIBLE, MAY_COMPOSE, UNTIDY_SPACES))  # no step but `quotes` changes a text without any of these
 _DOUBLE, _SINGLE = "\u00ab\u00bb\u201c\u201d\u201e\u201f", "\u2018\u2019\u201a\u201b\u2039\u203a"
 QUOTES = {**dict.fromkeys(_DOUBLE, '"'), **dict.fromkeys(_SINGLE, "'")}
+_QUOTES = str.maketrans(QUOTES)
 
 
-def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
+def _compile(pattern: str) -> re.Pattern[str]:
+    """A pattern of Polars for Python, which has other words for characters by number, and none for marks."""
+    return re.compile(re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), pattern.replace(r"\p{M}", "")))
+
+
+_INVISIBLE, _MAY_COMPOSE = _compile(INVISIBLE), _compile(MAY_COMPOSE)
+# Unicode's White_Space, which `\s` is in Polars; in Python it has four signs more.
+_WHITE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+
+def may_compose(letter: str) -> bool:
+    """MAY_COMPOSE for a single character."""
+    return unicodedata.category(letter).startswith("M") or _MAY_COMPOSE.match(letter) is not None
+
+
+def is_invisible(letter: str) -> bool:
+    return _INVISIBLE.match(letter) is not None
+
+
+def is_white(letter: str) -> bool:
+    return _WHITE.match(letter) is not None
+
+
+def normalize_text(text: str, steps: Sequence[Step]) -> str:
+    """The same as `normalize` of a column: normalize_text("a  b", ["spaces"]) -> "a b"."""
+    if "invisible" in steps:
+        text = _INVISIBLE.sub("", text)
+    if "nfc" in steps:
+        text = unicodedata.normalize("NFC", text)
+    if "spaces" in steps:
+        text = _WHITE.sub(" ", text).strip(" ")
+    return text.translate(_QUOTES) if "quotes" in steps else text
+
+
+def normalize(texts: "pl.Series", steps: Sequence[Step]) -> "pl.Series":
     """normalize(["a  b"], ["spaces"]) -> ["a b"]. The steps run in the order given here above, whatever the order asked for."""
     texts = where(texts, texts.str.contains(UNUSUAL), lambda some: _tidy(some, steps))
     if "quotes" in steps:
@@ -37,7 +76,7 @@ def normalize(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     return texts
 
 
-def _tidy(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
+def _tidy(texts: "pl.Series", steps: Sequence[Step]) -> "pl.Series":
     if "invisible" in steps:
         texts = texts.str.replace_all(INVISIBLE, "")
     if "nfc" in steps:  # after what may stand between a letter and its accent
@@ -47,7 +86,7 @@ def _tidy(texts: pl.Series, steps: Sequence[Step]) -> pl.Series:
     return texts
 
 
-def where(texts: pl.Series, touched: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def where(texts: "pl.Series", touched: "pl.Series", change: "Callable[[pl.Series], pl.Series]") -> "pl.Series":
     """`change` applied to some rows only: most text is tidy, and looking is ten times cheaper than rewriting."""
     rows = touched.arg_true()
     return texts if rows.is_empty() else texts.clone().scatter(rows, change(texts.gather(rows)))

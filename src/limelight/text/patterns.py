@@ -3,13 +3,13 @@ translation unchanged. The syntax is that of Rust's `regex`, which Polars runs.
 """
 
 # Integers and decimals with the separators of both styles: 1,000.5 and 1.000,5 and 1 000,5 (no-break spaces).
-NUMBER = r"\d{1,3}(?: \d{3})+\b(?:[.,]\d+)?|\d[\d.,'\x{2019}\x{A0}\x{202F}]*"
+NUMBER = r"\d{1,3}(?: \d{3})+\b(?:[.,]\d+)?|\d[\d.,'\u2019\u00a0\u202f]*"
 
 # What programs fill in, in the notations that catalogues hold.
 PLACEHOLDER = "|".join(
     (
         # C, Python, gettext, dates; a translation may add an ending to %s
-        r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
+        r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:[^\D0]\d*|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
         r"%L?\d{1,2}\b",  # Qt
         r"%\w{2,}%",  # Windows and Mozilla
         r"\$?\{\{?[\w.:!$ -]*\}\}?",  # {0} {name} ${name} {{name}}
@@ -28,7 +28,5 @@ TAG_NAME = r"^</?[A-Za-z][\w:.-]*"
 CONTROL = r"[\p{Cc}\x{FFFD}\p{Co}\p{Cn}]"  # controls, the sign of a failed decoding, private use, unassigned
 
 # UTF-8 that was once read as Latin-1 or Windows-1252: Ã¤ for ä, â€™ for ’.
-_SECOND = r"\x{80}-\x{BF}" + "".join(
-    f"\\x{{{ord(char):X}}}" for char in bytes(range(0x80, 0xA0)).decode("cp1252", "ignore")
-)
+_SECOND = r"\x{80}-\x{BF}" + "".join(f"\\x{{{ord(char):X}}}" for char in bytes(range(0x80, 0xA0)).decode("cp1252", "ignore"))
 MOJIBAKE = rf"Ã[{_SECOND}]|â[€\x{{201A}}][{_SECOND}]|Â[\x{{A0}}-\x{{BF}}]|Ð[{_SECOND}]Ñ"

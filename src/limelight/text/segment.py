@@ -16,14 +16,13 @@ from itertools import pairwise
 
 from limelight.text.careful.spans import Range, find
 from limelight.text.languages import base
-from limelight.text.sentence_ends import sentence_starts, unquote
+from limelight.text.sentence_ends import BREAKS, sentence_starts, unquote
 
 # What may stand around a sentence without being a part of it: white space, and what `normalize` drops as invisible.
 INVISIBLE = "\u00ad\u200b\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 BLANK = "".join(filter(str.isspace, map(chr, range(0x3001)))) + INVISIBLE
-_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_LINE = re.compile(f"[^{_BREAKS}]+")
-_CLOSERS = re.compile(r"(?:</[^<>]*>|[\"“](?!\w)|”|\s?»(?!\w))*\s*")
+_LINE = re.compile(f"[^{BREAKS}]+")
+_CLOSERS = re.compile(rf"(?:</[^<>]*>|[\"“](?!\w)|”|[^\S{BREAKS}]?»(?!\w))*\s*")
 
 # sentencex knows two letters; published multilingual models call the same languages by three.
 _TWO_LETTERS = {
@@ -98,9 +97,7 @@ def split_long(text: str, length: Callable[[str], int], longest: int) -> list[Se
             places.append(place)
             todo += [(start, place), (place, end)]
     parted = _split_at(text, places)
-    if not parted.parts:
-        return [Segment(text, "")]
-    first, *others = parted.parts
+    first, *others = parted.parts or (Segment("", ""),)
     return [Segment(parted.lead + first.text, first.after), *others]
 
 
@@ -154,16 +151,12 @@ def _before_its_signs(text: str, seen: str, reached: int, start: int) -> int:
 
     "One.</b> <i>Two"  ->  "One.</b>", "<i>Two"
     """
-    edge = start
-    while edge > reached and seen[edge - 1].isspace():
-        edge -= 1
+    edge = reached + len(seen[reached:start].rstrip())
     closers = _CLOSERS.match(text, edge)
     return min(start, closers.end()) if closers else start
 
 
-def _best_place(
-    text: str, start: int, end: int, parts: int, candidates: Sequence[list[int]], spans: _Spans
-) -> int | None:
+def _best_place(text: str, start: int, end: int, parts: int, candidates: Sequence[list[int]], spans: _Spans) -> int | None:
     """Where to cut text[start:end], which is to become `parts` parts: the best kind of place near the even cut, of these the nearest."""
     ideal = start + (end - start) * (parts // 2) // parts
     radius = max(1, (end - start) // (2 * parts))
@@ -184,8 +177,5 @@ def _best_place(
 def _joins(text: str, place: int) -> bool:
     """Do the characters before and after this place make one sign? An accent, a variant, a joiner, a colour of skin."""
     after = text[place]
-    return (
-        unicodedata.category(after).startswith("M")
-        or "\u200d" in text[place - 1 : place + 1]
-        or "\U0001f3fb" <= after <= "\U0001f3ff"
-    )
+    colours = "\U0001f3fb" <= after <= "\U0001f3ff"
+    return colours or unicodedata.category(after).startswith("M") or "\u200d" in text[place - 1 : place + 1]

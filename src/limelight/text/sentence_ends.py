@@ -14,16 +14,14 @@ import sentencex  # type: ignore[import-untyped]
 # sentencex takes time quadratic in a run of opening quotes, and loses the blank lines of a text above 10 kB: it is given no more than this.
 WINDOW = 4_096  # characters
 
+BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"  # what ends a line
 _QUOTE = '"“”„‟«»'
 _TERMINATOR = ".!?…。\uff01\uff1f"  # the last two are ! and ? of full width
-_QUOTED_END = re.compile(rf"(?<![{_TERMINATOR}])([{_TERMINATOR}]+)(\s?»|”|[{_QUOTE}](?!\w))(\s*[^\W\d_]|[.,;:])?")
+_QUOTED_END = re.compile(rf"(?<![{_TERMINATOR}])([{_TERMINATOR}]+)([^\S{BREAKS}]?»|”|[{_QUOTE}](?!\w))(\s*[^\W\d_]|[.,;:])?")
 _AFTER_WORD = re.compile(rf"(?<=\w)[{_QUOTE}]")
 # Other spaces become plain ones: "B", a no-break space and "." make sentencex panic.
-_BLANKS = str.maketrans(
-    dict.fromkeys(
-        _QUOTE + "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
-    )
-)
+_SPACES = "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_BLANKS = str.maketrans(dict.fromkeys(_QUOTE + _SPACES, " "))
 
 # Where "19." means "the 19th", what follows is no new sentence. "Er kam am 5. Dann ging er." stays whole too, which does less harm.
 _ORDINAL_DOT = frozenset(

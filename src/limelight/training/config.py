@@ -7,8 +7,9 @@ What was measured of the defaults stands in docs/experiments.md, all of it on on
 time at hand is chosen by `limelight.training.recipe.choose`.
 """
 
+from collections.abc import Set
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -22,19 +23,19 @@ from limelight.model.config import ModelConfig
 Precision = Literal["masters", "autocast", "float32"]
 Metric = Literal["chrf", "bleu"]
 ParallelKind = Literal["ddp", "fsdp", "hybrid", "tensor"]
-OF_THE_WORLD = {
-    "parallel",
-    "shard",
-    "tensor",
-    "patience",
-    "recompute",
-}  # of the section machine: may be other ones when a run goes on
+OF_THE_WORLD = {"parallel", "shard", "tensor", "patience", "recompute"}  # of `machine`: may change when a run goes on
 DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
 
 
-def _less(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    """Leave out settings that are as usual: so runs that were begun before they were there go on."""
-    return {key: kept for key, kept in value.items() if key not in usual or kept != usual[key]}
+class SparseSettings(Settings):
+    """What few runs need stays out of the recipes of the others."""
+
+    rare: ClassVar[Set[str]] = set()  # keys that are written only where they are not as usual
+
+    @model_serializer(mode="wrap")
+    def _without_the_usual(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        usual = {key: field.default for key, field in type(self).model_fields.items() if key in self.rare}
+        return {key: value for key, value in write(self).items() if key not in usual or value != usual[key]}
 
 
 class OptimizerSettings(Settings):
@@ -47,9 +48,7 @@ class OptimizerSettings(Settings):
     epsilon: float = Field(default=1e-9, gt=0)
     momentum: float = Field(default=0.95, ge=0, lt=1, description="Of Muon.")
     weight_decay: float = Field(default=0.01, ge=0, lt=1, description="Of matrices; not of biases and norms.")
-    clip: float | None = Field(
-        default=None, gt=0, description="Longest gradient; a longer one is shortened to it. Absent: none is."
-    )
+    clip: float | None = Field(default=None, gt=0, description="Longest gradient; a longer one is shortened to it. Absent: none is.")
 
 
 class ScheduleSettings(Settings):
@@ -61,9 +60,7 @@ class ScheduleSettings(Settings):
     steps: int = Field(default=10_000, ge=1)
     fixed: bool = Field(default=False, description="The steps were asked for: a budget may only make them fewer.")
     warmup: int = Field(default=400, ge=0, description="Steps in which the rate rises from zero.")
-    decay: float = Field(
-        default=1.0, gt=0, le=1, description="stable_decay: the last part of the steps, in which it falls."
-    )
+    decay: float = Field(default=1.0, gt=0, le=1, description="stable_decay: the last part of the steps, in which it falls.")
     floor: float = Field(default=0.01, ge=0, le=1, description="Where it ends, as a part of the peak.")
 
 
@@ -81,9 +78,7 @@ class ValidationSettings(Settings):
     metric: Metric = Field(default="chrf", description="Which score decides what is best.")
     sentences: int = Field(default=500, ge=1, description="At most so many of the validation set.")
     beam: int = Field(default=1, ge=1, le=64)
-    patience: int | None = Field(
-        default=None, ge=1, description="Validations without a better score, after which the run ends."
-    )
+    patience: int | None = Field(default=None, ge=1, description="Validations without a better score, after which the run ends.")
     samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
 
 
@@ -97,16 +92,11 @@ class ProbeSettings(Settings):
     megabytes: float = Field(default=64.0, gt=0, description="Most of the disk; beyond it, fewer validations are kept.")
 
 
-class CheckpointSettings(Settings):
+class CheckpointSettings(SparseSettings):
+    rare: ClassVar = {"background"}
     every_seconds: float = Field(default=300.0, gt=0)
     keep: int = Field(default=2, ge=1, le=100)
-    background: bool = Field(
-        default=False, description="Written while the next steps are taken, from a copy in memory."
-    )
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _less(written(self), {"background": False})
+    background: bool = Field(default=False, description="Written while the next steps are taken, from a copy in memory.")
 
 
 class DivergenceSettings(Settings):
@@ -117,13 +107,12 @@ class DivergenceSettings(Settings):
     in_a_row: int = Field(default=10, ge=1, description="Bad steps after which the run ends.")
 
 
-class MachineSettings(Settings):
+class MachineSettings(SparseSettings):
     """These settings say where and how a run computes. None: chosen when it starts."""
 
+    rare: ClassVar = OF_THE_WORLD
     device: str | None = None
-    precision: Precision | None = Field(
-        default=None, description="masters: bfloat16 weights with float32 masters; autocast; float32."
-    )
+    precision: Precision | None = Field(default=None, description="masters: bfloat16 weights with float32 masters; autocast; float32.")
     threads: int | None = Field(default=None, ge=1)
     compile: bool = Field(default=False, description="torch.compile of each layer; on a CPU it does not pay.")
     workers: int | None = Field(default=None, ge=0, le=64, description="Processes that make batches ahead.")
@@ -142,34 +131,22 @@ class MachineSettings(Settings):
         description="Seconds that a process may be silent; until the first step, three times as long.",
     )
 
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """What few runs need stays out of the recipes of the others."""
-        return _less(
-            written(self), {"recompute": False, "parallel": None, "shard": None, "tensor": None, "patience": 100.0}
-        )
-
 
 class Inherited(Settings):
     """A new translator inherits this from the old one, beside its weights, pieces and special ids."""
 
     search: SearchSettings = SearchSettings()
     alignment: tuple[tuple[int, int], ...] | None = None
-    license: str | None = Field(
-        default=None, description="Of the model that others trained: it holds for what is made of it."
-    )
+    license: str | None = Field(default=None, description="Of the model that others trained: it holds for what is made of it.")
 
 
-class FineTuning(Settings):
+class FineTuning(SparseSettings):
     """Fine-tuning goes on from a finished translator, with its pieces and its shape."""
 
+    rare: ClassVar = {"inherits"}
     bundle: str
     replay: float = Field(default=0.5, ge=0, lt=1, description="Share of the old text among what is seen.")
     inherits: Inherited | None = Field(default=None, description="Absent: nothing that is not usual.")
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _less(written(self), {"inherits": None})
 
 
 class Recipe(Settings):
@@ -180,9 +157,7 @@ class Recipe(Settings):
     batch: BatchSettings = BatchSettings()
     accumulate: int = Field(default=1, ge=1, le=10_000, description="Batches to a step.")
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    r_drop: float | None = Field(
-        default=None, gt=0, description="Weight of R-Drop (Liang et al. 2021), two passes a step."
-    )
+    r_drop: float | None = Field(default=None, gt=0, description="Weight of R-Drop (Liang et al. 2021), two passes a step.")
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     average: AverageSettings = AverageSettings()
@@ -192,9 +167,7 @@ class Recipe(Settings):
     trouble: DivergenceSettings = DivergenceSettings()
     machine: MachineSettings = MachineSettings()
     fine_tuning: FineTuning | None = None
-    budget_seconds: float | None = Field(
-        default=None, gt=0, description="For all of it; None: as long as the steps take."
-    )
+    budget_seconds: float | None = Field(default=None, gt=0, description="For all of it; None: as long as the steps take.")
     seed: int = Field(default=1, ge=0, lt=2**63)
 
     @model_validator(mode="after")
@@ -206,9 +179,7 @@ class Recipe(Settings):
                 f"try warmup={self.schedule.steps // 10}"
             )
         if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
-            problems.append(
-                f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}"
-            )
+            problems.append(f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}")
         if problems:
             raise ValueError("\n".join(problems))
         return self

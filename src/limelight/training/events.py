@@ -78,8 +78,7 @@ def line_of(event: Event) -> str:
     """One line of `metrics.jsonl`; numbers survive bit by bit. What is no number becomes null: JSON has no other word for it."""
     tag = next(tag for tag, kind in KINDS.items() if isinstance(event, kind))
     values = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in dataclasses.asdict(event).items()
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in dataclasses.asdict(event).items()
     }
     return json.dumps({"event": tag, **values}, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -12,13 +12,7 @@ RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status
 PREPARED, CHECKPOINTS, KEPT, BUNDLE, PROBES = "prepared", "checkpoints", "best", "bundle", "probes"
 PROBE = ".json.gz"  # ending of a trace
 REPORT_MD, REPORT_HTML = "report.md", "report.html"
-DAMAGED = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-)  # what a file may cause that is broken, or not there
+DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)  # of a file that is broken, or not there
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +26,9 @@ class RunChoice:
     name: str  # "model"
     value: str  # "small: 3+3 layers, 256 wide, 7.6 M parameters"
     why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value} ({self.why})"
 
 
 @dataclass
@@ -82,9 +79,7 @@ def write_status(run: Path, state: State, step: int, steps: int, **more: Any) ->
 
 def put_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
     """The same, or an OSError."""
-    write_whole(
-        run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False
-    )
+    write_whole(run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False)
 
 
 def read_status(run: Path) -> dict[str, Any]:

@@ -5,9 +5,9 @@
     translator = Translator.load("en-de")
     translator.translate(["A cat sits on the mat."])[0].text
 
-Read in this order: translation (what comes out), sentences (text to requests), batching, searching, alignment; the sub-package
-`careful` (what must survive a sentence); confidence, presenting, parts (a text in sentences), planned (texts as sentences), running,
-loading (which engine), traced (what a trace needs), translate (all together).
+Read in this order: pipeline (the whole way: cut, protect, encode, search, restore), sentences (what goes it), parts (a text in
+sentences), protected (what must survive a sentence), searching, presenting with confidence, alignment and sentence_alignment,
+translation (what comes out); arguments, loading (which engine) and translate are the door.
 The names are fetched when first used, so that the room alone loads nothing.
 """
 

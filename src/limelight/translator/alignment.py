@@ -15,9 +15,7 @@ from limelight.translator.translation import Alignment
 IDLE = 0.9
 
 
-def build_alignment(
-    weights: Matrix, source: Sequence[str], target: Sequence[str], source_words: Sequence[int] | None = None
-) -> Alignment:
+def build_alignment(weights: Matrix, source: Sequence[str], target: Sequence[str], source_words: Sequence[int] | None = None) -> Alignment:
     """Attention (T + 1, S + 1) of T target pieces and the end to S source pieces and their end.
 
     `source_words`: the number of the word, as the source was given, that each word of the pieces belongs to. None: the same numbers.

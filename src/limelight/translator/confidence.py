@@ -22,13 +22,8 @@ from limelight.text.pieces.tokenizer import SPACE
 CONTEXT: Final = 1 / 3
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Thai, Lao, Tibetan, Burmese, Khmer; kana and Han: scripts that put no spaces between words.
-_UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003ffff"
-)
-WORD: Final = re.compile(
-    f"[{_UNSPACED}][^\\w ⟦]*|[^ {_UNSPACED}]+"
-)  # punctuation goes with the letter before it, a mark ⟦0⟧ does not
+_UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+WORD: Final = re.compile(f"[{_UNSPACED}][^\\w ⟦]*|[^ {_UNSPACED}]+")  # punctuation goes with the letter before it, a mark ⟦0⟧ does not
 
 
 class Word(NamedTuple):
@@ -46,9 +41,7 @@ def split_words(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def words_of(
-    pieces: Sequence[tuple[str, float | None]], whole: float, calibration: Calibration | None = None
-) -> list[Word]:
+def words_of(pieces: Sequence[tuple[str, float | None]], whole: float, calibration: Calibration | None = None) -> list[Word]:
     """The words that the pieces spell. `whole`: the mean probability of the sentence, its end included.
 
     words_of([("▁Kat", 0.5), ("ze", 0.8), (".", 0.9)], 1.0) -> [Word("Katze.", 0.4 ** (2 / 3))]; punctuation at a word does not count.

@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Literal, get_args
-
-import torch
 
 from limelight.bundle import Bundle
 from limelight.bundle.layout import EXPORT
 from limelight.decoding.steps import Specials
-from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
+from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
 from limelight.engines.engine import Engine
-from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, ModelFileError, RuntimeChoiceError
+from limelight.engines.stepping import SteppingEngine
+from limelight.errors import ConfigError, MissingExtraError, ModelFileError, RuntimeChoiceError
 from limelight.runtime import RuntimeChoice, choose_device, choose_dtype, count_threads
 from limelight.text.careful.glossary import Glossary
 
@@ -22,63 +21,100 @@ GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to 
 
 @dataclass(frozen=True)
 class Engines:
-    """Engines run a bundle. `spare` loads the torch engine, for what the first lacks; None when the engine was asked for by name."""
+    """Engines run a bundle. `spare` loads the engine for what the first lacks; None when the engine was asked for by name."""
 
     first: Engine
     spare: Callable[[], Engine] | None
     runs_on: tuple[str, ...]  # for people: what was decided, and why
 
 
-def open_engines(
-    bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None
-) -> Engines:
+def open_engines(bundle: Bundle, device: str | None, dtype: str | None, threads: int | None, engine: str | None) -> Engines:
     """CTranslate2 where the bundle has been exported for it, else torch."""
     if engine is not None and engine not in get_args(EngineName):
         raise ConfigError(f"there is no engine {engine!r}; the engines are {' and '.join(get_args(EngineName))}")
-    on, cores = choose_device(device), count_threads(threads)
-    workers = cores.value if on.value.type == "cpu" else 1
     exported = (bundle.folder / EXPORT / "model.bin").is_file()
     if engine == "ctranslate2" and not exported:
-        raise ConfigError(
-            f"{bundle.folder} has no export for CTranslate2; make it with limelight export {bundle.folder}"
-        )
-    known = computes_in(on.value.type)
-    runs_there = bool(known) and dtype in (None, *known)
-    if engine == "ctranslate2" and not runs_there:
-        raise RuntimeChoiceError(
-            f"CTranslate2 does not run on {on.value.type} in {dtype or 'any numbers'} here; it has "
-            f"{', '.join(sorted(known)) or 'nothing for this device'}: change --device or --dtype, or use the engine torch"
-        )
-    if engine == "torch" or not exported or not runs_there:
-        return _torch(bundle, on, dtype, cores, workers)
+        raise ConfigError(f"{bundle.folder} has no export for CTranslate2; make it with limelight export {bundle.folder}")
+    cores = count_threads(threads)
+    if engine == "torch" or not exported:
+        return _torch(bundle, device, dtype, cores)
+    on = _choose_fast_device(device)
+    known = computes_in(on.value.kind)
+    if not known or dtype not in (None, *known):
+        if engine == "ctranslate2":
+            raise RuntimeChoiceError(
+                f"CTranslate2 does not run on {on.value.kind} in {dtype or 'any numbers'} here; it has "
+                f"{', '.join(sorted(known)) or 'nothing for this device'}: change --device or --dtype, or use the engine torch"
+            )
+        return _torch(bundle, device, dtype, cores)
     try:
         fast = CTranslate2Engine(
             bundle.folder / EXPORT,
             (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary),
             specials(bundle),
             bundle.settings.model.max_length - 1,
-            on.value.type,
+            on.value.kind,
             dtype or "default",
-            workers,
-            on.value.index or 0,
+            cores.value if on.value.kind == "cpu" else 1,
+            on.value.index,
         )
     except ModelFileError as error:
-        if engine is not None or on.value.type == "cpu":
+        if engine is not None or on.value.kind == "cpu":
             raise
         # Built for another version of the accelerator's libraries, as happens; torch runs there.
-        found = _torch(bundle, on, dtype, cores, workers)
+        found = _torch(bundle, device, dtype, cores)
         return Engines(found.first, None, (*found.runs_on, str(error)))
-    spare = None if engine else (lambda: _torch(bundle, on, None, cores, workers).first)
+    spare = None if engine else (lambda: _load_spare(bundle, fast, device, cores))
     return Engines(fast, spare, (fast.name, str(on), fast.numbers, f"threads {cores}"))
 
 
-def _torch(
-    bundle: Bundle, on: RuntimeChoice[torch.device], dtype: str | None, cores: RuntimeChoice[int], workers: int
-) -> Engines:
+@dataclass(frozen=True)
+class FastDevice:
+    """A device by the names that CTranslate2 has for it."""
+
+    kind: str
+    index: int = 0
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+
+
+def _choose_fast_device(asked: str | None) -> RuntimeChoice[FastDevice]:
+    if asked is not None:
+        kind, _, index = asked.partition(":")
+        return RuntimeChoice(FastDevice(kind, int(index) if index.isdecimal() else 0), "asked for")
+    if count_accelerators():
+        return RuntimeChoice(FastDevice("cuda"), "the accelerator that CTranslate2 sees")
+    return RuntimeChoice(FastDevice("cpu"), "CTranslate2 sees no accelerator")
+
+
+def _load_spare(bundle: Bundle, fast: CTranslate2Engine, device: str | None, cores: RuntimeChoice[int]) -> Engine:
+    """Torch where it is installed, for it remembers what it has computed; else the engine that steps."""
+    return _torch(bundle, device, None, cores).first if has_torch() else SteppingEngine(fast)
+
+
+def has_torch() -> bool:
+    return find_spec("torch") is not None
+
+
+def _torch(bundle: Bundle, device: str | None, dtype: str | None, cores: RuntimeChoice[int]) -> Engines:
+    if not has_torch() and (bundle.folder / EXPORT).exists():
+        raise MissingExtraError("torch", f"the engine torch of {bundle.folder}", "desk")
+    if not has_torch():
+        raise RuntimeChoiceError(
+            f"{bundle.folder} has nothing that runs here without torch; pip install 'limelight[train]', or export it for CTranslate2 on a "
+            f"machine that has torch: limelight export {bundle.folder}"
+        )
+    import torch
+
+    from limelight.engines.torch import TorchEngine
+
+    on = choose_device(device)
     numbers = choose_dtype(on.value, dtype)
     if on.value.type == "cpu" and dtype is None:
         numbers = RuntimeChoice(torch.float32, "exact enough that no translation depends on its batch")
     model = bundle.load_model(numbers.value, on.value)
+    workers = cores.value if on.value.type == "cpu" else 1
     engine = TorchEngine(model, specials(bundle), bundle.settings.alignment, workers)
     return Engines(engine, None, (engine.name, str(on), str(numbers), f"threads {cores}"))
 

@@ -1,59 +1,59 @@
-"""A `Presenter` turns what a search found into what a person sees: text, confidence of words, warnings."""
+"""`translation_of` turns what a search found into what a person sees: text, confidence of words, warnings."""
 
-from dataclasses import replace
+from typing import Any
 
-from limelight.bundle import BundleSettings
+from limelight.bundle.confidence import Calibration
 from limelight.decoding.guards import Notice, judge
+from limelight.decoding.steps import Hypothesis
 from limelight.text.languages import base, density
-from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.translator.careful.protected import ProtectedSentence
-from limelight.translator.careful.two_searches import CarefulResult
 from limelight.translator.confidence import sentence_confidence, transfer_confidence, words_of
-from limelight.translator.searching import Candidate
+from limelight.translator.protected import ProtectedSentence
+from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Alternative, Translation, likely, pieces_of
 
 
-class Presenter:
-    def __init__(self, settings: BundleSettings, target: Tokenizer) -> None:
-        self.target, self.calibration = target, settings.confidence
-        source_language, target_language = settings.languages
-        self._expected = density(target_language) / density(source_language)
-        self._same_language = base(source_language) == base(target_language)
+def translation_of(
+    sentence: SourceSentence,
+    links: list[Alignment] | None,
+    guards: bool,
+    reader: Reader,
+    calibration: Calibration | None,
+) -> Translation:
+    """The best candidate, with the others as alternatives."""
+    shown = [_show(candidate, sentence.care, reader, calibration) for candidate in sentence.candidates]
+    if links is not None:
+        shown = [{**one, "alignment": link} for one, link in zip(shown, links, strict=True)]
+    return Translation(
+        **shown[0],
+        source=sentence.care.given,
+        source_pieces=len(sentence.request.source),
+        alternatives=[Alternative(**one) for one in shown[1:]],
+        degenerate=sentence.is_degenerate,
+        protected=sentence.care.explain_loss(sentence.candidates[0].text) is None,
+        warnings=_notices(sentence, guards, *reader.settings.languages),
+    )
 
-    def translation(self, found: CarefulResult, links: list[Alignment] | None, guards: bool) -> Translation:
-        made = [self._alternative(candidate, found.care) for candidate in found.answer.candidates]
-        if links is not None:
-            made = [replace(one, alignment=link) for one, link in zip(made, links, strict=True)]
-        return Translation(
-            **vars(made[0]),
-            source=found.care.given,
-            source_pieces=len(found.sentence.request.source),
-            alternatives=made[1:],
-            degenerate=found.answer.degenerate,
-            protected=found.care.explain_loss(found.answer.candidates[0].text) is None,
-            warnings=self._notices(found, guards),
-        )
 
-    def _alternative(self, candidate: Candidate, care: ProtectedSentence) -> Alternative:
-        hypothesis = candidate.hypothesis
-        pieces = pieces_of(self.target.pieces(hypothesis.ids), hypothesis.log_probs)
-        text, whole = care.restore(candidate.text), likely(hypothesis.mean_log_prob)
-        words = words_of(pieces, whole, self.calibration)
-        return Alternative(
-            text=text,
-            score=hypothesis.score,
-            confidence=sentence_confidence(words, whole, self.calibration),
-            pieces=[piece._replace(text=care.restore_piece(piece.text)) for piece in pieces],
-            finish=hypothesis.finish,
-            words=transfer_confidence(words, text),
-        )
+def _show(candidate: Hypothesis, care: ProtectedSentence, reader: Reader, calibration: Calibration | None) -> dict[str, Any]:
+    """The fields of an `Alternative`."""
+    pieces = pieces_of(reader.target.pieces(candidate.ids), candidate.log_probs)
+    text, whole = care.restore(candidate.text), likely(candidate.mean_log_prob)
+    words = words_of(pieces, whole, calibration)
+    return {
+        "text": text,
+        "score": candidate.score,
+        "confidence": sentence_confidence(words, whole, calibration),
+        "pieces": [piece._replace(text=care.restore_piece(piece.text)) for piece in pieces] if care.marks else pieces,
+        "finish": candidate.finish,
+        "words": transfer_confidence(words, text),
+    }
 
-    def _notices(self, found: CarefulResult, guards: bool) -> list[Notice]:
-        best, sentence = found.answer.candidates[0], found.sentence
-        notices = [*sentence.notices, *found.answer.notices]
-        if best.hypothesis.finish == "length":
-            count = len(best.hypothesis.ids)
-            notices.append(Notice("length", f"the translation was ended at its limit, after {count} pieces"))
-        if guards:
-            notices += judge(sentence.text, best.text, self._expected, self._same_language)
-        return [*notices, *found.faults]
+
+def _notices(sentence: SourceSentence, guards: bool, source_language: str, target_language: str) -> list[Notice]:
+    best, notices = sentence.candidates[0], list(sentence.notices)
+    if best.finish == "length":
+        notices.append(Notice("length", f"the translation was ended at its limit, after {len(best.ids)} pieces"))
+    if guards:
+        expected = density(target_language) / density(source_language)
+        notices += judge(sentence.text, best.text, expected, base(source_language) == base(target_language))
+    return [*notices, *sentence.faults]

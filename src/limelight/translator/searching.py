@@ -1,145 +1,147 @@
-"""A `Searcher` finds candidates for sentences with an engine, and searches again where one loops or is empty."""
+"""A `Searcher` finds candidates for sentences with an engine, batch by batch, and searches again where one loops or is empty.
+
+Sorted by length, a batch has almost no padding. The longest come first, so that memory is at its peak at once instead of after an hour, and
+what is left gets faster, never slower, than an estimate said.
+"""
 
 import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, find_looping
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
+from limelight.errors import ConfigError
 from limelight.runtime import use_one_thread_here
-from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.translator.batching import BATCH_ROWS, LEAST_PIECES, cut, run
-from limelight.translator.sentences import SourceSentence
+from limelight.translator.sentences import Reader, SourceSentence, on_some
 
+LEAST_PIECES = 256  # below this a batch takes no less time for being smaller
+# Rows of a batch, beams included. Short sentences would else fill thousands, and a row has a logit for every piece of the vocabulary:
+# 1,024 rows are 130 MB at 32,000 pieces. More are not faster on a CPU.
+BATCH_ROWS = 1024
 USUAL_BEAM = 4  # rows of a sentence with which the engines' sizes of batches were measured
 NO_REPEAT = 3  # pieces: what a translation that loops is searched again without
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A candidate is a hypothesis and its text."""
-
-    hypothesis: Hypothesis
-    text: str
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """A search result is the candidates of a sentence, best first, and what happened on the way. None at all where the scores were not
-    numbers, or its time was over."""
-
-    candidates: list[Candidate]
-    degenerate: bool = False
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True)
-class Remedy:
+class Remedy(NamedTuple):
     """A remedy says how a translation can fail as a whole, and what a second search does about it."""
 
-    fails: Callable[[SourceSentence, Sequence[Candidate]], bool]
-    changed: Callable[[SearchSettings], SearchSettings | None]  # None: that is how it was searched already
+    fails: Callable[[SourceSentence], bool]
+    helps: Callable[[SearchSettings], bool]  # else that is how it was searched already
+    change: dict[str, int]
     message: str
-
-
-def _loops(sentence: SourceSentence, candidates: Sequence[Candidate]) -> bool:
-    return bool(candidates) and find_looping(sentence.text, candidates[0].text) is not None
-
-
-def _without_repeats(settings: SearchSettings) -> SearchSettings | None:
-    already = settings.no_repeat_ngram is not None and settings.no_repeat_ngram <= NO_REPEAT
-    return None if already else settings.changed(no_repeat_ngram=NO_REPEAT)
-
-
-def _is_empty(sentence: SourceSentence, candidates: Sequence[Candidate]) -> bool:
-    return bool(candidates) and not candidates[0].text.strip()
-
-
-def _not_empty(settings: SearchSettings) -> SearchSettings | None:
-    return settings.changed(min_length=1) if settings.min_length == 0 and settings.max_length > 1 else None
 
 
 REMEDIES = (
     # Nothing at all can have a better score than any translation, since it has only one probability to multiply (Stahlberg and Byrne 2019).
-    Remedy(_is_empty, _not_empty, "the first translation was empty; this one was searched with at least one piece"),
     Remedy(
-        _loops,
-        _without_repeats,
+        lambda sentence: not sentence.candidates[0].text.strip(),
+        lambda settings: settings.min_length == 0 and settings.max_length > 1,
+        {"min_length": 1},
+        "the first translation was empty; this one was searched with at least one piece",
+    ),
+    Remedy(
+        lambda sentence: find_looping(sentence.text, sentence.candidates[0].text) is not None,
+        lambda settings: settings.no_repeat_ngram is None or settings.no_repeat_ngram > NO_REPEAT,
+        {"no_repeat_ngram": NO_REPEAT},
         f"the first translation repeated itself; this one was searched without repeats of {NO_REPEAT} pieces",
     ),
 )
 
 
 class Searcher:
-    """A searcher runs the batches, as many at once as the engine has workers."""
+    """A searcher runs the batches, as many at once as the engine has workers. `load_spare` makes the engine for what this one lacks."""
 
-    def __init__(self, engine: Engine, target: Tokenizer) -> None:
-        self.engine, self.target = engine, target
+    def __init__(self, engine: Engine, reader: Reader, load_spare: Callable[[], Engine] | None = None) -> None:
+        self.engine, self.reader = engine, reader
         self.batch_pieces = engine.batch_pieces
         self.shares = True  # few sentences among all workers of the engine
         # Tags are put among the source's pieces and would be invisible; a placeholder that no request has stands for nothing.
-        self._never = tuple(sorted({*target.controls(), *target.placeholders().values()} - {target.end}))
+        never = {*reader.target.controls(), *reader.placeholders.values()} - {reader.target.end}
+        self._never = tuple(sorted(never))
         self._pool = None
         if engine.workers > 1:
             self._pool = ThreadPoolExecutor(engine.workers, "translate", initializer=use_one_thread_here)
+        self._load_spare = load_spare
+        self._spare: Searcher | None = None
+        self._limit: int | None = None
+        self._lock = threading.Lock()
+
+    def spare(self) -> "Searcher | None":
+        """The searcher of the other engine, loaded when it is needed for the first time; None when there is none."""
+        with self._lock:
+            if self._spare is None and self._load_spare is not None:
+                self._spare = Searcher(self._load_spare(), self.reader)
+                self._spare.batch_pieces = self._limit or self._spare.batch_pieces
+            return self._spare
+
+    def limit(self, pieces: int) -> None:
+        """Give every batch at most so many source pieces, also of an engine that is not loaded yet."""
+        with self._lock:
+            self.batch_pieces = self._limit = pieces
+            if self._spare is not None:
+                self._spare.batch_pieces = pieces
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
         self.engine.close()
+        if self._spare is not None:
+            self._spare.close()
 
-    def answers(
-        self, sentences: Sequence[SourceSentence], settings: SearchSettings, guards: bool
-    ) -> list[SearchResult]:
-        """Search, and once more, with a remedy, for the translations that loop or are empty."""
-        answers = [SearchResult(candidates) for candidates in self._search(sentences, settings)]
+    def search(self, sentences: Sequence[SourceSentence], settings: SearchSettings, guards: bool) -> list[SourceSentence]:
+        """Search, and once more, with a remedy, for the translations that loop or are empty. What the engine cannot do, the spare does."""
+        lacking = {at: lacks for at, each in enumerate(sentences) if (lacks := self.lacks(each, settings))}
+        if lacking:
+            return self._search_by_both(sentences, settings, guards, lacking)
+        found = self._find(sentences, settings)
         for remedy in REMEDIES if guards else ():
-            failed = [i for i, answer in enumerate(answers) if remedy.fails(sentences[i], answer.candidates)]
-            again: list[list[Candidate]] = [[] for _ in failed]
-            careful, chosen = remedy.changed(settings), [sentences[i] for i in failed]
-            settings = careful or settings  # what cured the one failure must not be undone by the cure of the next
-            if failed and careful and not self.engine.lacks(careful, [sentence.request for sentence in chosen]):
-                again = self._search(chosen, careful)
-            for i, second in zip(failed, again, strict=True):
-                answers[i] = _better(remedy, sentences[i], answers[i], second)
-        return answers
+            failed = [at for at, each in enumerate(found) if each.candidates and remedy.fails(each)]
+            chosen, helps = [found[at] for at in failed], remedy.helps(settings)
+            # What cured the one failure must not be undone by the cure of the next.
+            settings = settings.changed(**remedy.change) if helps else settings
+            again = chosen and helps and not self.engine.lacks(settings, [each.request for each in chosen])
+            second = self._find(chosen, settings) if again else [replace(each, candidates=[]) for each in chosen]
+            for at, each in zip(failed, second, strict=True):
+                found[at] = _better(remedy, found[at], each)
+        return found
 
-    def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
-        """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
-        # Few sentences are shared out, so that no worker idles.
-        share = max(LEAST_PIECES, -(-sum(lengths) // (self.engine.workers if self.shares else 1)))
-        pool = self._pool if self.shares else None
-        batches = cut(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
-        found: dict[int, Result] = {}
-        for batch, results in zip(batches, run(pool, work, batches), strict=True):
-            found.update(zip(batch, results, strict=True))
-        return [found[number] for number in range(len(lengths))]
+    def _search_by_both(
+        self,
+        sentences: Sequence[SourceSentence],
+        settings: SearchSettings,
+        guards: bool,
+        lacking: dict[int, list[str]],
+    ) -> list[SourceSentence]:
+        """What the spare engine did is said."""
+        spare = self.spare()
+        if spare is None:
+            words = list(dict.fromkeys(what for lacks in lacking.values() for what in lacks))
+            raise ConfigError(f"the engine {self.engine.name} cannot do all that was asked for:", words)
+        able = [at for at in range(len(sentences)) if at not in lacking]
+        found = on_some(sentences, able, partial(self.search, settings=settings, guards=guards))
+        found = on_some(found, list(lacking), partial(spare.search, settings=settings, guards=guards))
+        for at, lacks in lacking.items():
+            said = f"searched by {spare.engine.name}, since {self.engine.name} has no {'; '.join(lacks)}"
+            found[at] = replace(found[at], notices=(*found[at].notices, Notice("engine", said)))
+        return found
 
-    def log_probs(
-        self, begin: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> list[list[float]]:
-        """Of every target piece and the end. Sources as the model reads them, targets without `begin`, with which all of them begin."""
-        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+    def lacks(self, sentence: SourceSentence, settings: SearchSettings) -> list[str]:
+        return [] if sentence.empty else self.engine.lacks(settings, [sentence.request])
 
-        def work(batch: list[int]) -> list[list[float]]:
-            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
-            return [log_probs[len(begin) :] for log_probs in scored]
-
-        return self.in_batches(lengths, 1, work)
-
-    def _search(self, sentences: Sequence[SourceSentence], settings: SearchSettings) -> list[list[Candidate]]:
-        """The candidates of each sentence, best first, with different texts; what was drawn stays as it was drawn."""
+    def _find(self, sentences: Sequence[SourceSentence], settings: SearchSettings) -> list[SourceSentence]:
+        """Each with its candidates, best first, with different texts; what was drawn stays as it was drawn."""
         drawn = settings.changed(suppress=(*settings.suppress, *self._never))
         if settings.mbr_samples is not None:
             drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
-        requests = [sentence.request for sentence in sentences]
+        requests = [each.request for each in sentences if not each.empty]
 
         def work(batch: list[int]) -> list[Outcome]:
             waiting = [i for i in batch if not requests[i].is_over()]
@@ -151,74 +153,74 @@ class Searcher:
         width = 8 * drawn.nbest if drawn.sampling is not None else drawn.beam
         # A batch lasts as long whatever the beam: some engines cannot stop within one.
         each = 1 if drawn.sampling is not None else max(1, drawn.beam // USUAL_BEAM)
-        outcomes = self.in_batches([len(request.source) * each for request in requests], width, work)
-        shown = [_strip_begin(outcome, sentence.hidden) for sentence, outcome in zip(sentences, outcomes, strict=True)]
-        texts = iter(self.target.decode([hypothesis.ids for hypotheses in shown for hypothesis in hypotheses]))
-        result = []
-        for hypotheses in shown:
-            candidates = [Candidate(hypothesis, next(texts)) for hypothesis in hypotheses]
-            if not all(math.isfinite(candidate.hypothesis.score) for candidate in candidates):
-                candidates = []
-            if settings.mbr_samples is not None:
-                candidates = [candidates[i] for i in choose([candidate.text for candidate in candidates])]
-            result.append(
-                candidates
-                if settings.sampling and settings.mbr_samples is None
-                else _distinct(candidates)[: settings.nbest]
-            )
-        return result
+        outcomes = iter(self.in_batches([len(request.source) * each for request in requests], width, work))
+        return [
+            replace(one, is_searched=True, candidates=[] if one.empty else self._read(one, next(outcomes), settings)) for one in sentences
+        ]
+
+    def _read(self, sentence: SourceSentence, outcome: Outcome, settings: SearchSettings) -> list[Hypothesis]:
+        """The hypotheses with their texts, without the ids that all began with, which are no text."""
+        begin = sentence.request.given
+        shown = [replace(h, ids=h.ids[begin:], log_probs=h.log_probs[begin:]) for h in outcome.hypotheses]
+        if not all(math.isfinite(hypothesis.score) for hypothesis in shown):
+            return []
+        texts = self.reader.target.decode([hypothesis.ids for hypothesis in shown])
+        read = [replace(hypothesis, text=text) for hypothesis, text in zip(shown, texts, strict=True)]
+        if settings.mbr_samples is not None:
+            read = [read[i] for i in choose([hypothesis.text for hypothesis in read])]
+        elif settings.sampling:
+            return read
+        first: dict[str, Hypothesis] = {}
+        for hypothesis in read:  # two ways to cut a text into pieces are one translation
+            first.setdefault(hypothesis.text, hypothesis)
+        return list(first.values())[: settings.nbest]
+
+    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+        """Of every target piece and the end. Sources as the model reads them, targets without what all of them begin with."""
+        begin = self.reader.target_begin
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+
+        def work(batch: list[int]) -> list[list[float]]:
+            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
+            return [log_probs[len(begin) :] for log_probs in scored]
+
+        return self.in_batches(lengths, 1, work)
+
+    def in_batches(self, lengths: Sequence[int], width: int, work: Callable[[list[int]], list[Result]]) -> list[Result]:
+        """`work` on numbers of sentences, batch by batch; its results by number. `width`: rows that a sentence has."""
+        # Few sentences are shared out, so that no worker idles.
+        share = max(LEAST_PIECES, -(-sum(lengths) // (self.engine.workers if self.shares else 1)))
+        batches = cut_batches(lengths, min(self.batch_pieces, share), max(1, BATCH_ROWS // width))
+        pool = self._pool if self.shares and len(batches) > 1 else None
+        found: dict[int, Result] = {}
+        # After an error or Ctrl-C what has not begun never will.
+        for batch, results in zip(batches, (map if pool is None else pool.map)(work, batches), strict=True):
+            found.update(zip(batch, results, strict=True))
+        return [found[number] for number in range(len(lengths))]
 
 
-class Spare:
-    """A spare is the searcher of another engine, loaded when it is needed for the first time."""
+def cut_batches(lengths: Sequence[int], pieces: int, rows: int = BATCH_ROWS) -> list[list[int]]:
+    """Numbers of sentences, batch by batch: as many as rows * longest <= pieces allows, and always one.
 
-    def __init__(self, load: Callable[[], Engine] | None, target: Tokenizer) -> None:
-        self._load, self._target = load, target
-        self._loaded: Searcher | None = None
-        self._pieces: int | None = None
-        self._lock = threading.Lock()
-
-    def searcher(self) -> Searcher | None:
-        """None when there is no other engine."""
-        with self._lock:
-            if self._loaded is None and self._load is not None:
-                self._loaded = Searcher(self._load(), self._target)
-                self._loaded.batch_pieces = self._pieces or self._loaded.batch_pieces
-            return self._loaded
-
-    def limit(self, pieces: int) -> None:
-        """Source pieces of a batch, also of an engine that is not loaded yet."""
-        with self._lock:
-            self._pieces = pieces
-            if self._loaded is not None:
-                self._loaded.batch_pieces = pieces
-
-    def close(self) -> None:
-        with self._lock:
-            if self._loaded is not None:
-                self._loaded.close()
+    cut_batches([3, 9, 2, 8], pieces=18) -> [[1, 3], [0, 2]]
+    """
+    batches: list[list[int]] = []
+    room = 0
+    for number in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if not room:
+            batches.append([])
+            room = max(1, min(rows, pieces // max(1, lengths[number])))
+        batches[-1].append(number)
+        room -= 1
+    return batches
 
 
-def _strip_begin(outcome: Outcome, hidden: int) -> list[Hypothesis]:
-    """Without the ids that all began with, which are no text."""
-    if not hidden:
-        return outcome.hypotheses
-    return [replace(h, ids=h.ids[hidden:], log_probs=h.log_probs[hidden:]) for h in outcome.hypotheses]
-
-
-def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first with each text: two ways to cut a text into pieces are one translation."""
-    first: dict[str, Candidate] = {}
-    for candidate in candidates:
-        first.setdefault(candidate.text, candidate)
-    return list(first.values())
-
-
-def _better(remedy: Remedy, sentence: SourceSentence, first: SearchResult, second: list[Candidate]) -> SearchResult:
+def _better(remedy: Remedy, first: SourceSentence, second: SourceSentence) -> SourceSentence:
     """The second translation if it fails neither so nor in a way that was cured before, else the better scored."""
     cured = REMEDIES[: REMEDIES.index(remedy) + 1]
-    if second and not any(each.fails(sentence, second) for each in cured):
-        return SearchResult(second, notices=(*first.notices, Notice("redecoded", remedy.message)))
-    if second and second[0].hypothesis.score > first.candidates[0].hypothesis.score:
-        return SearchResult(second, degenerate=True, notices=first.notices)
-    return replace(first, degenerate=True)
+    if not second.candidates:
+        return replace(first, is_degenerate=True)
+    if not any(each.fails(second) for each in cured):
+        return replace(second, notices=(*first.notices, Notice("redecoded", remedy.message)), is_degenerate=False)
+    better = second if second.candidates[0].score > first.candidates[0].score else first
+    return replace(better, is_degenerate=True)

@@ -1,49 +1,38 @@
 """A `Translator` takes texts and gives translations: it cuts, protects, searches, checks, restores and judges.
 
 The translation of a sentence depends on the sentence alone: not on its neighbours, its place, or the size of the batches. In float32 the
-last bits of a score may; that changes a translation only where two are equally good. In bfloat16, which accelerators are given, it happens
-more often.
+last bits of a score may; that changes a translation only where two are equally good, and in bfloat16 it happens more often.
 """
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Never, Self
+from typing import TYPE_CHECKING, Literal, Never, Self, cast
 
-import torch
-
-from limelight.bundle import BundleSettings, Learnt, read
-from limelight.bundle.confidence import Calibration
+import limelight.translator.pipeline as pipeline
+from limelight.bundle import BundleSettings, read
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
-from limelight.engines.torch import TorchEngine
-from limelight.errors import ConfigError, DataError, DeadlineError
-from limelight.inspection.interventions import Changes, Pin
-from limelight.inspection.tracing.live_trace import LiveTrace
-from limelight.inspection.tracing.tracer import LONGEST
-from limelight.runtime import one_thread_here
+from limelight.errors import ConfigError, DataError, DeadlineError, MissingExtraError
+from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.translator.careful.protected import Keeper
-from limelight.translator.careful.two_searches import CarefulRequest, CarefulSearch
-from limelight.translator.loading import load_glossary, open_engines
-from limelight.translator.parts import Cutter
-from limelight.translator.planned import (
-    TranslationOptions,
-    TranslationPlan,
-    TranslationPlanner,
-    over_after,
-    refuse_unknown,
-)
-from limelight.translator.presenting import Presenter
-from limelight.translator.running import PostponedSentence, SentenceRunner
-from limelight.translator.searching import Searcher, Spare
-from limelight.translator.sentences import Reader, check_texts
-from limelight.translator.traced import Text, TextTracer, loose_changes
+from limelight.translator.arguments import Text, check_texts, read_target, refuse_unknown
+from limelight.translator.loading import has_torch, load_glossary, open_engines
+from limelight.translator.parts import TranslationPlan
+from limelight.translator.pipeline import TranslationOptions
+from limelight.translator.searching import Searcher
+from limelight.translator.sentences import Reader, SourceSentence, on_some
 from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, pieces_of
+
+if TYPE_CHECKING:  # these need torch, and a translation by CTranslate2 does not
+    from limelight.engines.torch import TorchEngine
+    from limelight.inspection.interventions import Changes, Pin
+    from limelight.inspection.tracing.live_trace import LiveTrace
+    from limelight.inspection.tracing.tracer import Tracer
 
 
 class Translator:
@@ -62,20 +51,9 @@ class Translator:
         self.tokenizers = source_tokenizer, target_tokenizer
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
         self.glossary: Glossary | None = None  # for texts that come without one
-        self._spare = Spare(spare, target_tokenizer)
+        self.calibration = settings.confidence  # None: confidence is what the model claims
         self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
-        self._searcher = Searcher(engine, target_tokenizer)
-        self._keeper = Keeper(settings, source_tokenizer, target_tokenizer)
-        learnt = settings.learnt or Learnt()
-        careful = CarefulSearch(self._reader, self._keeper, learnt.terms)
-        longest = min(self._reader.longest, learnt.longest or self._reader.longest)
-        cutter = Cutter(settings.languages[0], self._reader.length, longest, self._keeper.most or None)
-        self._planner = TranslationPlanner(cutter, self._keeper)
-        self._presenter = Presenter(settings, target_tokenizer)
-        self._tracing = TextTracer(engine, self._spare, settings, self._reader)
-        self._log_probs = partial(self._searcher.log_probs, self._reader.target_begin)
-        searchers = self._searcher, self._spare, careful
-        self._running = SentenceRunner(*searchers, self._reader, self._presenter, self._log_probs)
+        self._searcher = Searcher(engine, self._reader, spare)
 
     @classmethod
     def load(
@@ -92,11 +70,9 @@ class Translator:
         once, with one thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long
         (docs/translate.md). Torch's threads stay as they are in the rest of the process.
         """
-        bundle = read(Path(folder))
+        bundle = read(Path(folder), weights=False)
         engines = open_engines(bundle, device, dtype, threads, engine)
-        translator = cls(
-            engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare
-        )
+        translator = cls(engines.first, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer, engines.spare)
         translator.runs_on = engines.runs_on
         translator.glossary = load_glossary(bundle)
         return translator
@@ -125,24 +101,24 @@ class Translator:
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
-
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
-
         A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         refuse_unknown(unknown)
-        settings = self.settings.search if search is None else search
+        settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
+        is_over = never if timeout is None else lambda: time.monotonic() >= ends
         known = self.glossary if glossary is None else glossary
-        is_over = never if timeout is None else over_after(timeout)
-        planned = self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
-        made = self.run(planned.asked, settings, TranslationOptions(align, guards, probabilities))
+        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, self._reader)
+        with one_thread_here():
+            found = pipeline.search(plan.asked, settings, guards, self._searcher)
+            made = self._restore(found, TranslationOptions(align, guards, probabilities))
         if None in made and is_over():
             raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
-        if invalid := sorted({planned.owner[at] for at, each in enumerate(made) if each is None}):
+        if invalid := [text for text, places in enumerate(plan.places) if None in made[places.start : places.stop]]:
             raise InvalidScoresError(invalid)
-        return planned.join([each for each in made if each is not None])
+        return plan.join([each for each in made if each is not None])
 
     def plan(
         self,
@@ -157,31 +133,40 @@ class Translator:
         is_over: IsOver = never,
     ) -> TranslationPlan:
         """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
-        settings = self.settings.search if search is None else search
-        known = self.glossary if glossary is None else glossary
-        return self._planner.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over)
+        settings, known = search or self.settings.search, self.glossary if glossary is None else glossary
+        return pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, self._reader)
 
     def lengths(self, planned: TranslationPlan) -> list[int]:
         """Source pieces of each sentence: what it costs to translate."""
-        return self._reader.lengths([each.care.text for each in planned.asked])
+        return [each.pieces for each in planned.asked]
 
     @one_thread_here()
-    def run(
-        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
-    ) -> list[Translation | None]:
+    def run(self, asked: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
         """One for each sentence, whichever texts they are of. None where the model's scores are no numbers, or where its time was over."""
-        return self._running.run(asked, settings, wanted)
+        return self._restore(pipeline.search(asked, settings, wanted.guards, self._searcher), wanted)
 
     def begin(
-        self, asked: Sequence[CarefulRequest], settings: SearchSettings, wanted: TranslationOptions
-    ) -> list[Translation | PostponedSentence | None]:
-        """As `run`, but what needs a second search is left for `end`."""
-        return self._running.begin(asked, settings, wanted)
+        self, asked: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions
+    ) -> list[Translation | SourceSentence | None]:
+        """As `run`, but what needs a second search, or another engine, comes back as a sentence, for `end`: such a search takes several
+        times as long as a first, and those whose translation is done need not wait for it."""
+        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
+        able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
+        found = on_some(asked, able, first)
+        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at], self._reader))]
+        return on_some(found, done, partial(self._restore, wanted=wanted))
 
-    def end(
-        self, postponed: Sequence[PostponedSentence], settings: SearchSettings, wanted: TranslationOptions
-    ) -> list[Translation | None]:
-        return self._running.end(postponed, settings, wanted)
+    def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
+        """Finish the sentences that `begin` postponed."""
+        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
+        new = [at for at, each in enumerate(postponed) if not each.is_searched]
+        found = on_some(postponed, new, first)
+        if wanted.guards:
+            found = pipeline.search_again(found, settings, self._searcher)
+        return self._restore(found, wanted)
+
+    def _restore(self, found: Sequence[SourceSentence], wanted: TranslationOptions) -> list[Translation | None]:
+        return pipeline.restore(found, wanted, self._searcher, self.calibration)
 
     @one_thread_here()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
@@ -189,14 +174,12 @@ class Translator:
         if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
             raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
         reader = self._reader
-        source_ids = reader.source_ids(reader.normalize_texts(sources))
-        target_ids = reader.target_ids(reader.normalize_texts(targets))
+        source_ids, target_ids = reader.source_ids(reader.normalize(sources)), reader.target_ids(targets)
         for number, ids in enumerate(source_ids):
             if not 0 < len(ids) <= reader.longest:
-                raise DataError(
-                    f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out"
-                )
-        found = self._log_probs([reader.add_source_begin(ids) for ids in source_ids], target_ids)
+                raise DataError(f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out")
+        read = [reader.add_source_begin(ids) for ids in source_ids]
+        found = self._searcher.log_probs(read, target_ids)
         if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
             raise InvalidScoresError(invalid)
         return [
@@ -214,17 +197,17 @@ class Translator:
         gates: Mapping[str, float] | None = None,
         gate_mode: Literal["zero", "mean"] = "zero",
         mask_source: Sequence[int] = (),
-        pins: Sequence[Pin] = (),
+        pins: "Sequence[Pin]" = (),
         positions: str = "normal",
         temperature: float = 1.0,
-        changes: Changes | None = None,
+        changes: "Changes | None" = None,
         search: SearchSettings | None = None,
         nbest: int = 4,
         topk: int = 8,
         stages: bool = False,
-        longest: int = LONGEST,
+        longest: int | None = None,
         is_over: IsOver = never,
-    ) -> LiveTrace:
+    ) -> "LiveTrace":
         """Every stage of one translation: trace("A cat sits.", gates={"cross.5.*": 0})["enc.0.scores"].
 
         `target`: look at this translation instead of searching for one. `prefix`: what the translation begins with. Both may be a text,
@@ -232,35 +215,53 @@ class Translator:
         `gates`: dimmers of heads, by name (cross.5.2) or pattern (enc.0.*), 0 dark to 1 as trained. They and what follows up to
         `temperature` are the fields of `inspection.interventions.Changes`, which may be given whole instead.
         `stages`: keep every stage, not only attention; without, one that is asked for later costs a pass.
-        More pieces than `longest`, or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
+        More pieces than `longest` (256), or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
         `is_over` is asked at every step; when it says yes, a DeadlineError ends the trace.
         """
-        loose = loose_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes)
-        return self._tracing.trace(text, target, prefix, search, loose, topk, nbest, stages, longest, is_over)
+        reader, tidy = self._reader, self._reader.normalize(check_texts([text], "text"))
+        tracer = self._tracer
+        return tracer.trace(
+            tidy[0],
+            source_ids=reader.add_source_begin(reader.source_ids(tidy)[0]),
+            target_ids=None if target is None else read_target(target, reader),
+            prefix_ids=read_target(prefix, reader),
+            search=search,
+            changes=tracer.join_changes(gates, gate_mode, mask_source, pins, positions, temperature, changes),
+            topk=topk,
+            nbest=nbest,
+            stages=stages,
+            longest=longest,
+            is_over=is_over,
+        )
+
+    @cached_property
+    def _tracer(self) -> "Tracer":
+        engine = self.torch_engine  # first: it says what to do where there is no torch
+        from limelight.inspection.tracing.tracer import Tracer
+
+        return Tracer(engine, self._reader.settings, *self.tokenizers)
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
-        normalized = self._reader.normalize_texts(check_texts(texts, "texts"))
-        return [self._reader.add_source_begin(ids) for ids in self._reader.source_ids(normalized)]
+        ids = self._reader.source_ids(self._reader.normalize(check_texts(texts, "texts")))
+        return [self._reader.add_source_begin(each) for each in ids]
 
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model writes them, without the end."""
-        normalized = self._reader.normalize_texts(check_texts(texts, "texts"))
-        return [[*self._reader.target_begin, *ids] for ids in self._reader.target_ids(normalized)]
+        return [[*self._reader.target_begin, *ids] for ids in self._reader.target_ids(check_texts(texts, "texts"))]
 
     @property
-    def calibration(self) -> Calibration | None:
-        """What is true of what the model claims; the bundle's own. None: confidence is what the model claims."""
-        return self._presenter.calibration
-
-    @calibration.setter
-    def calibration(self, calibration: Calibration | None) -> None:
-        self._presenter.calibration = calibration
-
-    @property
-    def torch_engine(self) -> TorchEngine:
+    def torch_engine(self) -> "TorchEngine":
         """What can be looked into: the engine, or the one for what it lacks."""
-        return self._tracing.engine
+        if not has_torch():
+            raise MissingExtraError("torch", "looking inside a model", "desk")
+        spare = None if self.engine.name == "torch" else self._searcher.spare()
+        engine = self.engine if spare is None else spare.engine
+        if engine.name != "torch":
+            raise ConfigError(
+                f"the engine {self.engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
+            )
+        return cast("TorchEngine", engine)
 
     @property
     def batch_pieces(self) -> int:
@@ -271,26 +272,21 @@ class Translator:
     def batch_pieces(self, pieces: int) -> None:
         if pieces < 1:
             raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
-        self._searcher.batch_pieces = pieces
-        self._spare.limit(pieces)
+        self._searcher.limit(pieces)
 
     def stand_by(self) -> None:
         """For a caller that runs as many batches at once as the engine has workers: no batch is shared out among them any more, and
         the engine for what the first one lacks is loaded now, not while somebody waits. Torch on a CPU has one thread then, everywhere."""
-        for searcher in (self._searcher, self._spare.searcher()):
-            if searcher is not None:
-                searcher.shares = False
-                if isinstance(searcher.engine, TorchEngine) and searcher.engine.device.type == "cpu":
-                    torch.set_num_threads(1)
+        for searcher in filter(None, (self._searcher, self._searcher.spare())):
+            searcher.shares = False
+            if searcher.engine.name == "torch" and self.torch_engine.device.type == "cpu":
+                choose_threads(1)
 
     def close(self) -> None:
         self._searcher.close()
-        self._spare.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

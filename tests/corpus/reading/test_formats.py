@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from limelight.corpus.readers import read
 from limelight.corpus.reading.drift import first_drifting_window
-from limelight.corpus.reading.raw import LONGEST_LINE, RAW, CorpusPart, RowFault
+from limelight.corpus.reading.raw import LONGEST_LINE, CorpusPart, RowFault
+from limelight.corpus.reading.raw_batches import RAW
 from limelight.errors import DataError
 
 LANGUAGES = ("en", "de")
 ODD = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff\0"
-LINE = st.lists(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"], exclude_characters="\n"))).map(
-    "".join
-)
+LINE = st.lists(st.one_of(st.sampled_from(ODD), st.characters(exclude_categories=["Cs"], exclude_characters="\n"))).map("".join)
 
 
 def part(kind: str, *paths: Path, columns: tuple[str, str] | None = None) -> CorpusPart:

@@ -50,11 +50,7 @@ def test_any_bytes_split_as_bytes_split_does(content: bytes, rows: int, step: in
 
 
 @pytest.mark.slow
-@given(
-    st.lists(
-        st.one_of(st.text().map(str.encode), st.binary(max_size=8)).map(lambda b: b.replace(b"\n", b"")), min_size=1
-    )
-)
+@given(st.lists(st.one_of(st.text().map(str.encode), st.binary(max_size=8)).map(lambda b: b.replace(b"\n", b"")), min_size=1))
 def test_a_row_is_broken_exactly_if_python_cannot_decode_it(rows: list[bytes]) -> None:
     ends = np.cumsum([len(row) + 1 for row in rows]) - 1
     lines = ByteLines(b"\n".join(rows), np.append(0, ends[:-1] + 1), ends)
@@ -91,9 +87,7 @@ def test_marks_returns_and_nul_stay_and_only_the_first_bom_goes(tmp_path: Path) 
     assert texts_of(tmp_path / "a", content)[0] == ["a\r", "\0", "b\rc\u2028d\x85", "\ufeffe"]
 
 
-@pytest.mark.parametrize(
-    ("content", "count"), [(b"", 0), (b"\n", 1), (b"a", 1), (b"a\n", 1), (b"a\n\n", 2), (b"\na", 2)]
-)
+@pytest.mark.parametrize(("content", "count"), [(b"", 0), (b"\n", 1), (b"a", 1), (b"a\n", 1), (b"a\n\n", 2), (b"\na", 2)])
 def test_the_last_newline_may_be_missing(tmp_path: Path, content: bytes, count: int) -> None:
     assert len(texts_of(tmp_path / "a", content)[0]) == count
 

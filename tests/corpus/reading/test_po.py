@@ -41,9 +41,7 @@ def ours(rows: list[dict[str, Any]]) -> list[tuple[str, str, str | None, int]]:
     return [(row["source"], row["target"], row["segment"], row["fault"]) for row in rows]
 
 
-TEXT = st.text(
-    st.one_of(st.sampled_from('\\"\n\t\rab%'), st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])), max_size=90
-)
+TEXT = st.text(st.one_of(st.sampled_from('\\"\n\t\rab%'), st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])), max_size=90)
 ENTRY = st.builds(
     polib.POEntry,
     msgid=TEXT.filter(bool),
@@ -142,9 +140,7 @@ def test_an_unusable_charset_is_refused(tmp_path: Path, charset: str) -> None:
         (b'msgid "a"\nmsgstr "b"\n' + (b'"' + b"x" * 1000 + b'"\n') * 1100, RowFault.TOO_LONG),
     ],
 )
-def test_a_broken_entry_is_one_row_with_its_fault_and_its_neighbours_are_whole(
-    tmp_path: Path, broken: bytes, fault: RowFault
-) -> None:
+def test_a_broken_entry_is_one_row_with_its_fault_and_its_neighbours_are_whole(tmp_path: Path, broken: bytes, fault: RowFault) -> None:
     before, after = b'msgid "x"\nmsgstr "y"\n# next\n', b'# next\nmsgctxt "c"\nmsgid "u"\nmsgstr "v"\n'
     rows = rows_of(tmp_path / "a.po", (HEADER % "UTF-8").encode() + before + broken + after)
     assert [row["fault"] for row in rows][:2] == [0, fault]

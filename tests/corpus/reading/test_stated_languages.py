@@ -7,7 +7,7 @@ import pytest
 
 from limelight.cli.settings_arguments import settings_from
 from limelight.corpus.reading.finding import find, find_stated_languages
-from limelight.corpus.reading.stated_languages import state_languages
+from limelight.corpus.reading.language_tags import state_languages
 from limelight.errors import ConfigError, DataError
 
 TMX = (
@@ -39,9 +39,7 @@ def catalogue(language: str) -> str:
         ("a.en", "lines", "en", (None, None)),
     ],
 )
-def test_a_file_says_its_languages(
-    name: str, kind: str, content: str, expected: tuple[str | None, str | None], tmp_path: Path
-) -> None:
+def test_a_file_says_its_languages(name: str, kind: str, content: str, expected: tuple[str | None, str | None], tmp_path: Path) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content, "utf-8")
@@ -82,7 +80,5 @@ def test_a_catalogue_in_another_language_is_refused_by_name(tmp_path: Path) -> N
     with pytest.raises(DataError) as raised:
         find([str(place)], ("en", "de"))
     said = str(raised.value)
-    assert (
-        "menu.is.po: is" in said and "menu.fr.po: fr" in said and "menu.de.po" not in said and "Leave them out" in said
-    )
+    assert "menu.is.po: is" in said and "menu.fr.po: fr" in said and "menu.de.po" not in said and "Leave them out" in said
     assert len(find([str(place / "*.de.po"), str(place / "a.tmx")], ("en", "de"))) == 2

@@ -16,9 +16,7 @@ from limelight.errors import DataError
 XML = "{http://www.w3.org/XML/1998/namespace}"
 
 
-def rows_of(
-    path: Path, kind: str, content: str | bytes | None = None, languages: tuple[str, str] = ("en", "de")
-) -> list[dict[str, Any]]:
+def rows_of(path: Path, kind: str, content: str | bytes | None = None, languages: tuple[str, str] = ("en", "de")) -> list[dict[str, Any]]:
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     batches = list(read(CorpusPart(0, 0, kind, (str(path),), languages), 100))
@@ -75,9 +73,7 @@ def test_a_tmx_in_other_languages_says_which_it_has(tmp_path: Path) -> None:
         (("en", "de"), ["eng", "de", "en"], ("en", "de")),
     ],
 )
-def test_the_closest_languages_are_chosen(
-    tmp_path: Path, wanted: tuple[str, str], tags: list[str], chosen: tuple[str, str]
-) -> None:
+def test_the_closest_languages_are_chosen(tmp_path: Path, wanted: tuple[str, str], tags: list[str], chosen: tuple[str, str]) -> None:
     (row,) = rows_of(tmp_path / "a.tmx", "tmx", tmx(unit(**{tag: tag for tag in tags})), wanted)
     assert (row["source"], row["target"]) == chosen
 
@@ -211,9 +207,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     peaks = []
     for count in (4_000, 32_000):
         path = tmp_path / f"{count}.tmx"
-        path.write_bytes(
-            tmx(unit(en="a sentence of some length " * 4, de="ein Satz von einiger Länge " * 4) * count).encode()
-        )
+        path.write_bytes(tmx(unit(en="a sentence of some length " * 4, de="ein Satz von einiger Länge " * 4) * count).encode())
         rows, megabytes = rows_and_peak("tmx", path)
         assert rows == count
         peaks.append(megabytes)

@@ -51,16 +51,11 @@ def demo(
         measured = measure(translator, output / CORPUS)
     seconds = time.monotonic() - began
     if as_json:
-        sys.stdout.write(
-            json.dumps({"folder": str(run), "seconds": round(seconds, 1), **measured.values}, ensure_ascii=False) + "\n"
-        )
+        sys.stdout.write(json.dumps({"folder": str(run), "seconds": round(seconds, 1), **measured.values}, ensure_ascii=False) + "\n")
     else:
         look = f'limelight inspect {run} "{SENTENCE}"'
         sys.stdout.write(
-            "".join(
-                f" {line}\n"
-                for line in (*measured.lines, f"in a terminal        {look}", f"after                {seconds:.0f} s")
-            )
+            "".join(f" {line}\n" for line in (*measured.lines, f"in a terminal        {look}", f"after                {seconds:.0f} s"))
         )
     sys.stdout.flush()
     if not no_open:
@@ -94,6 +89,6 @@ def _train(run: Path, recipe: "Recipe", threads: int | None, plain: bool, quiet:
     from limelight.training.recipe.request import TrainRequest
     from limelight.training.run.run import train
 
-    asked = TrainRequest(data=None, recipe=recipe, threads=threads)
+    asked = TrainRequest(data=None, recipe=recipe, threads=threads, export=False)  # the desk runs on torch
     with closing(start_engine(EngineName.local, 0)) as engine, TrainScreen(plain, quiet, str(run)) as screen:
         return train(asked, run, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]])

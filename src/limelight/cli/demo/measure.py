@@ -30,9 +30,7 @@ class DemoScores:
 
     @property
     def lines(self) -> list[str]:
-        lines = [
-            f"unseen numbers       {self.exact} of {self.unseen} without a fault ({100 * self.exact / self.unseen:.1f} %)"
-        ]
+        lines = [f"unseen numbers       {self.exact} of {self.unseen} without a fault ({100 * self.exact / self.unseen:.1f} %)"]
         lines += [f"                     {source}: {said}, should be {right}" for source, said, right in self.wrong[:2]]
         share = 100 * self.swapped / self.cases
         return [

@@ -25,7 +25,7 @@ def doctor(
 ) -> None:
     """Test each part for real, name what is wrong and how to mend it, and describe this machine. Names no file of yours.
 
-    Ends with 0 if training and translating work here, else with 69.
+    Ends with 0 if what is installed works here (training, with limelight[train], and translating), else with 69.
     """
     from limelight.cli.doctor.findings import DoctorReport, findings
     from limelight.cli.doctor.lines import as_lines, as_markdown

@@ -1,9 +1,10 @@
 """Rules over the facts of a machine and its self-tests name what is wrong, how bad it is, and the fix."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from packaging.specifiers import SpecifierSet
 
 from limelight.cli.doctor.machine import ADDED, NEEDED
 from limelight.cli.doctor.self_test_process import SelfTestResult
@@ -28,7 +29,7 @@ MEND = {
 class Finding:
     what: str
     fix: str
-    stops: bool  # training or translating does not work
+    stops: bool = False  # training or translating does not work
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,8 @@ class DoctorReport:
         return not any(finding.stops for finding in self.findings)
 
     def values(self) -> dict[str, Any]:
-        problems = [asdict(finding) for finding in self.findings]
-        return {
-            "works": self.works,
-            "problems": problems,
-            "facts": self.facts,
-            "parts": [asdict(part) for part in self.parts],
-            "seconds": self.seconds,
-        }
+        values = asdict(self)
+        return {"works": self.works, "problems": values.pop("findings"), **values}
 
 
 def findings(facts: dict[str, Any], parts: Sequence[SelfTestResult]) -> list[Finding]:
@@ -61,22 +56,15 @@ def findings(facts: dict[str, Any], parts: Sequence[SelfTestResult]) -> list[Fin
 
 def _packages(facts: dict[str, Any]) -> Iterator[Finding]:
     for name, package in facts[NEEDED].items():
-        if not fits(package["has"], package["asked"]):
-            yield Finding(
-                f"{name} {package['has'] or 'is missing'}; {package['asked']} is needed",
-                f"pip install '{name}{package['asked']}'",
-                True,
-            )
+        has, asked = package["has"], package["asked"]
+        if not fits(has, asked):
+            yield Finding(f"{name} {has or 'is missing'}; {asked} is needed", f"pip install '{name}{asked}'", stops=True)
     for extra, packages in facts[ADDED].items():
-        old = [
-            f"{name} {each['has']}"
-            for name, each in packages.items()
-            if each["has"] and not fits(each["has"], each["asked"])
-        ]
+        there = {name: each for name, each in packages.items() if each["has"]}
+        old = [f"{name} {each['has']}" for name, each in there.items() if not fits(each["has"], each["asked"])]
         if old:
-            yield Finding(
-                f"of limelight[{extra}], {', '.join(old)} is another version than was asked for", add(extra), False
-            )
+            said = f"of limelight[{extra}], {', '.join(old)} is another version than was asked for"
+            yield Finding(said, add(extra))
 
 
 def _parts(parts: Sequence[SelfTestResult]) -> Iterator[Finding]:
@@ -88,57 +76,45 @@ def _parts(parts: Sequence[SelfTestResult]) -> Iterator[Finding]:
 
 def _devices(facts: dict[str, Any]) -> Iterator[Finding]:
     driver, torch = facts["gpu_driver"], facts.get("torch")
-    if driver and torch and not torch["accelerators"]:
-        why = "is built for CPUs" if torch["build"] == "CPU" else f"({torch['build']}) cannot use it"
-        fix = (
-            "choose a build for the GPU at https://pytorch.org/get-started/locally"
-            if torch["build"] == "CPU"
-            else "compare the driver with the build of torch"
-        )
-        yield Finding(f"there is a GPU ({driver}), but torch {why}", fix, False)
+    if not driver or not torch or torch["accelerators"]:
+        return
+    if torch["build"] == "CPU":
+        fix = "choose a build for the GPU at https://pytorch.org/get-started/locally"
+        yield Finding(f"there is a GPU ({driver}), but torch is built for CPUs", fix)
+    else:
+        fix = "compare the driver with the build of torch"
+        yield Finding(f"there is a GPU ({driver}), but torch ({torch['build']}) cannot use it", fix)
 
 
 def _room(facts: dict[str, Any]) -> Iterator[Finding]:
-    for name, place in facts["disk"].items():
-        where = "this folder" if name == "here" else "the folder for temporary files"
-        if not place["writable"]:
-            fix = (
-                "name another folder with -o, or run in another"
-                if name == "here"
-                else "set TMPDIR to a folder that can be written"
-            )
-            yield Finding(f"{where} cannot be written", fix, name != "here")
-        elif place["free"] < LITTLE_DISK:
-            yield Finding(
-                f"{where} has {place['free'] / GB:.1f} GB left; a run keeps corpus, checkpoints and bundle",
-                "make room",
-                False,
-            )
+    here, temporary = facts["disk"]["here"], facts["disk"]["temporary"]
+    if not here["writable"]:
+        yield Finding("this folder cannot be written", "name another folder with -o, or run in another")
+    if not temporary["writable"]:
+        fix = "set TMPDIR to a folder that can be written"
+        yield Finding("the folder for temporary files cannot be written", fix, stops=True)
+    for where, place in (("this folder", here), ("the folder for temporary files", temporary)):
+        if place["writable"] and place["free"] < LITTLE_DISK:
+            said = f"{where} has {place['free'] / GB:.1f} GB left; a run keeps corpus, checkpoints and bundle"
+            yield Finding(said, "make room")
     memory = facts["memory"]
-    free = min((each for each in (memory["free"], memory["container_limit"]) if each is not None), default=None)
-    if free is not None and free < LITTLE_MEMORY:
-        yield Finding(f"{free / GB:.1f} GB of memory are left", "end other programs, or train a smaller preset", False)
+    free = min(memory["free"], memory["container_limit"] or memory["free"])
+    if free < LITTLE_MEMORY:
+        yield Finding(f"{free / GB:.1f} GB of memory are left", "end other programs, or train a smaller preset")
 
 
 def _habits(facts: dict[str, Any]) -> Iterator[Finding]:
-    cpu = facts["cpu"]
+    cpu, threads = facts["cpu"], facts["variables"].get("OMP_NUM_THREADS", "")
+    if cpu["load"] > 1.5 * cpu["cores"]:
+        said = f"other programs keep the cores busy (load {cpu['load']:.1f} on {cpu['cores']})"
+        yield Finding(said, "expect less speed, or wait for them")
     cores = facts["torch"]["threads"] if "torch" in facts else cpu["affinity"]
-    if cpu["load"] is not None and cpu["load"] > 1.5 * cpu["cores"]:
-        yield Finding(
-            f"other programs keep the cores busy (load {cpu['load']:.1f} on {cpu['cores']})",
-            "expect less speed, or wait for them",
-            False,
-        )
-    threads = facts["variables"].get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) > cores:
-        yield Finding(
-            f"OMP_NUM_THREADS is {threads}, and this process may use {cores} cores", "unset OMP_NUM_THREADS", False
-        )
-    if not facts["limelight"]["page"] and not [
-        name for name, each in facts[ADDED].get("serve", {}).items() if not each["has"]
-    ]:
+        said = f"OMP_NUM_THREADS is {threads}, and this process may use {cores} cores"
+        yield Finding(said, "unset OMP_NUM_THREADS")
+    if not facts["limelight"]["page"] and not missing(facts[ADDED].get("serve", {})):
         fix = "make web, with Node.js" if facts["limelight"]["editable"] else "install a wheel that has it"
-        yield Finding("`limelight serve` and `demo` have no page: it was not built", fix, False)
+        yield Finding("`limelight serve` and `demo` have no page: it was not built", fix)
 
 
 def missing(packages: dict[str, dict[str, str | None]]) -> list[str]:
@@ -150,20 +126,5 @@ def add(extra: str) -> str:
 
 
 def fits(has: str | None, asked: str) -> bool:
-    """fits("2.4.6", ">=1.26") is true, fits("0.55.0", ">=0.54,<0.55") is not. Bounds of the kind that this package writes."""
-    if has is None:
-        return False
-    for sign, bound in re.findall(r"(>=|<)([\d.]+)", asked):
-        at_least = _numbers(has) >= _numbers(bound)
-        if at_least != (sign == ">="):
-            return False
-    return True
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """("1.26.0+cpu") -> (1, 26); zeros at the end say nothing."""
-    release = re.match(r"\d+(\.\d+)*", text)
-    numbers = [int(part) for part in release[0].split(".")] if release else []
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
+    """fits("2.4.6", ">=1.26") is true, fits("0.55.0", ">=0.54,<0.55") is not."""
+    return has is not None and SpecifierSet(asked).contains(has, prereleases=True)

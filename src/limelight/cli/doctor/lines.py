@@ -22,12 +22,11 @@ def as_lines(report: DoctorReport) -> list[str]:
     lines = [headline(report), ""]
     for finding in report.findings:
         lines += [f"{'PROBLEM' if finding.stops else 'note'}  {finding.what}", f"         fix: {finding.fix}"]
-    if report.findings:
-        lines.append("")
-    for name, works, seconds, said in _tests(report):
-        lines.append(f"{'ok' if works else 'FAILED':6} {name:17}{seconds:5.2f} s  {said}")
-    lines.append("")
-    lines += [f"{name:12} {text}" for name, text in describe_machine(report.facts)]
+    lines += [""] if report.findings else []
+    for part in report.parts:
+        title = TITLES.get(part.name, part.name)
+        lines.append(f"{'ok' if part.works else 'FAILED':6} {title:17}{part.seconds:5.2f} s  {part.said}")
+    lines += ["", *(f"{name:12} {text}" for name, text in describe_machine(report.facts))]
     return [*lines, f"{'after':12} {report.seconds} s"]
 
 
@@ -36,28 +35,21 @@ def as_markdown(report: DoctorReport) -> list[str]:
     for finding in report.findings:
         lines.append(f"- **{'problem' if finding.stops else 'note'}**: {finding.what}. Fix: {finding.fix}")
     lines += ["", "| part | | s | |", "| --- | --- | ---: | --- |"]
-    lines += [
-        f"| {name} | {'ok' if works else '**failed**'} | {seconds:.2f} | {_cell(said)} |"
-        for name, works, seconds, said in _tests(report)
-    ]
+    for part in report.parts:
+        title, works = TITLES.get(part.name, part.name), "ok" if part.works else "**failed**"
+        lines.append(f"| {title} | {works} | {part.seconds:.2f} | {_cell(part.said)} |")
     lines += ["", "| | |", "| --- | --- |"]
     return [*lines, *(f"| {name} | {_cell(text)} |" for name, text in describe_machine(report.facts)), ""]
 
 
 def headline(report: DoctorReport) -> str:
-    name = f"limelight {report.facts['limelight']['version']}"
+    name, notes = f"limelight {report.facts['limelight']['version']}", len(report.findings)
     if report.works:
-        notes = len(report.findings)
-        return f"{name} works here: it can train and translate" + (
-            f"; {notes} note{'s' * (notes > 1)} below" if notes else ""
-        )
+        below = f"; {notes} note{'s' * (notes > 1)} below" if notes else ""
+        can = "train and translate" if any(part.name == "step" for part in report.parts) else "translate what was exported"
+        return f"{name} works here: it can {can}{below}"
     count = sum(finding.stops for finding in report.findings)
     return f"{name} does not work here: {count} problem{'s' * (count > 1)}, with what to do"
-
-
-def _tests(report: DoctorReport) -> Iterator[tuple[str, bool, float, str]]:
-    for part in report.parts:
-        yield TITLES.get(part.name, part.name), part.works, part.seconds, part.said
 
 
 def _cell(text: str) -> str:
@@ -69,15 +61,10 @@ def describe_machine(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     system, python, cpu, memory = facts["system"], facts["python"], facts["cpu"], facts["memory"]
     yield "limelight", facts["limelight"]["version"] + (" (editable)" if facts["limelight"]["editable"] else "")
     yield "Python", f"{python['version']} ({python['environment']})"
-    yield (
-        "system",
-        f"{system['name']} {system['release']} {system['machine']}, {system['libc'] or 'unknown libc'}; memory from {facts['allocator']}",
-    )
-    load = f", load {cpu['load']:.1f}" if cpu["load"] is not None else ""
-    yield (
-        "CPU",
-        f"{cpu['name'] or 'unknown'}, {cpu['affinity']} of {cpu['cores']} cores{load}; {' '.join(cpu['flags']) or 'no flags known'}",
-    )
+    name, libc = f"{system['name']} {system['release']} {system['machine']}", system["libc"] or "unknown libc"
+    yield "system", f"{name}, {libc}; memory from {facts['allocator']}"
+    cores = f"{cpu['affinity']} of {cpu['cores']} cores, load {cpu['load']:.1f}"
+    yield "CPU", f"{cpu['name'] or 'unknown'}, {cores}; {' '.join(cpu['flags']) or 'no flags known'}"
     limit = f"; this container may use {size(memory['container_limit'])}" if memory["container_limit"] else ""
     yield "memory", f"{size(memory['free'])} free of {size(memory['total'])}{limit}"
     yield from _engines(facts)
@@ -93,10 +80,8 @@ def describe_machine(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _engines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if torch := facts.get("torch"):
-        yield (
-            "torch",
-            f"{torch['version']}, {torch['build']} build, {torch['cpu_capability']}, {torch['threads']} threads",
-        )
+        build = f"{torch['version']}, {torch['build']} build, {torch['cpu_capability']}"
+        yield "torch", f"{build}, {torch['threads']} threads"
         units = ", ".join(torch["bfloat16_units"]) or "none"
         yield "device", f"{torch['device']}; trains in {torch['numbers']}; bfloat16 units of the CPU: {units}"
         for number, each in enumerate(torch["accelerators"]):

@@ -18,9 +18,8 @@ from typing import Any
 from limelight.cli.doctor import self_tests
 
 COMMAND = (sys.executable, "-P", "-m", self_tests.__name__)
-PATH = re.compile(
-    r"(?<![:/\w.])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":;,()]+)*[/\\]([^\s/\\'\":;,()]+)"
-)  # of a file; no address
+# Of a file; no address.
+PATH = re.compile(r"(?<![:/\w.])(?:~|[A-Za-z]:)?(?:[/\\][^\s/\\'\":;,()]+)*[/\\]([^\s/\\'\":;,()]+)")
 PATIENCE = 120.0  # seconds for one part; a healthy machine needs three for all, a cold disk with torch on it many
 
 
@@ -46,7 +45,9 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
             written, answered = _all_of(told.fileno(), patience)
             if not answered:
                 child.kill()
-        end = _end(child.returncode) if answered else f"said nothing for {patience:.0f} s"
+        code = child.returncode
+        end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}" if code else ""
+        end = end if answered else f"said nothing for {patience:.0f} s"
         complaints.seek(0)
         said = complaints.read().decode(errors="replace").strip().split("\n")[-1]
     return read_lines(written, f"{end}: {said}" if end and said else end)
@@ -63,21 +64,12 @@ def _all_of(pipe: int, patience: float) -> tuple[bytes, bool]:
     return written, False
 
 
-def _end(code: int) -> str:
-    """How a process ended; nothing if all was well."""
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}" if code else ""
-
-
 def read_lines(written: bytes, end: str) -> SelfTestOutcome:
     """What the process told. If it ended before its time, so did the part that it had begun; those after it were not tried."""
     parts: list[SelfTestResult] = []
     facts: dict[str, Any] = {}
     begun = "start"
-    for line in written.split(b"\n"):
-        if not line:
-            continue
+    for line in filter(None, written.split(b"\n")):
         try:
             told = json.loads(line)
         except ValueError:
@@ -90,12 +82,10 @@ def read_lines(written: bytes, end: str) -> SelfTestOutcome:
             parts.append(SelfTestResult(told["name"], told["works"], told["seconds"], private(told["said"])))
     if end:
         parts.append(SelfTestResult(begun, False, 0.0, private(f"the process that tried it {end}")))
-    there = {part.name for part in parts}
-    missing = [name for name in self_tests.PARTS if name not in there]
-    return SelfTestOutcome(
-        parts + [SelfTestResult(name, False, 0.0, "was not tried: what came before it failed") for name in missing],
-        facts,
-    )
+    tried = {part.name for part in parts}
+    untried = (name for name in self_tests.list_parts() if name not in tried)
+    parts += [SelfTestResult(name, False, 0.0, "was not tried: what came before it failed") for name in untried]
+    return SelfTestOutcome(parts, facts)
 
 
 def private(text: str) -> str:

@@ -11,14 +11,13 @@ from limelight.cli.screen import group_digits
 if TYPE_CHECKING:
     from limelight.evaluation.confidence.calibration import ConfidenceCheck
     from limelight.evaluation.config import EvaluateSettings
-    from limelight.evaluation.evaluate import Evaluation
+    from limelight.evaluation.evaluate import Evaluation, WorstSentence
     from limelight.evaluation.inputs import EvaluationInputs
     from limelight.evaluation.metrics.buckets import LengthBucket
     from limelight.evaluation.metrics.compare import Difference
     from limelight.evaluation.metrics.metrics import MetricScore
     from limelight.evaluation.translating import TranslatedSet
     from limelight.evaluation.verdict import QualityVerdict
-    from limelight.evaluation.worst import WorstSentence
 
 CUT = 300  # characters of a sentence that are shown; JSON has all
 # Escape sequences of a terminal and characters that turn the direction of writing: text of strangers must not steer a screen.
@@ -158,9 +157,7 @@ def _buckets(buckets: Sequence["LengthBucket"], by: str) -> list[str]:
     for number, bucket in enumerate(buckets):
         name = bucket.name + ("" if number else f" {bucket.unit}")
         cells = "".join(f"{_bucket_cell(score):<14}" for score in bucket.scores)
-        lines.append(
-            f"  {name:<20}{group_digits(bucket.sentences):>9}   {cells}{'few sentences' if bucket.few else ''}".rstrip()
-        )
+        lines.append(f"  {name:<20}{group_digits(bucket.sentences):>9}   {cells}{'few sentences' if bucket.few else ''}".rstrip())
     return lines
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import typer
 
-from limelight.errors import RuntimeChoiceError
+from limelight.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from limelight.inspection.interventions import Changes
@@ -42,9 +42,7 @@ def desk_view(
     return "#/x?" + "&".join(f"{key}={quote(value, safe=',:*-')}" for key, value in said.items() if value)
 
 
-def open_desk(
-    bundle: Path, view: str, port: int | None, threads: int | None, browse: bool, say: Callable[[str], None]
-) -> int:
+def open_desk(bundle: Path, view: str, port: int | None, threads: int | None, browse: bool, say: Callable[[str], None]) -> int:
     """Serves until it is stopped, and returns the exit code."""
     try:
         from limelight.serving.http.lifecycle import bind_socket
@@ -54,9 +52,7 @@ def open_desk(
         from limelight.serving.server import Server
         from limelight.serving.settings import ServeSettings
     except ModuleNotFoundError as error:
-        raise RuntimeChoiceError(
-            f"{error.name} is not installed, and the desk is served; pip install 'limelight[serve]', or write a file with --html"
-        ) from None
+        raise MissingExtraError(error.name, "the desk", "desk", ", or write a file with --html") from None
     settings = ServeSettings(port=PORT if port is None else port, threads=threads)
     bind_socket(settings.host, settings.port).close()  # loading takes a while: a port that is taken is told before
     models = load([str(bundle)], threads, "torch")

@@ -87,9 +87,7 @@ def inspect(
     from limelight.cli.inspect import lines as shown
     from limelight.translator.translate import Translator
 
-    changes = changes_of(
-        InterventionOptions(mute or (), solo or (), dim or (), hide or (), positions, temperature, mean)
-    )
+    changes = changes_of(InterventionOptions(mute or (), solo or (), dim or (), hide or (), positions, temperature, mean))
     files = [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
     drawn = picture or (PictureName.heads if every else PictureName.heat)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, drawn, as_json)
@@ -137,9 +135,7 @@ def check_sense(look: InspectRequest, text: str | None, importance: str | None, 
         )
 
 
-def _inspect_text(
-    translator: "Translator", text: str, changes: "Changes", look: InspectRequest, found: InspectOutput
-) -> None:
+def _inspect_text(translator: "Translator", text: str, changes: "Changes", look: InspectRequest, found: InspectOutput) -> None:
     from limelight.cli.inspect import lines as shown
 
     own = translator.settings.search

@@ -42,9 +42,7 @@ def tensor(trace: "Trace", name: str) -> list[str]:
         last = name.split(".")[-1]
         like = [each for each in known if each.split(".")[-1] == last] or known
         more = ", ..." if len(like) > 8 else ""
-        raise ConfigError(
-            f"there is no stage {name}; stages are called {', '.join(like[:8])}{more} (docs/inspect.md has all)"
-        )
+        raise ConfigError(f"there is no stage {name}; stages are called {', '.join(like[:8])}{more} (docs/inspect.md has all)")
     found = trace[name]
     seen = found[np.isfinite(found)] if found.dtype.kind == "f" else found
     facts = f"{name}  {list(found.shape)}  {found.dtype}"
@@ -85,9 +83,7 @@ def ranking(order: Sequence["HeadImportance"], sentences: int) -> list[str]:
     return lines
 
 
-def measure_importance(
-    translator: "Translator", folder: Path, asked: str, quiet: bool
-) -> tuple[list["HeadImportance"], int, int]:
+def measure_importance(translator: "Translator", folder: Path, asked: str, quiet: bool) -> tuple[list["HeadImportance"], int, int]:
     """`asked`: a file of sentences, or how many of the run's validation set. What the model itself makes of them is what counts. Returns
     also how many sentences that were, and how many of the set did not fit."""
     from limelight.engines.torch import TorchEngine
@@ -109,9 +105,7 @@ def measure_importance(
                 skipped += 1
         screen.step("translate", len(texts), len(texts))
         given = len(translator.settings.target_begin)
-        found = importance(
-            engine.model, pairs, engine.specials, lambda done, total: screen.step("mute", done, total), given
-        )
+        found = importance(engine.model, pairs, engine.specials, lambda done, total: screen.step("mute", done, total), given)
     return found, len(pairs), skipped
 
 

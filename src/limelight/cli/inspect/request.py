@@ -53,9 +53,7 @@ def changes_of(turned: InterventionOptions) -> "Changes":
     for each in turned.dim:
         name, sign, value = each.partition("=")
         if not sign or not re.fullmatch(r"0?\.\d+|[01](\.0*)?", value):
-            raise ConfigError(
-                f"--dim {each} is no dimmer; write a head and a number from 0 to 1, such as --dim c5.2=0.4"
-            )
+            raise ConfigError(f"--dim {each} is no dimmer; write a head and a number from 0 to 1, such as --dim c5.2=0.4")
         gates[head_name(name)] = float(value)
     alone = [head_name(each) for each in turned.solo]
     for kind in dict.fromkeys(name.split(".")[0] for name in alone if name != "*"):
@@ -79,14 +77,10 @@ def head_of(trace: "Trace", asked: str, kind: str | None) -> "Head":
     if asked != "auto":
         name = head_name(asked)
         if "*" in name:
-            raise ConfigError(
-                f"--head {asked} names many heads, and one is shown; write one, or --all to see every head"
-            )
+            raise ConfigError(f"--head {asked} names many heads, and one is shown; write one, or --all to see every head")
         head = Head.parse(name)
         if kind is not None and kind != head.kind:
-            raise ConfigError(
-                f"--head {asked} is of the kind {head.kind}, and --kind says {kind}; leave out one of them"
-            )
+            raise ConfigError(f"--head {asked} is of the kind {head.kind}, and --kind says {kind}; leave out one of them")
         layers, heads = trace.attention[head.kind].shape[:2]
         if head.layer >= layers or head.head >= heads:
             raise ConfigError(
@@ -96,9 +90,7 @@ def head_of(trace: "Trace", asked: str, kind: str | None) -> "Head":
         return head
     if kind in (None, "cross"):
         return Head.parse(trace.align.head)
-    return Head.parse(
-        min((each for each in trace.heads if each.id.startswith(f"{kind}.")), key=lambda each: each.entropy).id
-    )
+    return Head.parse(min((each for each in trace.heads if each.id.startswith(f"{kind}.")), key=lambda each: each.entropy).id)
 
 
 def cell_of(text: str) -> tuple[str, int, int, int]:

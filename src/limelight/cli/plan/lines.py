@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limelight.cli.plan.units import duration, money, percent, round_figure, seconds, short, size
+from limelight.reporting.units import duration, money, percent, round_figure, seconds, short, size
 
 if TYPE_CHECKING:
     from limelight.planning.corpus_work import CorpusWork
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 THIS_MACHINE = "this machine"  # as `planning.time.devices` calls it
 INDENT = 9
 PARTS_NAMED = 3
+NUMBERS = {"masters": "bfloat16 with float32 masters", "autocast": "bfloat16 products", "float32": "float32"}
 
 
 @dataclass(frozen=True)
@@ -46,220 +47,186 @@ class Beside:
 
 
 def lines(outlook: "Forecast", beside: Beside) -> list[Line]:
-    made = [
-        model(outlook),
-        text(outlook),
-        batch(outlook),
-        sharing(outlook),
-        memory(outlook),
-        speed(outlook, beside),
-        time(outlook),
-    ]
-    made += [disk(outlook, beside), cost(outlook), expect(outlook), instead(outlook)]
-    made += [format_simulation(beside), corpus(beside), serving(beside)]
+    of = PlanLines(outlook, beside)
+    made = [of.model(), of.text(), of.batch(), of.devices(), of.memory(), of.speed(), of.time(), of.disk(), of.cost()]
+    made += [of.expect(), of.instead(), of.played(), of.corpus(), of.serving()]
     return [line for line in made if line is not None]
 
 
-def model(o: "Forecast") -> Line:
-    config, total = o.chosen.config, sum(o.parameters.values())
-    parts = ", ".join(f"{name} {percent(count / total, 0)}" for name, count in o.parameters.items())
-    shape = f"{config.encoder_layers}+{config.decoder_layers} layers, {config.d_model} wide, {config.num_heads} heads"
-    said = "" if o.chosen.name[0].isdigit() and "x" in o.chosen.name else f"{o.chosen.name}: "
-    return Line(
-        "Model", f"{said}{shape}, {config.vocab_size:,} pieces; {short(total)} parameters: {parts}", reason(o, "size")
-    )
+class PlanLines:
+    """The lines of a plan are made one by one, None where there is nothing to say."""
 
+    def __init__(self, outlook: "Forecast", beside: Beside) -> None:
+        self.outlook, self.beside = outlook, beside
+        self.chosen, self.question, self.device = outlook.chosen, outlook.question, outlook.question.device
 
-def text(o: "Forecast") -> Line:
-    seen = o.question.seen
-    value = f"{seen.pairs:,.0f} pairs, {short(seen.source)} + {short(seen.target)} pieces an epoch"
-    if seen.typical:
-        return Line(
-            "Text",
-            value,
-            "no text was given: sentences of usual length are assumed; name the files to have them counted",
-        )
-    if seen.sampled is None:
-        return Line("Text", value, "as it was prepared")
-    about = "" if seen.counted else "; the end of the files is told by their bytes"
-    return Line(
-        "Text",
-        value,
-        f"{seen.sampled:,} of {seen.read:,} pairs prepared as a sample; {percent(seen.dropped)} dropped{about}",
-    )
+    def model(self) -> Line:
+        config, counts = self.chosen.config, self.outlook.parameters
+        total = sum(counts.values())
+        parts = ", ".join(f"{name} {percent(count / total, 0)}" for name, count in counts.items())
+        shape = f"{config.encoder_layers}+{config.decoder_layers} layers, {config.d_model} wide, {config.num_heads} heads"
+        said = "" if self.chosen.name[0].isdigit() and "x" in self.chosen.name else f"{self.chosen.name}: "
+        value = f"{said}{shape}, {config.vocab_size:,} pieces; {short(total)} parameters: {parts}"
+        return Line("Model", value, self.chosen.explain("size"))
 
+    def text(self) -> Line:
+        seen = self.question.seen
+        value = f"{seen.pairs:,.0f} pairs, {short(seen.source)} + {short(seen.target)} pieces an epoch"
+        if seen.typical:
+            why = "no text was given: sentences of usual length are assumed; name the files to have them counted"
+        elif seen.sampled is None:
+            why = "as it was prepared"
+        else:
+            about = "" if seen.counted else "; the end of the files is told by their bytes"
+            why = f"{seen.sampled:,} of {seen.read:,} pairs prepared as a sample; {percent(seen.dropped)} dropped{about}"
+        return Line("Text", value, why)
 
-def batch(o: "Forecast") -> Line:
-    chosen = o.chosen
-    passes = f", in {chosen.accumulate} passes" if chosen.accumulate > 1 else ""
-    again = ", blocks computed twice to save memory" if chosen.recompute else ""
-    numbers = {"masters": "bfloat16 with float32 masters", "autocast": "bfloat16 products", "float32": "float32"}
-    value = f"{chosen.pieces:,.0f} target pieces a step{passes}{again}, {numbers[o.question.precision]}"
-    return Line("Batch", value, reason(o, "batch"))
+    def batch(self) -> Line:
+        chosen = self.chosen
+        passes = f", in {chosen.accumulate} passes" if chosen.accumulate > 1 else ""
+        again = ", blocks computed twice to save memory" if chosen.recompute else ""
+        value = f"{chosen.pieces:,.0f} target pieces a step{passes}{again}, {NUMBERS[self.question.precision]}"
+        return Line("Batch", value, chosen.explain("batch"))
 
+    def devices(self) -> Line | None:
+        count = self.question.count
+        if count == 1:
+            return None
+        hosts = -(-count // self.device.per_host)
+        where = f"{count:,} x {self.device.name}" + (f" in {hosts:,} machines" if hosts > 1 else "")
+        return Line("Devices", f"{where}, {self.chosen.parallel.described}", self.chosen.explain("devices"))
 
-def sharing(o: "Forecast") -> Line | None:
-    if o.question.count == 1:
-        return None
-    hosts = -(-o.question.count // o.question.device.per_host)
-    where = f"{o.question.count:,} x {o.question.device.name}" + (f" in {hosts:,} machines" if hosts > 1 else "")
-    return Line("Devices", f"{where}, {o.chosen.parallel.described}", reason(o, "devices"))
-
-
-def memory(o: "Forecast") -> Line:
-    device = o.question.device
-    largest = sorted(o.peak.parts.items(), key=lambda part: -part[1])[:PARTS_NAMED]
-    named = ", ".join(f"{name} {size(value)}" for name, value in largest)
-    whose = "each " if o.question.count > 1 else ""
-    value = f"{size(o.peak.total)} of the {size(device.memory)} of {whose}{device.name}: {named}"
-    where = (
-        "a batch of the longest sentences, " + " + ".join(str(length) for length in o.question.seen.longest) + " pieces"
-    )
-    if o.fits:
+    def memory(self) -> Line:
+        peak, device = self.outlook.peak, self.device
+        largest = sorted(peak.parts.items(), key=lambda part: -part[1])[:PARTS_NAMED]
+        named = ", ".join(f"{name} {size(value)}" for name, value in largest)
+        whose = "each " if self.question.count > 1 else ""
+        value = f"{size(peak.total)} of the {size(device.memory)} of {whose}{device.name}: {named}"
+        lengths = " + ".join(map(str, self.question.seen.longest))
+        where = f"a batch of the longest sentences, {lengths} pieces"
+        if not self.outlook.fits:
+            where = f"DOES NOT FIT, at {where}; take a smaller model, a larger device or more of them"
         return Line("Memory", value, where)
-    return Line("Memory", value, f"DOES NOT FIT, at {where}; take a smaller model, a larger device or more of them")
 
+    def speed(self) -> Line:
+        device, step = self.device, self.chosen.step
+        value = f"{round_figure(self.outlook.rate)} target pieces/s, {seconds(step.worst)} a step"
+        if self.beside.measured:
+            return Line("Speed", value, self.beside.measured)
+        if device.name == THIS_MACHINE:
+            return Line("Speed", value, f"{device.source}; --calibrate measures it in half a minute")
+        lost = 1 - step.efficiency[0]
+        sent = f"; {percent(lost, 0)} of it sending" if lost >= 0.005 else ""
+        assumed = f"{percent(device.achieved, 0)} of the data sheet's peak is assumed, less for narrow models"
+        return Line("Speed", value, f"nothing was measured: {assumed}{sent}")
 
-def speed(o: "Forecast", beside: Beside) -> Line:
-    value = f"{round_figure(o.rate)} target pieces/s, {seconds(o.chosen.step.worst)} a step"
-    if beside.measured:
-        return Line("Speed", value, beside.measured)
-    device = o.question.device
-    if device.name == THIS_MACHINE:
-        return Line("Speed", value, f"{device.source}; --calibrate measures it in half a minute")
-    lost = 1 - o.chosen.step.efficiency[0]
-    sent = f"; {percent(lost, 0)} of it sending" if lost >= 0.005 else ""
-    assumed = f"{percent(device.achieved, 0)} of the data sheet's peak is assumed, less for narrow models"
-    return Line("Speed", value, f"nothing was measured: {assumed}{sent}")
+    def time(self) -> Line:
+        outlook, chosen, budget = self.outlook, self.chosen, self.question.seconds
+        prepared = f"{duration(outlook.preparing)} to prepare, " if outlook.preparing >= 1 else ""
+        value = f"{duration(outlook.seconds)}: {prepared}{chosen.steps:,} steps in {duration(chosen.seconds)}, "
+        value += f"{chosen.epochs:.3g} times the text, {duration(outlook.scoring)} to score"
+        if budget is not None and outlook.seconds > 1.02 * budget:
+            why = f"LONGER than the {duration(budget)} asked for"
+        elif passes := chosen.explain("passes"):
+            why = passes
+        elif self.question.steps:
+            why = "so many steps were asked for"
+        elif self.question.recipe:
+            why = "as the recipe says"
+        elif budget is not None:
+            why = "as many steps as the budget holds"
+        else:
+            why = "until it has nothing more to learn; it ends earlier when it no longer improves"
+        return Line("Time", value, why)
 
+    def disk(self) -> Line:
+        parts, free = self.outlook.disk, self.beside.free_disk
+        total = sum(parts.values())
+        named = ", ".join(f"{name} {size(value)}" for name, value in sorted(parts.items(), key=lambda part: -part[1]))
+        if free is None:
+            why = "one checkpoint more than is kept, while it is written"
+        elif total < 0.9 * free:
+            why = f"{size(free)} are free here"
+        else:
+            why = f"ONLY {size(free)} are free here: make room, or -o on another disk"
+        return Line("Disk", f"{size(total)}: {named}", why)
 
-def time(o: "Forecast") -> Line:
-    chosen, budget = o.chosen, o.question.seconds
-    value = (
-        f"{duration(o.seconds)}: {duration(o.preparing)} to prepare, "
-        if o.preparing >= 1
-        else f"{duration(o.seconds)}: "
-    )
-    value += f"{chosen.steps:,} steps in {duration(chosen.seconds)}, {chosen.epochs:.3g} times the text, {duration(o.scoring)} to score"
-    if o.seconds > 1.02 * (budget or o.seconds):
-        return Line("Time", value, f"LONGER than the {duration(budget or 0)} asked for")
-    if passes := reason(o, "passes"):
-        return Line("Time", value, passes)
-    if o.question.steps or o.question.recipe:
-        return Line("Time", value, "so many steps were asked for" if o.question.steps else "as the recipe says")
-    if budget is not None:
-        return Line("Time", value, "as many steps as the budget holds")
-    return Line("Time", value, "until it has nothing more to learn; it ends earlier when it no longer improves")
+    def cost(self) -> Line:
+        device, cost = self.device, self.outlook.cost
+        if cost is None:
+            why = f"{device.name} has no price; --device H100 says what rented ones would cost"
+            return Line("Cost", "not known", why)
+        rate = f"{self.question.count:,} x {device.name} at {device.price:g} USD an hour while they train"
+        return Line("Cost", money(cost), f"{rate}; a list price, so put yours into a file for --devices")
 
+    def expect(self) -> Line:
+        found, shortfall, at_half_speed = self.chosen.expected, self.outlook.shortfall, self.outlook.at_half_speed
+        if shortfall is not None:
+            return Line("Expect", shortfall.value, "; ".join([shortfall.why, *found.notes[:1]]))
+        value = f"validation loss {found.loss:.2f}, {found.low:.2f} to {found.high:.2f} nats a target piece"
+        if at_half_speed is not None:
+            value += f"; {at_half_speed:.2f} at half the speed, which is assumed"
+        if found.bleu is not None:
+            value += f", BLEU {found.bleu[0]:.0f} to {found.bleu[1]:.0f}"
+        why = "; ".join(found.notes) or "within what was measured"
+        if not found.in_range and len(found.notes) >= 3:
+            why = f"{found.notes[0]}; {len(found.notes) - 1} more reasons for doubt: --json"
+        return Line("Expect", value, why)
 
-def disk(o: "Forecast", beside: Beside) -> Line:
-    total = sum(o.disk.values())
-    named = ", ".join(f"{name} {size(value)}" for name, value in sorted(o.disk.items(), key=lambda part: -part[1]))
-    free = beside.free_disk
-    if free is None:
-        return Line("Disk", f"{size(total)}: {named}", "one checkpoint more than is kept, while it is written")
-    room = (
-        f"{size(free)} are free here"
-        if total < 0.9 * free
-        else f"ONLY {size(free)} are free here: make room, or -o on another disk"
-    )
-    return Line("Disk", f"{size(total)}: {named}", room)
+    def instead(self) -> Line | None:
+        """What would be chosen where another size was asked for, else the next best that fits: what it would lose or win."""
+        outlook = self.outlook
+        others = sorted((each for each in outlook.others if each.fits), key=lambda each: each.name != outlook.advised)
+        if not others or self.question.recipe is not None:
+            return None
+        other = others[0]
+        apart = other.expected.loss - self.chosen.expected.loss
+        value = f"{other.name}: loss {other.expected.loss:.2f} ({apart:+.2f}) in {duration(other.seconds)}"
+        value += f", {money(other.cost)}" if other.cost is not None else ""
+        limits = other.explain("size")
+        if other.name == outlook.advised:
+            return Line("Instead", value, f"what would be chosen: {limits}")
+        how = f"; --preset {other.name}" if " " not in other.name else ""
+        return Line("Instead", value, limits or f"the next best by expected loss{how}")
 
+    def played(self) -> Line | None:
+        found = self.beside.simulation
+        if found is None:
+            return None
+        if found.differing:
+            rows = "; ".join(f"{row.what}: {row.counted:,.0f}, not {row.planned:,.0f}" for row in found.differing)
+            return Line("Played", f"rank 0 of {found.ranks:,} DIFFERS from the plan: {rows}", "please report this")
+        counts = {row.what: row.counted for row in found.rows if row.counted}
+        of = "bytes of "
+        held = ", ".join(f"{size(n)} of {what.removeprefix(of)}" for what, n in counts.items() if what.startswith(of))
+        calls = sum(n for what, n in counts.items() if what.startswith("calls"))
+        sent = sum(n for what, n in counts.items() if what.startswith("bytes in"))
+        value = f"rank 0 of {found.ranks:,} holds {held}; {calls:,.0f} collectives a pass, of {size(sent)}"
+        return Line("Played", value, f"the real model, without storage; all {len(found.rows)} counts equal their formulas")
 
-def cost(o: "Forecast") -> Line:
-    device, count = o.question.device, o.question.count
-    if o.cost is None:
-        return Line("Cost", "not known", f"{device.name} has no price; --device H100 says what rented ones would cost")
-    rate = f"{count:,} x {device.name} at {device.price:g} USD an hour while they train"
-    return Line("Cost", money(o.cost), f"{rate}; a list price, so put yours into a file for --devices")
+    def corpus(self) -> Line | None:
+        work = self.beside.corpus
+        if work is None:
+            return None
+        value = f"{self.beside.corpus_pairs:,.0f} pairs prepared in {duration(work.seconds)} by {work.cores} cores (local)"
+        value += f", {size(work.written)} on disk, {size(work.memory)} of memory"
+        return Line("Corpus", value, "; ".join(work.notes) or "measured on two cores")
 
-
-def expect(o: "Forecast") -> Line:
-    found = o.chosen.expected
-    value = f"validation loss {found.loss:.2f}, {found.low:.2f} to {found.high:.2f} nats a target piece"
-    if o.at_half_speed is not None:
-        value += f"; {o.at_half_speed:.2f} at half the speed, which is assumed"
-    if o.shortfall is not None:
-        return Line("Expect", o.shortfall.value, "; ".join([o.shortfall.why, *found.notes[:1]]))
-    if found.bleu is not None:
-        value += f", BLEU {found.bleu[0]:.0f} to {found.bleu[1]:.0f}"
-    if found.in_range or len(found.notes) < 3:
-        return Line("Expect", value, "; ".join(found.notes) or "within what was measured")
-    return Line("Expect", value, f"{found.notes[0]}; {len(found.notes) - 1} more reasons for doubt: --json")
-
-
-def instead(o: "Forecast") -> Line | None:
-    """What would be chosen where another size was asked for, else the next best that fits: what it would lose or win."""
-    others = sorted((each for each in o.others if each.fits), key=lambda each: each.name != o.advised)
-    if not others or o.question.recipe is not None:
-        return None
-    other = others[0]
-    apart = other.expected.loss - o.chosen.expected.loss
-    value = f"{other.name}: loss {other.expected.loss:.2f} ({apart:+.2f}) in {duration(other.seconds)}"
-    if other.cost is not None:
-        value += f", {money(other.cost)}"
-    limits = "; ".join(each.partition(": ")[2] for each in other.why if each.startswith("size:"))
-    if other.name == o.advised:
-        return Line("Instead", value, f"what would be chosen: {limits}")
-    how = f"; --preset {other.name}" if " " not in other.name else ""
-    return Line("Instead", value, limits or f"the next best by expected loss{how}")
-
-
-def format_simulation(beside: Beside) -> Line | None:
-    found = beside.simulation
-    if found is None:
-        return None
-    if not found.differing:
-        counts = [row for row in found.rows if row.counted]
-        held = [
-            f"{size(row.counted)} of {row.what.removeprefix('bytes of ')}"
-            for row in counts
-            if " of " in row.what and "bytes" in row.what
-        ]
-        calls = sum(row.counted for row in counts if row.what.startswith("calls"))
-        sent = sum(row.counted for row in counts if row.what.startswith("bytes in"))
-        value = f"rank 0 of {found.ranks:,} holds {', '.join(held)}; {calls:,.0f} collectives a pass, of {size(sent)}"
-        return Line(
-            "Played", value, f"the real model, without storage; all {len(found.rows)} counts equal their formulas"
-        )
-    rows = "; ".join(f"{row.what}: {row.counted:,.0f}, not {row.planned:,.0f}" for row in found.differing)
-    return Line("Played", f"rank 0 of {found.ranks:,} DIFFERS from the plan: {rows}", "please report this")
-
-
-def corpus(beside: Beside) -> Line | None:
-    work = beside.corpus
-    if work is None:
-        return None
-    nodes = f"{work.nodes:,} machines of {work.cores} cores" if work.nodes > 1 else f"{work.cores} cores"
-    value = f"{beside.corpus_pairs:,.0f} pairs prepared in {duration(work.seconds)} by {nodes} ({work.engine})"
-    value += f", {size(work.written)} on disk, {size(work.memory)} of memory"
-    return Line("Corpus", value, "; ".join(work.notes) or "measured on two cores")
-
-
-def serving(beside: Beside) -> Line | None:
-    load = beside.serving
-    if load is None:
-        return None
-    asked = f"{beside.requests:g} texts a second" + (
-        f" within {1000 * beside.latency:,.0f} ms" if beside.latency else ""
-    )
-    if not load.possible:
-        return Line("Serving", f"{asked}: NOT possible", "; ".join(load.notes))
-    value = f"{asked}: {load.replicas:,} servers of {load.cores} core, one of them to spare, {size(load.memory)} each"
-    value += f"; 95 % within {load.latency:.2f} s"
-    return Line("Serving", value, "; ".join(load.notes) or "measured on one core")
-
-
-def reason(o: "Forecast", what: str) -> str:
-    """Return a part of `Option.why`: "batch: small, so that there are more steps"."""
-    return "; ".join(each.partition(": ")[2] for each in o.chosen.why if each.startswith(f"{what}:"))
+    def serving(self) -> Line | None:
+        load, latency = self.beside.serving, self.beside.latency
+        if load is None:
+            return None
+        asked = f"{self.beside.requests:g} texts a second" + (f" within {1000 * latency:,.0f} ms" if latency else "")
+        if not load.possible:
+            return Line("Serving", f"{asked}: NOT possible", "; ".join(load.notes))
+        value = f"{asked}: {load.replicas:,} servers of 1 core, one of them to spare, {size(load.memory)} each"
+        value += f"; 95 % within {load.latency:.2f} s"
+        return Line("Serving", value, "; ".join(load.notes) or "measured on one core")
 
 
 def wrap_lines(made: Sequence[Line], columns: int | None) -> list[str]:
     """Wrap to `columns`; None is a pipe, with a line each."""
     if columns is None:
         return [str(line) for line in made]
-    fill = textwrap.TextWrapper(
-        max(40, columns), subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False
-    )
+    fill = textwrap.TextWrapper(max(40, columns), subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False)
     return [part for line in made for part in fill.wrap(str(line))]

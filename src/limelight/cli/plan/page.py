@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 from limelight.cli.plan import pictures
 from limelight.cli.plan.lines import Line
-from limelight.cli.plan.units import duration, money, percent, short, size
-from limelight.corpus.report.markup import THIN_SPACE, Figure
 from limelight.errors import ConfigError
 from limelight.files import write_whole
 from limelight.planning.options import count_of
+from limelight.reporting.blocks import Cell, Code, Listing, Paragraph, Pictures, Points, Section, Strong, Table, Tiles
+from limelight.reporting.formats import write_html
+from limelight.reporting.units import THIN_SPACE, Figure, duration, money, percent, short, size
 from limelight.training.forecast.forecast import curves
-from limelight.training.report.blocks import Cell, Code, Listing, Pictures, Points, Section, Strong, Table
-from limelight.training.report.html import page
 
 if TYPE_CHECKING:
-    from limelight.planning.budget import CostCurve, Option
+    from limelight.planning.options import CostCurve, Option
     from limelight.training.forecast.forecast import Forecast
 
 
@@ -44,23 +43,16 @@ def html(outlook: "Forecast", lines: Sequence[Line], start: str) -> str:
         ("cost", "not known" if o.cost is None else money(o.cost)),
         ("expected loss", f"{o.chosen.expected.loss:.2f}"),
     ]
-    head = Section("", [_make_table(lines), *([Listing(start)] if start else [])])
+    plan = [[line.name, _bind_units(line.value), _bind_units(line.why)] for line in lines]
     sections = [
         *([Section("Pictures", [Pictures(shown)])] if shown else []),
         Section("Sizes", [_sizes(o)]),
         *([Section("Devices", [_devices(found)])] if len(found.devices) > 1 else []),
         Section("Assumptions", [Points(_assumptions(o))]),
     ]
-    sentences = [] if shown else ["Pictures need matplotlib: pip install 'limelight[pictures]'."]
-    return page(title, sentences, numbers, head, sections)
-
-
-def _make_table(lines: Sequence[Line]) -> Table:
-    return Table(
-        "The plan, and why",
-        ("", "", "why"),
-        [[line.name, _bind_units(line.value), _bind_units(line.why)] for line in lines],
-    )
+    missing = "" if shown else "Pictures need matplotlib: pip install 'limelight[pictures]'."
+    table, listing = Table("The plan, and why", ("", "", "why"), plan), [Listing(start)] if start else []
+    return write_html(title, [Paragraph([missing], first=True), Tiles(numbers), table, *listing], sections)
 
 
 def _bind_units(text: str) -> str:
@@ -75,7 +67,7 @@ def _sizes(o: "Forecast") -> Table:
 
 
 def _size(option: "Option", chosen: bool) -> list[Cell]:
-    why = "; ".join(each.partition(": ")[2] for each in option.why if each.startswith(("size", "passes")))
+    why = option.explain("size", "passes")
     figures = (
         short(count_of(option.config)), size(option.memory), f"{option.steps:,}", f"{option.epochs:.3g}", duration(option.seconds),
         "-" if option.cost is None else money(option.cost), f"{option.expected.loss:.2f}",
@@ -93,9 +85,7 @@ def _devices(curve: "CostCurve") -> Table:
         ]
         for point in curve.devices
     ]  # fmt: skip
-    return Table(
-        "Without a limit of time, on more and more devices", ("devices", "size", "shared as", "time", "cost", ""), rows
-    )
+    return Table("Without a limit of time, on more and more devices", ("devices", "size", "shared as", "time", "cost", ""), rows)
 
 
 def _assumptions(o: "Forecast") -> list[list[Cell]]:
@@ -107,9 +97,7 @@ def _assumptions(o: "Forecast") -> list[list[Cell]]:
     else:
         made.append(["Speed: measured here, by steps of other models, and computed for this one."])
     if device.price is not None:
-        made.append(
-            [f"Price: {device.price:g} USD for one and an hour, of a list; ", Code("--devices FILE"), " takes yours."]
-        )
+        made.append([f"Price: {device.price:g} USD for one and an hour, of a list; ", Code("--devices FILE"), " takes yours."])
     made += [[note[0].upper() + note[1:] + "."] for note in o.chosen.expected.notes]
     made.append(["Memory, bytes sent and arithmetic follow from the shape of the model; how, says docs/scale.md."])
     return made

@@ -1,29 +1,19 @@
-"""Charts show a plan as SVG: memory by part, sizes by loss and time, time by devices, loss by time or money.
+"""Charts show a plan as SVG: memory by part, sizes by loss and time, time by devices, loss by time or money."""
 
-Like those of a report they take colour and font from the page, in light and in dark. Without matplotlib there are none.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from limelight.cli.plan.units import duration, money, size
-from limelight.corpus.report import pictures
-from limelight.corpus.report.pictures import BLUE, INK, LOOK, ORANGE, WIDTH
+from markupsafe import Markup
+
+from limelight.reporting import charts
+from limelight.reporting.charts import BLUE, INK, ORANGE, chart
+from limelight.reporting.units import duration, money, size
 
 if TYPE_CHECKING:
-    from limelight.planning.budget import CostCurve
+    from limelight.planning.options import CostCurve
     from limelight.training.forecast.forecast import Forecast
 
-try:
-    import matplotlib.style
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
-except ModuleNotFoundError:
-    INSTALLED = False
-else:
-    INSTALLED = True
-
+BOX = (0.16, 0.18, 0.77, 0.77)
 # Times that people think in, for an axis of time.
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 TIMES = (
@@ -35,65 +25,47 @@ TIMES = (
 MOST_TICKS = 6
 
 
-def draw_pictures(outlook: "Forecast", curve: "CostCurve") -> list[tuple[str, str]]:
-    """Draw the pictures, each with its caption."""
-    if not INSTALLED:
-        return []
+def draw_pictures(outlook: "Forecast", curve: "CostCurve") -> list[tuple[Markup, str]]:
+    """Draw the pictures, each with its caption; none without matplotlib."""
     made = [_memory(outlook), _devices(outlook, curve), _frontier(outlook, curve)]
     return [(svg, caption) for svg, caption in made if svg]
 
 
-def _memory(o: "Forecast") -> tuple[str, str]:
+def _memory(o: "Forecast") -> tuple[Markup, str]:
     parts = [(name, value) for name, value in o.peak.parts.items() if value > 0]
-    total, room = o.peak.total, o.question.device.memory
-    alt = (
-        f"Memory by part: {', '.join(f'{name} {size(value)}' for name, value in parts)}; {size(total)} of {size(room)}."
-    )
-    with matplotlib.style.context(["default", LOOK]):
-        height = 0.28 * len(parts) + 0.75
-        picture = Figure(figsize=(WIDTH, height))
-        axes = picture.add_axes((0.2, 0.5 / height, 0.62, 1 - 0.6 / height))
-        for row, (_, value) in enumerate(parts):
-            axes.barh(row, value, 0.62, color=BLUE)
-            axes.text(1.2, row, size(value), transform=axes.get_yaxis_transform(), ha="right", va="center")
-        axes.set_yticks(range(len(parts)), [name for name, _ in parts])
-        axes.tick_params(axis="y", length=0)
-        axes.set(ylim=(len(parts) - 0.5, -0.5), xlabel="bytes at the peak")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: size(value) if value else "0"))
-        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
-        svg = pictures.svg(picture, "plan memory", alt)
+    total, room = size(o.peak.total), size(o.question.device.memory)
+    alt = f"Memory by part: {', '.join(f'{name} {size(value)}' for name, value in parts)}; {total} of {room}."
+
+    def draw(axes: "charts.Axes") -> None:
+        charts.bars(axes, [(name, 0.0, value, size(value), BLUE) for name, value in parts])
+        axes.set_xlabel("bytes at the peak")
+        axes.xaxis.set_major_formatter(lambda value, _: size(value) if value else "0")
+        axes.xaxis.set_major_locator(charts.ticker.MaxNLocator(4))
+
+    height = 0.28 * len(parts) + 0.75
+    svg = chart(draw, "plan memory", alt, height, (0.2, 0.5 / height, 0.62, 1 - 0.6 / height))
     each = " of each device" if o.question.count > 1 else ""
-    return (
-        svg,
-        f"{size(total)} of {size(room)}{each}, at a batch of the longest sentences. The most is held at: {o.peak.moment}.",
-    )
+    told = f"{total} of {room}{each}, at a batch of the longest sentences. The most is held at: {o.peak.moment}."
+    return svg, told
 
 
-def _devices(o: "Forecast", curve: "CostCurve") -> tuple[str, str]:
+def _devices(o: "Forecast", curve: "CostCurve") -> tuple[Markup, str]:
     """Draw time against devices, and nothing for one device."""
     points = [point for point in curve.devices if point.option.fits]
     if len(points) < 2:
-        return "", ""
+        return Markup(""), ""
     xs, ys = [point.count for point in points], [point.option.seconds for point in points]
     alt = "Time against devices: " + "; ".join(f"{x:,}: {duration(y)}" for x, y in zip(xs, ys, strict=True)) + "."
 
-    def draw(axes: "Axes") -> None:
+    def draw(axes: "charts.Axes") -> None:
         axes.plot(xs, [ys[0] * xs[0] / x for x in xs], color=INK, linewidth=0.8, linestyle=":", label="in proportion")
         axes.plot(xs, ys, color=BLUE, linewidth=2, marker="o", markersize=4, label="planned")
         if curve.useful in xs:
-            at = xs.index(curve.useful)
-            axes.plot(
-                [xs[at]],
-                [ys[at]],
-                color=ORANGE,
-                marker="o",
-                markersize=9,
-                linestyle="",
-                label="the last that helps much",
-            )
+            last = [curve.useful], [ys[xs.index(curve.useful)]]
+            axes.plot(*last, color=ORANGE, marker="o", markersize=9, linestyle="", label="the last that helps much")
         axes.set(xscale="log", yscale="log", xlabel=o.question.device.name, ylabel="time")
-        axes.xaxis.set_major_locator(FixedLocator([x for i, x in enumerate(xs) if i % 2 == 0 or len(xs) < 6]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_major_locator(charts.ticker.FixedLocator([x for i, x in enumerate(xs) if i % 2 == 0 or len(xs) < 6]))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         _time_axis(axes.yaxis, ys)
         axes.legend(frameon=False, loc="best")
 
@@ -101,13 +73,13 @@ def _devices(o: "Forecast", curve: "CostCurve") -> tuple[str, str]:
         f"Until the model has nothing more to learn from the text, on more and more devices. Beyond {curve.useful:,} twice as many "
         "are less than 1.2 times as fast. Nothing of this was measured on such devices."
     )
-    return _chart(draw, "plan devices", alt), caption
+    return chart(draw, "plan devices", alt, box=BOX), caption
 
 
-def _frontier(o: "Forecast", curve: "CostCurve") -> tuple[str, str]:
+def _frontier(o: "Forecast", curve: "CostCurve") -> tuple[Markup, str]:
     points = curve.frontier
     if len(points) < 2:
-        return "", ""
+        return Markup(""), ""
     paid = points[0].option.cost is not None
     xs = [float(point.option.cost or 0) if paid else point.option.seconds for point in points]
     ys = [point.option.expected.loss for point in points]
@@ -115,7 +87,7 @@ def _frontier(o: "Forecast", curve: "CostCurve") -> tuple[str, str]:
     said = [money(x) if paid else duration(x) for x in xs]
     alt = f"Expected loss against {unit}: " + "; ".join(f"{x}: {y:.2f}" for x, y in zip(said, ys, strict=True)) + "."
 
-    def draw(axes: "Axes") -> None:
+    def draw(axes: "charts.Axes") -> None:
         axes.plot(xs, ys, color=BLUE, linewidth=2, marker="o", markersize=4)
         last = ""
         for x, y, point in zip(xs, ys, points, strict=True):
@@ -127,26 +99,23 @@ def _frontier(o: "Forecast", curve: "CostCurve") -> tuple[str, str]:
         axes.plot([at], [chosen.expected.loss], color=ORANGE, marker="o", markersize=9, linestyle="")
         axes.set(xscale="log", xlabel=unit, ylabel="expected loss")
         if paid:
-            axes.xaxis.set_major_locator(LogLocator(numticks=6))
-            axes.xaxis.set_major_formatter(
-                FuncFormatter(lambda value, _: f"{value:,.2g}" if value < 10 else f"{value:,.0f}")
-            )
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_major_locator(charts.ticker.LogLocator(numticks=6))
+            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.2g}" if value < 10 else f"{value:,.0f}")
+            axes.xaxis.set_minor_formatter(charts.ticker.NullFormatter())
         else:
             _time_axis(axes.xaxis, [*xs, chosen.seconds])
 
     what = "money" if paid else "time"
-    return _chart(
-        draw, "plan frontier", alt
-    ), f"What {what} buys, with the size that suits it. The orange dot is this plan."
+    caption = f"What {what} buys, with the size that suits it. The orange dot is this plan."
+    return chart(draw, "plan frontier", alt, box=BOX), caption
 
 
 def _time_axis(axis: Any, values: Sequence[float]) -> None:
     """Ticks at times that people think in."""
     inside = [at for at in TIMES if min(values) / 1.5 <= at <= max(values) * 1.5]
-    axis.set_major_locator(FixedLocator(inside[:: -(-len(inside) // MOST_TICKS)]))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _round_time(value)))
+    axis.set_major_locator(charts.ticker.FixedLocator(inside[:: -(-len(inside) // MOST_TICKS)]))
+    axis.set_minor_locator(charts.ticker.NullLocator())
+    axis.set_major_formatter(lambda value, _: _round_time(value))
 
 
 def _round_time(seconds: float) -> str:
@@ -154,11 +123,3 @@ def _round_time(seconds: float) -> str:
         if seconds >= unit:
             return f"{seconds / unit:,.0f} {name}"
     return f"{seconds:g} s"
-
-
-def _chart(draw: Callable[["Axes"], None], salt: str, alt: str) -> str:
-    with matplotlib.style.context(["default", LOOK]):
-        picture = Figure(figsize=(WIDTH, 3.0))
-        axes = picture.add_axes((0.16, 0.18, 0.77, 0.77))
-        draw(axes)
-        return pictures.svg(picture, salt, alt)

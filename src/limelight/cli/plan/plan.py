@@ -1,6 +1,7 @@
 """`limelight plan` forecasts what a run costs, before it is paid."""
 
 import json
+import shlex
 import shutil
 import sys
 import tempfile
@@ -12,14 +13,13 @@ import typer
 
 from limelight.cli.completion import presets
 from limelight.cli.prepare.prepare import EngineName, start_engine
-from limelight.cli.screen import Screen, group_digits
+from limelight.cli.screen import Screen
 from limelight.cli.train.train import PrecisionName
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
     from limelight.cli.plan.lines import Beside
     from limelight.cli.plan.request import PlanRequest
-    from limelight.corpus.exchange.engine import Progress
     from limelight.training.forecast.forecast import Forecast, ForecastRequest
     from limelight.training.forecast.text_size import EpochSize
 
@@ -63,7 +63,8 @@ def plan(
 ) -> None:  # fmt: skip
     """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind."""
     from limelight.cli.plan.lines import lines, wrap_lines
-    from limelight.cli.plan.request import PlanOptions, how_many, parse_plan_request, quote_words
+    from limelight.cli.plan.request import PlanOptions, how_many, parse_plan_request
+    from limelight.training.forecast.forecast import forecast
 
     options = PlanOptions(
         budget=budget, preset=preset, device=device, devices=devices, count=count, precision=precision.value if precision else None,
@@ -73,26 +74,22 @@ def plan(
     asked = parse_plan_request(inputs or [], options)
     with Screen(plain=False, quiet=quiet or as_json) as screen:
         question, measured = _question(asked, workers, screen)
-        found = _forecast(question)
+        found = forecast(question)
         beside = _beside(asked, found, measured, simulate)
     made = lines(found, beside)
-    start = quote_words(start_with(asked, found)) if asked.start else ""
+    start = shlex.join(start_with(asked, found)) if asked.start else ""
     if html is not None:
         from limelight.cli.plan.page import write
 
         write(html, found, made, start)
     if as_json:
-        sys.stdout.write(
-            json.dumps({**found.values(), "said": [vars(line) for line in made], "start": start or None}) + "\n"
-        )
+        values = {**found.values(), "said": [vars(line) for line in made], "start": start or None}
+        sys.stdout.write(json.dumps(values) + "\n")
         return
     columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
     ending = f"wrote {html}." if html is not None else "Nothing was written."
-    sys.stdout.write(
-        "".join(
-            f"{line}\n" for line in [*wrap_lines(made, columns), f"{ending}{f' Start with: {start}' if start else ''}"]
-        )
-    )
+    ending += f" Start with: {start}" if start else ""
+    sys.stdout.write("".join(f"{line}\n" for line in (*wrap_lines(made, columns), ending)))
 
 
 def _question(asked: "PlanRequest", workers: int | None, screen: Screen) -> "tuple[ForecastRequest, str | None]":
@@ -104,9 +101,7 @@ def _question(asked: "PlanRequest", workers: int | None, screen: Screen) -> "tup
         from limelight.planning.time.devices import device as device_of
 
         if asked.options.calibrate:
-            raise ConfigError(
-                "--calibrate measures this machine, and the plan is for another; leave out the device, or --calibrate"
-            )
+            raise ConfigError("--calibrate measures this machine, and the plan is for another; leave out the device, or --calibrate")
         device, count = device_of(asked.device, asked.options.devices), asked.count or 1
         precision, cores = asked.precision or "masters", CORES_ELSEWHERE
     else:
@@ -139,23 +134,12 @@ def _measure_text(asked: "PlanRequest", workers: int | None, screen: Screen) -> 
     elif asked.data is None:
         return text_size.typical(wished or text_size.PAIRS_OF_THE_PAPER)
     else:
-
-        def watch(progress: "Progress") -> None:
-            note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
-            screen.step(progress.step, progress.done, progress.total, note)
-
         with (
             tempfile.TemporaryDirectory(prefix="limelight-") as work,
             closing(start_engine(EngineName.local, workers)) as engine,
         ):
-            seen = sample_text(asked.data, engine, Path(work), watch)
+            seen = sample_text(asked.data, engine, Path(work), screen.show)
     return seen if wished is None else seen.of(wished)
-
-
-def _forecast(question: "ForecastRequest") -> "Forecast":
-    from limelight.training.forecast.forecast import forecast
-
-    return forecast(question)
 
 
 def _beside(asked: "PlanRequest", found: "Forecast", measured: str | None, simulate: bool) -> "Beside":
@@ -184,10 +168,9 @@ def _beside(asked: "PlanRequest", found: "Forecast", measured: str | None, simul
 def start_with(asked: "PlanRequest", found: "Forecast") -> list[str]:
     """The command that does what was planned: here, on one machine with several devices, or on each of many."""
     words = list(asked.start)
-    if asked.recipe is None and found.question.name is None and " " not in found.chosen.name:
-        words += ["--preset", found.chosen.name]
-    elif found.question.name is not None:
-        words += ["--preset", found.question.name]
+    preset = found.question.name or (None if asked.recipe or " " in found.chosen.name else found.chosen.name)
+    if preset is not None:
+        words += ["--preset", preset]
     if found.chosen.recompute and asked.recipe is None:
         words.append("machine.recompute=true")
     if asked.seconds is not None:

@@ -4,13 +4,12 @@ Everything that can be found wrong without reading a corpus is found here.
 """
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from limelight.cli.settings_arguments import put_setting, settings_from
+from limelight.cli.settings_arguments import put_settings, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import NAME, CorpusManifest
@@ -22,7 +21,6 @@ from limelight.planning.time.devices import split_count
 from limelight.training.config import Recipe
 from limelight.training.run_folder import PREPARED, RECIPE
 
-SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
 MANY = re.compile(r"(\d+(?:\.\d+)?)([kmb]?)", re.IGNORECASE)
 FACTORS = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 EXAMPLE = "limelight plan corpus.en corpus.de --budget 2h"
@@ -77,35 +75,24 @@ class PlanRequest:
 
 
 def parse_plan_request(inputs: Sequence[str], options: PlanOptions) -> PlanRequest:
-    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
-    written = [text for text in inputs if text not in paths]
+    paths, written = split_settings(inputs)
     check_changes(written)
     _check(options, paths, written)
     seconds, device, count = _devices(options)
     changes: dict[str, Any] = {}
-    for text in written:
-        put_setting(changes, *text.split("=", 1))
+    put_settings(changes, written)
     recipe, prepared, data = _read(paths, written, options)
     if recipe is not None:
-        changed = {name: value for name, value in changes.items() if name != "data"}
-        recipe = Recipe(**_merge(recipe.model_dump(), changed))
-    machine = recipe.machine if recipe else None
-    precision = (
-        changes.get("machine", {}).get("precision") or options.precision or (machine.precision if machine else None)
-    )
+        values = recipe.model_dump(exclude_unset=True)
+        put_settings(values, [text for text in written if not text.startswith("data.")])
+        recipe = Recipe(**values)
+    own = recipe.machine.precision if recipe else None
     return PlanRequest(
-        options=options,
-        data=data,
-        prepared=prepared,
-        recipe=recipe,
-        model=changes.get("model", {}),
-        precision=precision,
-        seconds=changes.get("budget_seconds", seconds),
-        steps=changes.get("schedule", {}).get("steps"),
-        device=device,
-        count=count,
-        start=_start(paths, written, prepared, data, options),
-    )
+        options=options, data=data, prepared=prepared, recipe=recipe, model=changes.get("model", {}),
+        precision=changes.get("machine", {}).get("precision") or options.precision or own,
+        seconds=changes.get("budget_seconds", seconds), steps=changes.get("schedule", {}).get("steps"), device=device, count=count,
+        start=_start(paths, written, prepared, options),
+    )  # fmt: skip
 
 
 def _check(options: PlanOptions, paths: Sequence[str], written: Sequence[str]) -> None:
@@ -116,23 +103,15 @@ def _check(options: PlanOptions, paths: Sequence[str], written: Sequence[str]) -
     if options.latency is not None and options.requests is None:
         problems.append("--latency is of requests; say how many a second: --requests 10 --latency 500")
     if options.preset is not None and any(_recipe_at(path) for path in paths):
-        problems.append(
-            f"--preset {options.preset}: a recipe has its model; change that with model.d_model=512 and so on"
-        )
+        problems.append(f"--preset {options.preset}: a recipe has its model; change that with model.d_model=512 and so on")
     asked = (options.budget, options.preset, options.pairs, options.device, options.corpus_pairs, options.requests)
     if not paths and not written and not any(asked):
-        problems.append(
-            f"there is nothing to plan; name the text, such as: {EXAMPLE}; or a size and a device: --preset base --device H100"
-        )
+        problems.append(f"there is nothing to plan; name the text, such as: {EXAMPLE}; or a size and a device: --preset base --device H100")
     named = parse_budget(options.budget) if options.budget else None
     if named and named.device and options.device and split_count(options.device)[1].lower() != named.device.lower():
         problems.append(f"--budget {options.budget} and --device {options.device} name two devices; leave one out")
-    said = (
-        named.count if named and named.device else None,
-        options.count,
-        split_count(options.device)[0] if options.device else None,
-    )
-    numbers = sorted({number for number in said if number is not None})
+    said = {named.count if named and named.device else None, options.count, split_count(options.device or "")[0]}
+    numbers = sorted(number for number in said if number is not None)
     if len(numbers) > 1:
         problems.append(f"{' and '.join(map(str, numbers))} devices: say once how many, such as --budget '8xH100 24h'")
     if problems:
@@ -148,13 +127,9 @@ def _devices(options: PlanOptions) -> tuple[float | None, str | None, int | None
     return budget.seconds if budget else None, name, options.count or number
 
 
-def _read(
-    paths: Sequence[str], written: Sequence[str], options: PlanOptions
-) -> tuple[Recipe | None, Path | None, PrepareSettings | None]:
+def _read(paths: Sequence[str], written: Sequence[str], options: PlanOptions) -> tuple[Recipe | None, Path | None, PrepareSettings | None]:
     if len(paths) > 1 and (known := [path for path in paths if _recipe_at(path) or _is_prepared(path)]):
-        raise ConfigError(
-            f"{known[0]} is a recipe, a run or a prepared corpus, and is planned alone; leave out the others"
-        )
+        raise ConfigError(f"{known[0]} is a recipe, a run or a prepared corpus, and is planned alone; leave out the others")
     if not paths:
         return None, None, None
     place = Path(paths[0])
@@ -184,13 +159,7 @@ def _is_prepared(path: str) -> bool:
     return (Path(path) / NAME).is_file()
 
 
-def _start(
-    paths: Sequence[str],
-    written: Sequence[str],
-    prepared: Path | None,
-    data: PrepareSettings | None,
-    options: PlanOptions,
-) -> list[str]:
+def _start(paths: Sequence[str], written: Sequence[str], prepared: Path | None, options: PlanOptions) -> list[str]:
     """Return the command, or nothing where there is no text to train on."""
     if not paths:
         return []
@@ -202,15 +171,3 @@ def _start(
     named = {"--source": options.source, "--target": options.target, "--vocab-size": options.vocab_size}
     words = ["limelight", "train", *sources, *written]
     return words + [word for name, value in named.items() if value is not None for word in (name, str(value))]
-
-
-def _merge(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    result = dict(values)
-    for key, value in changes.items():
-        inner = result.get(key)
-        result[key] = _merge(inner, value) if isinstance(value, dict) and isinstance(inner, dict) else value
-    return result
-
-
-def quote_words(words: Sequence[str]) -> str:
-    return shlex.join(words)

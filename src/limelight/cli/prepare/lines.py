@@ -48,8 +48,7 @@ def _counts(corpora: Sequence["CorpusEntry"]) -> list[str]:
     ]
     if len(corpora) > 1:
         lines += [
-            f"          {group_digits(sum(corpus.kept.values())):>12} of {group_digits(corpus.read)}  {corpus.name}"
-            for corpus in corpora
+            f"          {group_digits(sum(corpus.kept.values())):>12} of {group_digits(corpus.read)}  {corpus.name}" for corpus in corpora
         ]
     return lines
 

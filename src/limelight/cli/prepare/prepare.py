@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight.cli.prepare.lines import describe_findings, describe_prepared
-from limelight.cli.screen import Screen, group_digits
-from limelight.errors import ConfigError
+from limelight.cli.screen import Screen
+from limelight.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from limelight.corpus.exchange.engine import ExchangeEngine, Progress
+    from limelight.corpus.exchange.engine import ExchangeEngine
 
 EXAMPLES = """Examples:
 
@@ -76,17 +76,12 @@ def prepare(
         settings = settings_from(inputs or [], options, weight or [], config)
         began = time.monotonic()
         with Screen(plain, quiet or as_json) as screen:
-
-            def watch(progress: "Progress") -> None:
-                note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
-                screen.step(progress.step, progress.done, progress.total, note)
-
             if check_only:
                 with tempfile.TemporaryDirectory(prefix="limelight-") as work:
-                    findings = check(settings, Path(work), running, watch)
+                    findings = check(settings, Path(work), running, screen.show)
                 result, lines = findings.model_dump(mode="json"), describe_findings(findings)
             else:
-                manifest, before = run(settings, output, running, watch, force, anyway)
+                manifest, before = run(settings, output, running, screen.show, force, anyway)
                 result = json.loads(manifest.encode())
                 lines = describe_prepared(manifest, output, None if before else time.monotonic() - began)
     sys.stdout.write(json.dumps(result) + "\n" if as_json else "\n".join(lines) + "\n")
@@ -105,9 +100,7 @@ def start_engine(name: EngineName, workers: int | None, early: bool = True) -> "
         try:
             from limelight.corpus.exchange.engine_ray import RayEngine
         except ModuleNotFoundError:
-            raise ConfigError(
-                "--engine ray needs Ray Data, which is not installed; pip install 'limelight[cluster]'"
-            ) from None
+            raise MissingExtraError("ray", "--engine ray", "cluster") from None
         return RayEngine()
     from limelight.corpus.cleaning.clean import Cleaner
     from limelight.corpus.exchange.engine_local import LocalEngine, available_cores

@@ -9,8 +9,8 @@ import typer
 
 from limelight.cli.train.live_state import harmless
 from limelight.errors import ConfigError
-from limelight.training.processes.rendezvous import host_store
 from limelight.training.processes.supervisor import supervise
+from limelight.training.processes.world import host_store
 from limelight.training.recipe.request import TrainRequest
 
 SHOW_CURSOR = "\x1b[?25h"  # a live screen hides it, and one that was killed did not show it again
@@ -19,7 +19,7 @@ SHOW_CURSOR = "\x1b[?25h"  # a live screen hides it, and one that was killed did
 def launch(asked: TrainRequest, folder: Path, nproc: int, restarts: int, arguments: Sequence[str]) -> int:
     """Return the exit code of the run. The ranks get the same words, and know by their environment what they are."""
     refuse_second_launcher(nproc)
-    refuse_more_than_gpus(nproc, device_of(asked))
+    refuse_more_than_gpus(nproc, asked.named_device)
     return supervise([sys.executable, "-m", "limelight", *arguments], nproc, folder, host_store, _say, restarts)
 
 
@@ -40,12 +40,6 @@ def refuse_more_than_gpus(nproc: int, device: str | None) -> None:
             f"--nproc {nproc} is more than the {gpus} GPU{'s' * (gpus > 1)} of this machine, and each process needs one; "
             f"give --nproc {gpus}, or --device cpu"
         )
-
-
-def device_of(asked: TrainRequest) -> str | None:
-    """Return the device that was asked for, wherever that was said; None: it is chosen."""
-    changed = asked.changes.get("machine", {}).get("device")
-    return asked.device or changed or (asked.recipe.machine.device if asked.recipe else None)
 
 
 def _say(line: str) -> None:

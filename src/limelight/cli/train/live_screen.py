@@ -7,8 +7,8 @@ A screen that cannot be written to falls silent, and the run goes on. A terminal
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -21,7 +21,7 @@ from rich.text import Text
 from limelight.cli.screen import Screen, group_digits
 from limelight.cli.train.live_state import FOREVER, LiveState, harmless, perplexity
 from limelight.cli.train.live_view import picture, short
-from limelight.planning.gist import NOT_ENOUGH
+from limelight.planning.shortfall import NOT_ENOUGH
 from limelight.training.events import Event, RunNotice, StepReport, ValidReport
 
 if TYPE_CHECKING:
@@ -62,15 +62,10 @@ class TrainScreen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._end_bars()
         self._busy = ""
-        with suppress(OSError):
-            if self._live is not None:
-                self._live.stop()  # draws once more: the last picture stays
-        self._live = None
+        self._end_live()  # draws once more: the last picture stays
 
     def progress(self, progress: "Progress") -> None:
         note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
@@ -82,10 +77,8 @@ class TrainScreen:
         if self._bars is None:
             self._bars = Screen(not self.fancy, self.quiet)
             self._bars.__enter__()
-        try:
+        with self._until_closed():
             self._bars.step(progress.step, progress.done, progress.total, note)
-        except OSError:
-            self._fall_silent()
 
     def watch(self, event: Event) -> None:
         self.seen.add(event)
@@ -100,32 +93,24 @@ class TrainScreen:
             self._draw(now=isinstance(event, ValidReport))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from picture(
-            self.seen, self.name, self._busy, self._now(), options.max_width, max(1, console.size.height - 1)
-        )
+        yield from picture(self.seen, self.name, self._busy, self._now(), options.max_width, max(1, console.size.height - 1))
 
     def _end_bars(self) -> None:
         bars, self._bars = self._bars, None
         if bars is not None:
-            try:
+            with self._until_closed():
                 bars.__exit__(None, None, None)
-            except OSError:
-                self._fall_silent()
 
     def _draw(self, now: bool = False) -> None:
         """Draw not more often than a person sees, nor so often that the run would notice."""
         began = self._tick()
         if self.quiet or (not now and began - self._drawn < max(DRAWN_EVERY, self._cost / LARGEST_SHARE)):
             return
-        try:
+        with self._until_closed():
             if self._live is None:
-                self._live = Live(
-                    self, console=self.console, auto_refresh=False, redirect_stdout=False, vertical_overflow="crop"
-                )
+                self._live = Live(self, console=self.console, auto_refresh=False, redirect_stdout=False, vertical_overflow="crop")
                 self._live.start()
             self._live.refresh()
-        except OSError:
-            self._fall_silent()
         self._drawn = self._tick()
         self._cost = self._drawn - began
 
@@ -136,19 +121,15 @@ class TrainScreen:
         row = Table.grid(padding=(0, 1))  # a long reason goes on under itself
         row.add_column(min_width=NAME_WIDTH, no_wrap=True)
         row.add_row(Text(f" {name}", "bold"), Text(rest.strip(), "bold yellow" if NOT_ENOUGH in rest else ""))
-        try:
+        with self._until_closed():
             self.console.print(row)
-        except OSError:
-            self._fall_silent()
 
     def _say(self, event: Event) -> None:
         if isinstance(event, StepReport) and not self._is_time(event):
             return
-        try:
+        with self._until_closed():
             self.console.file.write(f"{self._now():%Y-%m-%dT%H:%M:%S} {plain_line(event, self.seen)}\n")
             self.console.file.flush()
-        except OSError:
-            self._fall_silent()
 
     def _is_time(self, report: StepReport) -> bool:
         """True at first, after 1, 2, 4, 8 and 16 seconds, then every LINE_EVERY, and at the end."""
@@ -160,10 +141,17 @@ class TrainScreen:
         self._said = now
         return True
 
-    def _fall_silent(self) -> None:
-        """The terminal was closed, or the reader of the pipe has left."""
+    @contextmanager
+    def _until_closed(self) -> Iterator[None]:
+        """Nothing is shown any more when the terminal was closed, or the reader of the pipe has left."""
+        try:
+            yield
+        except OSError:
+            self.quiet, self.fancy = True, False
+            self._end_live()
+
+    def _end_live(self) -> None:
         live, self._live = self._live, None
-        self.quiet, self.fancy = True, False
         with suppress(OSError):
             if live is not None:
                 live.stop()
@@ -182,9 +170,7 @@ def plain_line(event: Event, seen: LiveState) -> str:
     share = 100 * event.step / max(event.steps, 1)
     loss = event.loss if seen.loss.value is None else seen.loss.value
     gradient = event.gradient_norm if seen.gradient.value is None else seen.gradient.value
-    fields = [
-        f"step={event.step}/{event.steps} pct={share:.1f} loss={loss:.3f} lr={event.learning_rate:.1e} grad={gradient:.2f}"
-    ]
+    fields = [f"step={event.step}/{event.steps} pct={share:.1f} loss={loss:.3f} lr={event.learning_rate:.1e} grad={gradient:.2f}"]
     if seen.speed.value is not None:  # the first steps say nothing about the speed
         fields.append(f"pieces_s={seen.speed.value:.0f}")
     fields.append(f"pad={seen.padding.value or 0.0:.2f} mem_gb={event.memory / 2**30:.1f}")

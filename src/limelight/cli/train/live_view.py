@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from rich.text import Text
 
 from limelight.cli.screen import clock, group_digits
-from limelight.cli.train.live_state import FOREVER, NOTICES, LiveState, harmless, perplexity
-from limelight.training.events import Sample, StepReport, ValidReport
+from limelight.cli.train.live_state import FOREVER, LiveState, harmless, perplexity
+from limelight.training.events import Sample, StepReport
 
 VALIDS, FEWEST_VALIDS = 8, 3
 SAMPLES = 3
@@ -28,7 +28,7 @@ def picture(seen: LiveState, name: str, busy: str, now: datetime, width: int, he
     if seen.step is not None:
         rows += _progress(seen.step, now, width)
         rows += _flow(_numbers(seen), width)
-    last = [row for notice in list(seen.notices)[-NOTICES:] for row in [_notice(notice.kind, notice.step, notice.text)]]
+    last = [Text(f" {each.kind} at step {each.step}: {harmless(each.text)}", HIGHLIGHTED.get(each.kind, "dim")) for each in seen.notices]
     if busy:
         last.append(Text(f" {harmless(busy)}", "cyan"))
     room = height - len(rows) - len(last)
@@ -88,11 +88,7 @@ def _numbers(seen: LiveState) -> list[Text]:
     if seen.gradient.value is not None:
         fields.append(Text(f"|grad| {seen.gradient.value:.2f}"))
     speed = seen.speed.value
-    fields.append(
-        Text("measuring the speed", "dim")
-        if speed is None
-        else Text(f"{group_digits(round(speed))} source + target pieces/s")
-    )
+    fields.append(Text("measuring the speed", "dim") if speed is None else Text(f"{group_digits(round(speed))} source + target pieces/s"))
     fields.append(Text(f"pad {100 * (seen.padding.value or 0.0):.0f} %"))
     fields.append(Text(f"memory {report.memory / 2**30:.1f} GB"))
     if (seen.waiting.value or 0.0) > WORTH_SAYING:
@@ -115,18 +111,12 @@ def _flow(fields: Sequence[Text], width: int) -> list[Text]:
 
 
 def _validations(seen: LiveState, most: int) -> list[Text]:
-    best = seen.best
     rows = [Text(f" valid {'step':>8} {'loss':>7} {'ppl':>7} {'BLEU':>6} {'chrF':>6}", "bold")]
     for valid in seen.last_valids(most):
-        rows.append(_validation(valid, valid is best))
+        ppl = short(perplexity(valid.nll))
+        row = f" {valid.step:>14} {valid.nll:>7.3f} {ppl:>7} {valid.bleu:>6.1f} {valid.chrf:>6.1f}"
+        rows.append(Text.assemble(row, ("  ★ best" if valid is seen.best else "", "green")))
     return rows
-
-
-def _validation(valid: ValidReport, is_best: bool) -> Text:
-    numbers = (
-        f"{valid.step:>14} {valid.nll:>7.3f} {short(perplexity(valid.nll)):>7} {valid.bleu:>6.1f} {valid.chrf:>6.1f}"
-    )
-    return Text.assemble(f" {numbers}", ("  ★ best" if is_best else "", "green"))
 
 
 def _samples(seen: LiveState, width: int) -> list[Text]:
@@ -158,10 +148,6 @@ def _earlier(before: Sequence[tuple[int, str]], width: int) -> Text:
     for part in parts:
         part.truncate(max(1, (width - 9) // len(parts) - len(GAP)), overflow="ellipsis")
     return Text.assemble(" " * 9, Text(GAP).join(parts))
-
-
-def _notice(kind: str, step: int, text: str) -> Text:
-    return Text(f" {kind} at step {step}: {harmless(text)}", HIGHLIGHTED.get(kind, "dim"))
 
 
 def short(number: float) -> str:

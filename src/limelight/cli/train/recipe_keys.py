@@ -74,7 +74,4 @@ def _value_problems(given: dict[str, str], sections: set[str]) -> list[str]:
 
 def _is_about(place: str, given: dict[str, str], sections: set[str]) -> bool:
     """Whether a problem is that of a key alone: at the key or inside its value, not at the section as a whole."""
-    return any(
-        place == key or place.startswith(f"{key}.") or (key.startswith(f"{place}.") and place not in sections)
-        for key in given
-    )
+    return any(place == key or place.startswith(f"{key}.") or (key.startswith(f"{place}.") and place not in sections) for key in given)

@@ -66,6 +66,7 @@ def train(
     workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes that prepare the corpus; one for each core.")] = None,
     nproc: Annotated[int, typer.Option("--nproc", min=1, help="Processes on this machine that train together, one for each GPU.")] = 1,
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="With --nproc: how often they start again when one dies.")] = 3,
+    no_export: Annotated[bool, typer.Option("--no-export", help="No export for CTranslate2 at the end; torch runs it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare, choose, say what would be trained and why, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
@@ -76,17 +77,18 @@ def train(
     Ctrl-C saves and stops; the same command goes on.
     """
     began = time.monotonic()  # before torch is loaded
-    from limelight.cli.train.request import TrainOptions, parse_train_request
+    from limelight.cli.train.request import parse_train_request
     from limelight.training.processes.rank_environment import is_supervised
 
-    options = TrainOptions(
-        output=output, source=source, target=target, valid=tuple(valid or ()), test=tuple(test or ()), vocab_size=vocab_size,
-        weight=tuple(weight or ()), budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay,
-        replay_data=tuple(replay_data or ()), no_augment=no_augment, probe=probe, seed=seed, device=device,
-        precision=precision.value if precision else None, threads=threads, dry_run=dry_run,
-        swap=swap, anyway=anyway,
+    asked, folder = parse_train_request(
+        inputs or [], text={
+            "source": source, "target": target, "valid": tuple(valid or ()), "test": tuple(test or ()), "vocab_size": vocab_size,
+            "weight": tuple(weight or ()), "swap": swap,
+        },
+        output=output, budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay, replay_data=tuple(replay_data or ()),
+        no_augment=no_augment, probe=probe, seed=seed, device=device, precision=precision.value if precision else None, threads=threads,
+        dry_run=dry_run, anyway=anyway, export=not no_export,
     )  # fmt: skip
-    asked, folder = parse_train_request(inputs or [], options)
     if nproc > 1 and not is_supervised():
         from limelight.cli.train.launch import launch
 
@@ -94,9 +96,7 @@ def train(
     raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
 
 
-def _train(
-    asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float
-) -> int:
+def _train(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train.live_screen import TrainScreen
     from limelight.training.processes.rank_environment import is_main
@@ -104,9 +104,7 @@ def _train(
     from limelight.training.run_folder import PREPARED
 
     with (
-        closing(
-            start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())
-        ) as engine,
+        closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from limelight.cli.screen import Screen, clock, group_digits
-from limelight.cli.translate.output import MOST_WARNINGS, as_json, open_output, write_all
+from limelight.cli.translate.output import MOST_WARNINGS, as_json, open_output, warn_of, write_all
 from limelight.cli.translate.review import check_review, write_review
 from limelight.errors import ConfigError, DataError
 from limelight.files import write_whole
@@ -16,8 +16,8 @@ from limelight.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limelight.documents.document import DocumentCounts, Kind, TranslatedDocument
-    from limelight.documents.translating import Translate
+    from limelight.documents.document import Kind
+    from limelight.documents.translating import DocumentCounts, Translate, TranslatedDocument
     from limelight.documents.units import Remark
     from limelight.text.careful.glossary import Glossary
     from limelight.translator.translate import Translator
@@ -35,21 +35,22 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     wishes, loading = ({name: asked[name] for name in names} for names in (WISHES, LOADING))
     sources = {name: context.get_parameter_source(name) for name in asked}
     given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    known = {"bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "review", "jsonl", *wishes, *loading}
+    known = {"bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "review", "jsonl", "beam", *wishes, *loading}
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
-        raise ConfigError("these are for lines, and --document has none; leave them out:", others)
+        raise ConfigError("these are for single lines, and not for documents; leave them out:", others)
     pairs = _pairs(texts, asked["review"])
     with Translator.load(bundle, **loading) as translator:
-        terms = load_glossary(asked["glossary"], translator)
+        warn_of(translator, asked["quiet"])
+        terms, search = load_glossary(asked["glossary"], translator), translator.settings.search
+        if asked["beam"] is not None:
+            search = search.changed(beam=asked["beam"], nbest=1, groups=1)
 
         def translate(some: list[str]) -> "list[Translation]":
-            return translator.translate(some, glossary=terms, segment=True, probabilities=asked["jsonl"], **wishes)
+            return translator.translate(some, search, glossary=terms, segment=True, probabilities=asked["jsonl"], **wishes)
 
         documents = []
         for source, target in pairs:
-            done = run_document(
-                translator, source, target, translate=translate, unsure_below=asked["fuzzy_below"], quiet=asked["quiet"]
-            )
+            done = run_document(translator, source, target, translate=translate, unsure_below=asked["fuzzy_below"], quiet=asked["quiet"])
             documents.append((source, done))
             if asked["jsonl"]:
                 _write_jsonl(source, done)
@@ -80,16 +81,17 @@ def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path
 def _write_jsonl(source: Path, done: "TranslatedDocument") -> None:
     """A line for each text that was translated; one that was cut at its tags has a line for each part."""
     lines = [
-        as_json(cast("Translation", result), file=str(source), line=unit.unit.line, review=[*map(_code, unit.reasons)])
+        as_json(
+            cast("Translation", result),
+            file=str(source),
+            line=unit.unit.line,
+            review=[why.code for why in unit.reasons],
+        )
         for unit in done.units
         for result in unit.results
     ]
     with open_output(None) as file:
         write_all(file, "".join(lines).encode())
-
-
-def _code(reason: tuple[str, str]) -> str:
-    return reason[0]
 
 
 def load_glossary(path: Path | None, translator: "Translator") -> "Glossary | None":
@@ -104,7 +106,6 @@ def run_document(
     target: Path,
     *,
     translate: "Translate | None" = None,
-    again: bool = False,
     unsure_below: float | None = None,
     quiet: bool = False,
 ) -> "TranslatedDocument":
@@ -113,7 +114,7 @@ def run_document(
     limelight: in.po -> out.po: 120 of 130 texts translated, 10 unchanged; 4 left alone · 3.2 s
     """
     from limelight.documents.document import translate_document
-    from limelight.documents.review import UNSURE_BELOW
+    from limelight.documents.translating import UNSURE_BELOW
 
     kind = check_paths(source, target)
     data = _content(source)
@@ -124,17 +125,17 @@ def run_document(
             kind,
             translator.settings.languages,
             translate or translator.translate,
-            again=again,
             unsure_below=UNSURE_BELOW if unsure_below is None else unsure_below,
             told=lambda texts, total: screen.step("translate", texts, total),
             name=str(source),
         )
     _write(target, done.data)
-    _say_warnings(done.warnings)
+    _say_warnings(source, done.warnings)
     if not quiet:
         count = sum(bool(unit.reasons) for unit in done.units)
         said = summary(done.counts) + (f" · {group_digits(count)} to look at (--review)" if count else "")
-        typer.echo(f"{source} -> {target}: {said} · {_seconds(time.monotonic() - began)}", err=True)
+        seconds = time.monotonic() - began
+        typer.echo(f"{source} -> {target}: {said} · {f'{seconds:.1f} s' if seconds < 60 else clock(seconds)}", err=True)
     return done
 
 
@@ -144,9 +145,7 @@ def check_paths(source: Path, target: Path) -> "Kind":
 
     kind, other = kind_of(source), kind_of(target)
     if kind != other:
-        raise ConfigError(
-            f"{source} is a document of the kind {kind} and {target} of the kind {other}; both must be the same"
-        )
+        raise ConfigError(f"{source} is a document of the kind {kind} and {target} of the kind {other}; both must be the same")
     if not source.is_file():
         raise DataError(f"{source} is {'a folder' if source.is_dir() else 'not there'}; give a file")
     if target.is_dir():
@@ -186,13 +185,9 @@ def _write(target: Path, data: bytes) -> None:
         raise ConfigError(f"{target} cannot be written ({error.strerror}); give a file that you may write") from None
 
 
-def _say_warnings(warnings: "Sequence[Remark]") -> None:
+def _say_warnings(source: Path, warnings: "Sequence[Remark]") -> None:
     for remark in warnings[:MOST_WARNINGS]:
-        typer.echo(f"warning: line {remark.line}: {remark.code}: {remark.message}", err=True)
+        typer.echo(f"warning: {source}:{remark.line}: {remark.code}: {remark.message}", err=True)
     if len(warnings) > MOST_WARNINGS:
         counts = Counter(remark.code for remark in warnings).most_common()
-        typer.echo(f"warnings: {', '.join(f'{group_digits(times)} {code}' for code, times in counts)}", err=True)
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else clock(seconds)
+        typer.echo(f"warnings: {source}: {', '.join(f'{group_digits(times)} {code}' for code, times in counts)}", err=True)

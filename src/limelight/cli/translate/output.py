@@ -18,6 +18,7 @@ from limelight.errors import ConfigError
 from limelight.files import whole_file
 
 if TYPE_CHECKING:
+    from limelight.translator.translate import Translator
     from limelight.translator.translation import Alternative, Translation
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
@@ -26,9 +27,15 @@ MOST_WARNINGS = 20  # printed one by one; all are counted
 # Everything that some program takes for the end of a line, and the tab, which parts columns.
 BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 _TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
-_TO_ESCAPES = str.maketrans(
-    {char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
-)  # JSON escapes the others itself
+_TO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"})  # JSON escapes the others itself
+
+
+def warn_of(translator: "Translator", quiet: bool) -> None:
+    """Say it before the first translation, if training found that nobody should use the translator."""
+    from limelight.bundle.card import find_warning
+
+    if not quiet and (verdict := find_warning(translator.settings)) is not None:
+        typer.echo(f"warning: this translator was judged when it was trained: {verdict}", err=True)
 
 
 @contextmanager
@@ -156,9 +163,7 @@ class TranslateProgress:
         seconds = max(self.busy, 1e-9)
         per_second = self.lines / seconds
         rate = group_digits(round(per_second)) if per_second >= 10 else f"{per_second:.1f}"
-        time_taken = (
-            f"{self.busy:.2f} s" if self.busy < 1 else f"{self.busy:.1f} s" if self.busy < 60 else clock(self.busy)
-        )
+        time_taken = f"{self.busy:.2f} s" if self.busy < 1 else f"{self.busy:.1f} s" if self.busy < 60 else clock(self.busy)
         lines = "1 line" if self.lines == 1 else f"{group_digits(self.lines)} lines"
         return f"{lines} · {time_taken} · {rate} lines/s · {group_digits(round(self.pieces / seconds))} source+target pieces/s"
 

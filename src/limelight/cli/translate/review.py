@@ -13,23 +13,15 @@ from limelight.errors import ConfigError
 from limelight.files import write_whole
 
 if TYPE_CHECKING:
-    from limelight.documents.document import TranslatedDocument
+    from limelight.documents.translating import TranslatedDocument
+    from limelight.documents.units import TranslatedUnit
 
-COLUMNS = ("file", "line", "confidence", "why", "source", "translation")
 MOST_ON_A_PAGE = 2_000  # rows: a browser shows more, and nobody reads them; the table has all
-# A row of six cells is no reading on a phone: there each cell is a line of its own.
-NARROW = """
-@media (max-width: 45rem) {
-.review table, .review tbody, .review tr, .review th, .review td { display: block; min-width: 0; text-align: left; white-space: normal; }
-.review thead { display: none; }
-.review tbody tr { border-bottom: 2px solid var(--line); padding: .6rem 0; }
-.review tbody th, .review tbody td { border: 0; padding: .1rem 0; }
-.review .text { min-width: 0; max-width: none; }
-}
-"""
 
 
 class ReviewRow(NamedTuple):
+    """The names of the fields are those of the columns."""
+
     file: str
     line: int
     confidence: float | None
@@ -46,12 +38,10 @@ def check_review(path: Path) -> None:
         raise ConfigError(f"--review {path} cannot be written; give the name of a file in a folder that exists")
 
 
-def write_review(
-    path: Path, documents: Sequence[tuple[Path, "TranslatedDocument"]], languages: tuple[str, str]
-) -> None:
+def write_review(path: Path, documents: Sequence[tuple[Path, "TranslatedDocument"]], languages: tuple[str, str]) -> None:
     rows = _rows(documents)
     if path.suffix.lower() == ".tsv":
-        lines = [COLUMNS, *(_cells(row) for row in rows)]
+        lines = [ReviewRow._fields, *(_cells(row) for row in rows)]
         content = "".join("\t".join(map(to_one_line, line)) + "\n" for line in lines)
     else:
         content = _page(rows, documents, languages)
@@ -59,18 +49,19 @@ def write_review(
 
 
 def _rows(documents: Sequence[tuple[Path, "TranslatedDocument"]]) -> list[ReviewRow]:
-    from limelight.documents.review import sort_worst_first
+    """Those with a reason: first what has no translation, then what has a fault, then by confidence."""
+    units = [(str(path), unit) for path, done in documents for unit in done.units if unit.reasons]
 
-    names = {id(unit): str(path) for path, done in documents for unit in done.units}
-    units = sort_worst_first([unit for _, done in documents for unit in done.units])
-    return [
-        ReviewRow(names[id(unit)], unit.unit.line, unit.confidence, _why(unit.reasons), unit.source, unit.text)
-        for unit in units
-    ]
+    def rank(named: tuple[str, "TranslatedUnit"]) -> tuple[bool, bool, float]:
+        unit = named[1]
+        has_fault = any(reason.code != "unsure" for reason in unit.reasons)
+        return unit.confidence is not None, not has_fault, unit.confidence or 0.0
 
-
-def _why(reasons: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(f"{code}: {message}" for code, message in reasons)
+    rows = []
+    for name, unit in sorted(units, key=rank):
+        why = "; ".join(f"{reason.code}: {reason.message}" for reason in unit.reasons)
+        rows.append(ReviewRow(name, unit.unit.line, unit.confidence, why, unit.source, unit.text))
+    return rows
 
 
 def _cells(row: ReviewRow) -> list[str]:
@@ -78,14 +69,10 @@ def _cells(row: ReviewRow) -> list[str]:
     return [row.file, str(row.line), sure, row.why, row.source, row.translation]
 
 
-def _page(
-    rows: Sequence[ReviewRow], documents: Sequence[tuple[Path, "TranslatedDocument"]], languages: tuple[str, str]
-) -> str:
-    from limelight.corpus.report.markup import STYLE, Figure, Html, paragraph, table, text, whole_page
-
-    def said(content: str, language: str) -> Html:
-        inner = "\n".join(text(line) for line in content.split("\n"))
-        return Html(f'<div class="text" lang="{text(language)}" dir="auto">{inner}</div>')
+def _page(rows: Sequence[ReviewRow], documents: Sequence[tuple[Path, "TranslatedDocument"]], languages: tuple[str, str]) -> str:
+    from limelight.reporting.blocks import Cell, Paragraph, Quote, Table
+    from limelight.reporting.formats import write_html
+    from limelight.reporting.units import Figure
 
     total = sum(done.counts.texts for _, done in documents)
     names = ", ".join(str(path) for path, _ in documents)
@@ -95,16 +82,16 @@ def _page(
     )
     if len(rows) > MOST_ON_A_PAGE:
         first += f" The first {group_digits(MOST_ON_A_PAGE)} are shown; a name that ends with .tsv gives all of them."
-    cells = [
+    cells: list[list[Cell]] = [
         [
             f"{row.file}:{row.line}",
-            said(row.source, languages[0]),
-            said(row.translation, languages[1]),
+            Quote(row.source, languages[0]),
+            Quote(row.translation, languages[1]),
             Figure("none" if row.confidence is None else f"{row.confidence:.2f}"),
             row.why,
         ]
         for row in rows[:MOST_ON_A_PAGE]
     ]
-    made = table("What to look at", ["place", "source", "translation", "confidence", "why"], cells)
-    content = f'<style>{STYLE}{NARROW}</style>\n<p class="first">{text(first)}</p>\n{made or paragraph("Nothing.")}'
-    return whole_page("Translations to look at", f'<div class="corpus-report review">\n{content}\n</div>')
+    head = ["place", "source", "translation", "confidence", "why"]
+    made = Table("What to look at", head, cells) if cells else "Nothing."
+    return write_html("Translations to look at", [Paragraph([first], first=True), made], kind="review")

@@ -111,9 +111,7 @@ class LineReader:
                 rest.append(begun)
                 held += len(begun)
         except OSError as error:
-            self._error = DataError(
-                f"the input cannot be read after line {count} ({error.strerror}); check where it comes from"
-            )
+            self._error = DataError(f"the input cannot be read after line {count} ({error.strerror}); check where it comes from")
         last = b"".join(rest)
         self._put([last] if last else [])
         with self._changed:

@@ -7,26 +7,30 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from limelight.cli.translate.document import document_command, load_glossary
-from limelight.cli.translate.output import TranslateProgress, as_json, as_lines, end_with_reader, open_output, write_all
+from limelight.cli.translate.output import (
+    TranslateProgress,
+    as_json,
+    as_lines,
+    end_with_reader,
+    open_output,
+    warn_of,
+    write_all,
+)
 from limelight.cli.translate.text_lines import Chunk, LineReader
 from limelight.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from limelight.decoding.config import SearchSettings
-    from limelight.text.careful.glossary import Glossary
     from limelight.translator.translate import Translator
-    from limelight.translator.translation import Translation
 
-MBR_TOP_P = (
-    0.9  # of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add
-)
+# Of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add.
+MBR_TOP_P = 0.9
 EXAMPLES = """Examples:
 
 limelight translate en-de "A cat sits on the mat."
@@ -79,12 +83,12 @@ def translate(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
-    loading: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "engine": engine}
+    given = [] if texts in (None, ["-"]) else list(texts or ())
     if document:
-        document_command(bundle, _list_texts(texts), context)
+        document_command(bundle, given, context)
         return
-    _check_lines(bundle, _list_texts(texts), for_documents=fuzzy_below is not None or review is not None)
-    chunks, total = _chunks(texts, input)  # lines are read while the model is loaded
+    _check_lines(bundle, given, for_documents=fuzzy_below is not None or review is not None)
+    chunks, total = _chunks(given, input)  # lines are read while the model is loaded
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
 
@@ -92,33 +96,38 @@ def translate(
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
               "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
-    account = TranslateProgress(quiet or bool(_list_texts(texts)), total)
-    with open_output(output) as file, Translator.load(bundle, **loading) as translator:
-        search = _search(translator.settings.search, _drop_unset(wanted), sample, _drop_unset(drawing))
-        terms, segment = load_glossary(glossary, translator), _apart(segment, texts)
-        wishes = TextRequest(search, prefix, tuple(phrase or ()), align, guards, jsonl, protect, terms, segment)
+    account = TranslateProgress(quiet or bool(given), total)
+    with open_output(output) as file, Translator.load(bundle, device, dtype, threads, engine) as translator:
+        warn_of(translator, quiet)
         translator.batch_pieces = batch_pieces or translator.batch_pieces
-        _pass(translator, chunks, wishes, file, scores, account)
-    account.close()
+        wishes = {"search": _search(translator.settings.search, _drop_unset(wanted), sample, _drop_unset(drawing)), "align": align,
+                  "guards": guards, "probabilities": jsonl, "protect": protect, "glossary": load_glossary(glossary, translator),
+                  "segment": _apart(segment, given)}  # fmt: skip
+        _pass(translator, chunks, (prefix, phrase or ()), wishes, scores, file, account)
 
 
 def _pass(
-    translator: "Translator",
-    chunks: Iterator[Chunk],
-    wishes: "TextRequest",
-    file: BinaryIO,
-    scores: bool,
-    account: TranslateProgress,
-) -> None:
-    """Translate and write each chunk as it comes."""
+    translator: "Translator", chunks: Iterator[Chunk], forced: tuple[str | None, Sequence[str]], wishes: dict[str, Any],
+    scores: bool, file: BinaryIO, account: TranslateProgress,
+) -> None:  # fmt: skip
+    """Translate and write each chunk as it comes. `forced`: how every translation begins, and what it contains."""
+    from limelight.translator.translation import InvalidScoresError
+
+    prefix, phrases = forced
     for chunk in chunks:
         account.tell()
-        began = time.monotonic()
-        done = _translate_chunk(translator, chunk, wishes)
-        nbest, json = wishes.search.nbest, wishes.probabilities
-        lines = (as_json(one) if json else as_lines(one, nbest, scores, wishes.align) for one in done)
+        began, count = time.monotonic(), len(chunk.texts)
+        prefixes = None if prefix is None else [prefix] * count
+        contained = [tuple(phrases)] * count if phrases else None
+        try:
+            done = translator.translate(chunk.texts, prefixes=prefixes, phrases=contained, **wishes)
+        except InvalidScoresError as error:
+            raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
+        nbest, align, jsonl = wishes["search"].nbest, wishes["align"], wishes["probabilities"]
+        lines = (as_json(one) if jsonl else as_lines(one, nbest, scores, align) for one in done)
         write_all(file, "".join(lines).encode())
         account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+    account.close()
 
 
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
@@ -139,45 +148,8 @@ def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> Non
             )
 
 
-@dataclass(frozen=True)
-class TextRequest:
-    """A request says how every text is translated."""
-
-    search: "SearchSettings"
-    prefix: str | None
-    phrases: tuple[str, ...]
-    align: bool
-    guards: bool
-    probabilities: bool
-    protect: bool
-    glossary: "Glossary | None"
-    segment: bool | None
-
-
-def _translate_chunk(translator: "Translator", chunk: Chunk, wishes: TextRequest) -> list["Translation"]:
-    from limelight.translator.translation import InvalidScoresError
-
-    count = len(chunk.texts)
-    try:
-        return translator.translate(
-            chunk.texts,
-            wishes.search,
-            prefixes=None if wishes.prefix is None else [wishes.prefix] * count,
-            phrases=[wishes.phrases] * count if wishes.phrases else None,
-            align=wishes.align,
-            guards=wishes.guards,
-            probabilities=wishes.probabilities,
-            protect=wishes.protect,
-            glossary=wishes.glossary,
-            segment=wishes.segment,
-        )
-    except InvalidScoresError as error:
-        raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
-
-
-def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk], int | None]:
+def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int | None]:
     """What to translate, and its size in bytes if there is one to tell: 0 when nobody needs to be told how far it is."""
-    given = _list_texts(texts)
     if given and input is not None:
         raise ConfigError("texts and --input cannot be translated together; give one of them")
     if given:
@@ -200,22 +172,16 @@ def _chunks(texts: list[str] | None, input: Path | None) -> tuple[Iterator[Chunk
     return LineReader(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
-def _apart(segment: bool | None, texts: list[str] | None) -> bool | None:
+def _apart(segment: bool | None, given: Sequence[str]) -> bool | None:
     """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
-    return True if segment is None and _list_texts(texts) else segment
-
-
-def _list_texts(texts: list[str] | None) -> list[str]:
-    return [] if texts in (None, ["-"]) else list(texts or ())
+    return True if segment is None and given else segment
 
 
 def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _search(
-    default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]
-) -> "SearchSettings":
+def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
     """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
 
     A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.

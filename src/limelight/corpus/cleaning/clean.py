@@ -4,7 +4,6 @@ Rows are never lost: what a filter objects to goes on as a count, so that what w
 place, at the end.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, reduce
 from operator import or_
@@ -15,16 +14,17 @@ import polars as pl
 import pyarrow as pa
 import xxhash
 
-from limelight.corpus.cleaning.compact import thin
-from limelight.corpus.cleaning.filters import Filter, filters, loose, on_rows
+from limelight.corpus.cleaning.filters import Filter, filters, loose_key, none_of, on_rows
 from limelight.corpus.cleaning.leaks import LeakIndex
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import FilterSettings, Mode, PrepareSettings
+from limelight.corpus.manifest import SIDES
 from limelight.corpus.reading.raw import RowFault
 from limelight.text.identify import Identifier
 from limelight.text.languages import base
 from limelight.text.normalize import normalize
 
+SHOWN = 3  # pairs shown for each corpus and reason
 FAULTS = {
     RowFault.MALFORMED: Reason.MALFORMED,
     RowFault.FUZZY: Reason.FUZZY,
@@ -47,74 +47,58 @@ class Cleaner:
     def judge_rows(self, batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
         """One row for each row, whatever stands beside it: normalized text, provenance, reason, warnings (a bit each), keys, bucket."""
         rows = pl.DataFrame(batch)
-        for side in ("source", "target"):
-            rows = rows.with_columns(normalize(rows[side], self.settings.normalize).alias(side))
+        rows = rows.with_columns(normalize(rows[side], self.settings.normalize).alias(side) for side in SIDES)
         reason, warnings = self._judge(rows["source"], rows["target"], rows["fault"])
         rows = rows.with_columns(reason, warnings, *self._keys(rows["source"], rows["target"])).drop("fault")
         return rows.with_columns((pl.col("source_key") % self.buckets).cast(pl.Int32).alias("bucket"))
 
     def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series) -> tuple[pl.Series, pl.Series]:
-        """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not."""
+        """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not.
+
+        Faults that the reader found are objections of the same standing as ours.
+        """
+        quick = filters(self.settings.filters, self.settings.languages)
+        slow: dict[Reason, Filter] = {Reason.WRONG_LANGUAGE: wrong_language(self.settings)}
+        if self.leaks is not None:
+            slow[Reason.LEAK] = self.leaks.find
         # Of a line that is too long only the beginning was read: there is no choice but to drop it.
         reason = (fault == RowFault.TOO_LONG).cast(pl.UInt8).alias("reason") * int(Reason.TOO_LONG)
         warnings = pl.zeros(len(source), dtype=pl.UInt32, eager=True).alias("warnings")
-        for why, look in self._looks(fault).items():
+        for why in sorted({*FAULTS.values(), *quick, *slow}):
             mode = mode_of(self.settings, why)
             if mode == "off":
                 continue
-            found = (look(source, target, reason == Reason.KEPT) & (reason == Reason.KEPT)).arg_true()
+            still_open = reason == Reason.KEPT
+            objections = [fault == met for met, said in FAULTS.items() if said == why]
+            objections += [quick[why](source, target)] if why in quick else []
+            objections += [on_rows(still_open, source, target, slow[why])] if why in slow else []
+            found = (reduce(or_, objections) & still_open).arg_true()
             if mode == "drop":
                 reason = reason.scatter(found, int(why))
             else:
                 warnings = warnings.scatter(found, warnings.gather(found) | (1 << why))
         return reason, warnings
 
-    def _looks(self, fault: pl.Series) -> dict[Reason, Callable[[pl.Series, pl.Series, pl.Series], pl.Series]]:
-        """Return the checks in the order of their reasons. Faults that the reader found are objections of the same standing as ours."""
-        quick = filters(self.settings.filters, self.settings.languages)
-        slow: dict[Reason, Filter] = {Reason.WRONG_LANGUAGE: wrong_language(self.settings)}
-        if self.leaks is not None:
-            slow[Reason.LEAK] = self.leaks.find
-        met = {why: [int(f) for f, reason in FAULTS.items() if reason == why] for why in Reason}
-
-        def look_for(why: Reason) -> Callable[[pl.Series, pl.Series, pl.Series], pl.Series]:
-            def look(source: pl.Series, target: pl.Series, still_open: pl.Series) -> pl.Series:
-                objections = [fault.is_in(met[why])] if met[why] else []
-                objections += [quick[why](source, target)] if why in quick else []
-                objections += [on_rows(still_open, source, target, slow[why])] if why in slow else []
-                return reduce(or_, objections)
-
-            return look
-
-        return {why: look_for(why) for why in Reason if met[why] or why in quick or why in slow}
-
     def _keys(self, source: pl.Series, target: pl.Series) -> list[pl.Series]:
         """source_key: equal for sources that differ in case, accents, digits and punctuation alone; near_key likewise for pairs.
 
         Text without letters is its own key. XXH3 is a published, stable function: the same keys on every machine and in every version.
         """
-        loose_source = _or_itself(loose(source), source)
+        loose_source = loose_key(source)
         keys = [hash_texts("source_key", loose_source)]
         if self.settings.dedup.near:
-            keys.append(hash_texts("near_key", loose_source + "\x00" + _or_itself(loose(target), target)))
+            keys.append(hash_texts("near_key", loose_source + "\x00" + loose_key(target)))
         return keys
 
 
 def mode_of(settings: PrepareSettings, why: Reason) -> Mode:
-    if why == Reason.LEAK:
-        return settings.held_out.leaks
-    mode: Mode = getattr(settings.filters, why.label)
+    mode: Mode = settings.held_out.leaks if why == Reason.LEAK else getattr(settings.filters, why.label)
     return mode
 
 
 def hash_texts(name: str, texts: pl.Series) -> pl.Series:
-    return pl.Series(
-        name, [xxhash.xxh3_64_intdigest(text) for text in texts.cast(pl.Binary).to_list()], dtype=pl.UInt64
-    )
-
-
-def _or_itself(short: pl.Series, whole: pl.Series) -> pl.Series:
-    return short.zip_with(short != "", whole)
+    hashes = [xxhash.xxh3_64_intdigest(text) for text in texts.cast(pl.Binary).to_list()]
+    return pl.Series(name, hashes, dtype=pl.UInt64)
 
 
 @cache
@@ -151,9 +135,34 @@ def wrong_language(settings: PrepareSettings) -> Filter:
     """Text long enough to tell, surely in another language."""
 
     def unlike(text: pl.Series, asked: str) -> pl.Series:
-        result = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
         found = languages_of(text, asked, settings.filters)
-        return result if found is None else result.scatter(found.rows, pl.Series(found.other))
+        return none_of(text) if found is None else none_of(text).scatter(found.rows, pl.Series(found.other))
 
     source_code, target_code = settings.languages
     return lambda source, target: unlike(source, source_code) | unlike(target, target_code)
+
+
+def thin(rows: pl.DataFrame, exact: bool, keep_dropped: bool) -> pl.DataFrame:
+    """Make counts of copies and dropped pairs of a batch, so that a million equal lines cost no more than a few.
+
+    Every row gets `pairs`, how many it stands for, and `copies`, how often its pair was met. A batch comes in the order of reading. What
+    is kept in the end does not depend on how rows were cut into batches: the first of equals stays here, the first of those when batches
+    meet. `exact`: copies are dropped anyway. `keep_dropped`: dropped pairs are wanted one by one, with their text.
+    """
+    rows = rows.with_columns(pl.lit(1, pl.Int64).alias("pairs"), pl.lit(1, pl.Int64).alias("copies"))
+    kept, dropped = rows.filter(pl.col("reason") == Reason.KEPT), rows.filter(pl.col("reason") != Reason.KEPT)
+    if exact and not kept.is_empty():
+        kept = kept.with_columns(pl.len().over("source", "target").cast(pl.Int64).alias("copies"))
+        first = kept.select(pl.struct("source", "target").is_first_distinct()).to_series()
+        copies = kept.filter(~first).with_columns(pl.lit(int(Reason.DUPLICATE), pl.UInt8).alias("reason"))
+        kept, dropped = kept.filter(first), pl.concat([dropped, copies])
+    return pl.concat([kept, dropped if keep_dropped else _as_counts(dropped)])
+
+
+def _as_counts(dropped: pl.DataFrame) -> pl.DataFrame:
+    """Keep of each corpus and reason the first few, to be shown, and one row without text for all the others."""
+    number, group = pl.int_range(pl.len()).over("corpus", "reason"), pl.len().over("corpus", "reason")
+    pairs = pl.when(number < SHOWN).then(1).otherwise(group - SHOWN).cast(pl.Int64).alias("pairs")
+    few = dropped.with_columns(pairs, number.alias("number")).filter(pl.col("number") <= SHOWN)
+    text = [pl.when(pl.col("number") < SHOWN).then(pl.col(side)).otherwise(pl.lit("")).alias(side) for side in SIDES]
+    return few.with_columns(text).drop("number")

@@ -4,7 +4,6 @@ A filter is a pure function of the normalized source and target columns; it retu
 They are written for columns because that is twenty times faster than for strings; expensive looks are kept for the few rows that need them.
 """
 
-from collections import Counter
 from collections.abc import Callable
 
 import polars as pl
@@ -14,13 +13,12 @@ from limelight.corpus.config import FilterSettings
 from limelight.text import patterns
 from limelight.text.languages import density, scripts_of
 from limelight.text.normalize import where
+from limelight.text.pair_checks import REPEATED_WORDS, has_repeats
 
 Languages = tuple[str, str]
 Filter = Callable[[pl.Series, pl.Series], pl.Series]
 
 RATIO_FLOOR = 15  # characters added to both lengths: "OK" may well be "In Ordnung"
-REPEATED_WORDS = 12  # shorter text repeats by chance
-REPEATED_TIMES = 4  # "%s, %s, %s and %s" is no fault
 PERCENTAGE = r"(?:^|[^%\d.,\p{L}])\d[\d.,]*(?:%| % )"  # "20 % der", "20%ige": no placeholder begins here
 NO_LETTERS = r"[^\p{L}\p{M}]+|[\x{300}-\x{36F}]+"
 LETTERS = r"\p{L}"
@@ -32,10 +30,8 @@ def filters(settings: FilterSettings, languages: Languages) -> dict[Reason, Filt
     expected = density(languages[1]) / density(languages[0])
     return {
         Reason.EMPTY: lambda source, target: (source == "") | (target == ""),
-        Reason.TOO_LONG: lambda source, target: either(
-            source, target, lambda text: text.str.len_chars() > settings.longest
-        ),
-        Reason.BROKEN_TEXT: lambda source, target: either(source, target, is_broken),
+        Reason.TOO_LONG: either(lambda text: text.str.len_chars() > settings.longest),
+        Reason.BROKEN_TEXT: either(lambda t: t.str.contains(patterns.CONTROL) | t.str.contains(patterns.MOJIBAKE)),
         Reason.LENGTH_RATIO: lambda source, target: is_lopsided(source, target, expected, settings.largest_ratio),
         Reason.COPIED: lambda source, target: is_copied(source, target, settings.copied_words),
         Reason.WRONG_SCRIPT: lambda source, target: (
@@ -46,18 +42,12 @@ def filters(settings: FilterSettings, languages: Languages) -> dict[Reason, Filt
         Reason.PLACEHOLDERS: placeholders_differ,
         Reason.MARKUP: tags_differ,
         Reason.NUMBERS: numbers_differ,
-        Reason.REPETITION: lambda source, target: either(
-            source, target, lambda text: is_repetitive(text, settings.repetition_share)
-        ),
+        Reason.REPETITION: either(lambda text: is_repetitive(text, settings.repetition_share)),
     }
 
 
-def either(source: pl.Series, target: pl.Series, look: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    return look(source) | look(target)
-
-
-def is_broken(text: pl.Series) -> pl.Series:
-    return text.str.contains(patterns.CONTROL) | text.str.contains(patterns.MOJIBAKE)
+def either(look: Callable[[pl.Series], pl.Series]) -> Filter:
+    return lambda source, target: look(source) | look(target)
 
 
 def is_lopsided(source: pl.Series, target: pl.Series, expected: float, largest: float) -> pl.Series:
@@ -75,6 +65,12 @@ def loose(text: pl.Series) -> pl.Series:
     return apart.str.to_lowercase().str.replace_all(NO_LETTERS, "")
 
 
+def loose_key(text: pl.Series) -> pl.Series:
+    """What makes texts the same when they are compared loosely. Text without letters is its own key."""
+    letters = loose(text)
+    return letters.zip_with(letters != "", text)
+
+
 def is_copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
     """The same letters in the same order, in a text of at least `words` words with letters."""
 
@@ -86,13 +82,9 @@ def is_copied(source: pl.Series, target: pl.Series, words: int) -> pl.Series:
         spoken = (s.str.count_matches(" ", literal=True) >= words - 1) & (s.str.count_matches(r"\p{L}+") >= words)
         return spoken & (loose(s) == loose(t))
 
-    suspects = on_rows(_alike_in_length(source, target), source, target, same_ends)
-    return on_rows(suspects, source, target, same)
-
-
-def _alike_in_length(source: pl.Series, target: pl.Series) -> pl.Series:
     a, b = source.str.len_chars().cast(pl.Int64), target.str.len_chars().cast(pl.Int64)
-    return (a - b).abs() <= 4 + a // 8
+    suspects = on_rows((a - b).abs() <= 4 + a // 8, source, target, same_ends)
+    return on_rows(suspects, source, target, same)
 
 
 def is_foreign(text: pl.Series, other: pl.Series, scripts: tuple[str, ...], share: float) -> pl.Series:
@@ -101,7 +93,7 @@ def is_foreign(text: pl.Series, other: pl.Series, scripts: tuple[str, ...], shar
     Words that stand on the other side too are names, not foreign text: "Открыть Firefox".
     """
     if not scripts:
-        return pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+        return none_of(text)
     others = r"[\p{L}--[\p{Common}\p{Inherited}" + "".join(rf"\p{{{script}}}" for script in scripts) + "]]"
 
     def too_many(some: pl.Series) -> pl.Series:
@@ -109,7 +101,7 @@ def is_foreign(text: pl.Series, other: pl.Series, scripts: tuple[str, ...], shar
 
     def without_names(some: pl.Series, beside: pl.Series) -> pl.Series:
         pairs = zip(some.to_list(), beside.to_list(), strict=True)
-        return too_many(pl.Series([_without_words_of(one, of) for one, of in pairs], dtype=pl.String))
+        return too_many(pl.Series([_without_words_of(*pair) for pair in pairs], dtype=pl.String))
 
     suspects = on_rows(text.str.contains(others), text, other, lambda some, _: too_many(some))
     return on_rows(suspects, text, other, without_names)
@@ -117,21 +109,17 @@ def is_foreign(text: pl.Series, other: pl.Series, scripts: tuple[str, ...], shar
 
 def _without_words_of(text: str, other: str) -> str:
     """_without_words_of("Открыть Firefox", "Open Firefox") -> "Открыть"; a text that is the other again stays whole."""
-    there = set(other.split(" "))
-    words = text.split(" ")
-    left = [word for word in words if word not in there]
-    return " ".join(left or words)
+    there, words = set(other.split(" ")), text.split(" ")
+    return " ".join([word for word in words if word not in there] or words)
 
 
 def placeholders_differ(source: pl.Series, target: pl.Series) -> pl.Series:
     """%s %1$s %(name)s {0} ${x} and the like, as multisets; numbering (%1$s) may come with a new order."""
-    signs = either(source, target, lambda text: text.str.contains(patterns.ANY_PLACEHOLDER_SIGN))
 
     def differ(s: pl.Series, t: pl.Series) -> pl.Series:
-        messages = either(s, t, lambda text: text.str.contains(patterns.MESSAGE_FORMAT))
-        return (_placeholders(s) != _placeholders(t)) & ~messages
+        return (_placeholders(s) != _placeholders(t)) & ~_either_has(patterns.MESSAGE_FORMAT, s, t)
 
-    return on_rows(signs, source, target, differ)
+    return on_rows(_either_has(patterns.ANY_PLACEHOLDER_SIGN, source, target), source, target, differ)
 
 
 def _placeholders(text: pl.Series) -> pl.Series:
@@ -141,25 +129,26 @@ def _placeholders(text: pl.Series) -> pl.Series:
 
 def tags_differ(source: pl.Series, target: pl.Series) -> pl.Series:
     """Names of opening and closing tags, as multisets; attributes may be translated."""
-    tagged = either(source, target, lambda text: text.str.contains("<", literal=True))
-    return on_rows(tagged, source, target, lambda s, t: _tags(s) != _tags(t))
+    return on_rows(_either_has("<", source, target), source, target, lambda s, t: _tags(s) != _tags(t))
 
 
 def _tags(text: pl.Series) -> pl.Series:
-    return _join_sorted(
-        text.str.extract_all(patterns.TAG), pl.element().str.extract(f"({patterns.TAG_NAME})").str.to_lowercase()
-    )
+    name = pl.element().str.extract(f"({patterns.TAG_NAME})").str.to_lowercase()
+    return _join_sorted(text.str.extract_all(patterns.TAG), name)
 
 
 def numbers_differ(source: pl.Series, target: pl.Series) -> pl.Series:
     """Numbers of two or more digits, without their separators, as multisets. One digit may be a word on the other side."""
-    digits = either(source, target, lambda text: text.str.contains(r"\d\d"))
-    return on_rows(digits, source, target, lambda s, t: _numbers(s) != _numbers(t))
+    return on_rows(_either_has(r"\d\d", source, target), source, target, lambda s, t: _numbers(s) != _numbers(t))
 
 
 def _numbers(text: pl.Series) -> pl.Series:
     bare = pl.element().str.replace_all(r"\D", "")
     return _join_sorted(text.str.extract_all(patterns.NUMBER), bare.filter(bare.str.len_bytes() >= 2))
+
+
+def _either_has(pattern: str, source: pl.Series, target: pl.Series) -> pl.Series:
+    return source.str.contains(pattern) | target.str.contains(pattern)
 
 
 def _join_sorted(found: pl.Series, shape: pl.Expr) -> pl.Series:
@@ -177,28 +166,17 @@ def is_repetitive(text: pl.Series, share: float) -> pl.Series:
         # The three words stay when their repeats go, and four times "na na na" is at least "na na na na na na".
         suspects = (distinct <= (1 - share) * length + 3) & (distinct + 5 <= length)
         found = words.gather(suspects.arg_true()).to_list()
-        none = pl.repeat(False, len(some), dtype=pl.Boolean, eager=True)
-        return none.scatter(suspects.arg_true(), pl.Series([_repeats(one, share) for one in found], dtype=pl.Boolean))
+        repeats = pl.Series([has_repeats(one, share) for one in found], dtype=pl.Boolean)
+        return none_of(some).scatter(suspects.arg_true(), repeats)
 
     return on_rows(long, text, text, look)
 
 
-def _repeats(words: list[str], share: float) -> bool:
-    often = sum(count for count in Counter(words).values() if count >= REPEATED_TIMES)
-    if often <= share * len(words):  # a cheap look that most texts do not pass
-        return False
-    places: dict[tuple[str, ...], list[int]] = {}
-    for i in range(len(words) - 2):
-        phrase = tuple(words[i : i + 3])
-        if any(word.strip(".,;:!?").isalpha() for word in phrase):  # "%s, %s, %s" is a list of placeholders
-            places.setdefault(phrase, []).append(i)
-    most = max(places.values(), key=len, default=[])
-    covered = {i + k for i in most for k in range(3)}
-    return len(most) >= REPEATED_TIMES and len(covered) > share * len(words)
-
-
 def on_rows(wanted: pl.Series, a: pl.Series, b: pl.Series, look: Filter) -> pl.Series:
     """`look` at the wanted rows only; the others are fine."""
-    rows = wanted.arg_true()
-    result = pl.repeat(False, len(wanted), dtype=pl.Boolean, eager=True)
+    rows, result = wanted.arg_true(), none_of(wanted)
     return result if rows.is_empty() else result.scatter(rows, look(a.gather(rows), b.gather(rows)).fill_null(False))
+
+
+def none_of(rows: pl.Series) -> pl.Series:
+    return pl.repeat(False, len(rows), dtype=pl.Boolean, eager=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from limelight.corpus.cleaning.filters import loose
+from limelight.corpus.cleaning.filters import loose_key
 
 LEAST_WORDS = 5  # "The debate is closed." may be said again; a shorter target that recurs is no leak, a shorter edit is another sentence
 LONG_BYTES = 40  # also for scripts without spaces
@@ -37,19 +37,13 @@ class LeakIndex:
 
     def find(self, source: pl.Series, target: pl.Series) -> pl.Series:
         """True where the pair is a leak: its source is held out, or its target is and is long enough to be no accident."""
-        sides = {"source": side_index(self.sources, self.near), "target": side_index(self.targets, self.near)}
+        sources, targets = side_index(self.sources, self.near), side_index(self.targets, self.near)
         long = (target.str.count_matches(" ", literal=True) >= LEAST_WORDS - 1) | (target.str.len_bytes() >= LONG_BYTES)
-        found = sides["source"].same(source) | (long & sides["target"].same(target))
-        for side, texts in (("source", source), ("target", target)):
+        found = sources.same(source) | (long & targets.same(target))
+        for index, texts in ((sources, source), (targets, target)):
             rest = (~found).arg_true()
-            found = found.scatter(rest.filter(sides[side].alike(texts.gather(rest))), True)
+            found = found.scatter(rest.filter(index.alike(texts.gather(rest))), True)
         return found
-
-
-@lru_cache(maxsize=4)
-def side_index(sentences: tuple[str, ...], near: float) -> "SideIndex":
-    """Build the index once in a process, whatever number of equal indexes arrive."""
-    return SideIndex(sentences, near)
 
 
 @dataclass(frozen=True)
@@ -59,17 +53,17 @@ class SideIndex:
 
     @cached_property
     def _letters(self) -> pl.Series:
-        return _key(pl.Series(self.sentences, dtype=pl.String))
+        return loose_key(pl.Series(self.sentences, dtype=pl.String))
 
     def same(self, texts: pl.Series) -> pl.Series:
-        return _key(texts).is_in(self._letters.implode())
+        return loose_key(texts).is_in(self._letters.implode())
 
     def alike(self, texts: pl.Series) -> pl.Series:
         """Rows that share enough phrases with one held-out sentence and enough letters with it."""
         result = np.zeros(len(texts), dtype=bool)
         candidates = list(self._candidates(texts))
         if candidates:
-            letters = _key(texts.gather([row for row, _ in candidates])).to_list()
+            letters = loose_key(texts.gather([row for row, _ in candidates])).to_list()
             for (row, sentence), mine in zip(candidates, letters, strict=True):
                 if not result[row]:
                     result[row] = similarity(mine, self._letters[sentence]) >= self.near
@@ -84,9 +78,8 @@ class SideIndex:
         hit = np.flatnonzero(known[place] == phrases)
         reach = starts[place[hit] + 1] - starts[place[hit]]
         sentences = members[np.repeat(starts[place[hit]] - np.cumsum(reach) + reach, reach) + np.arange(reach.sum())]
-        pairs, shared = np.unique(
-            np.stack([np.repeat(rows[hit], reach), sentences], axis=1), axis=0, return_counts=True
-        )
+        met = np.stack([np.repeat(rows[hit], reach), sentences], axis=1)
+        pairs, shared = np.unique(met, axis=0, return_counts=True)
         enough = shared >= SHARED * np.maximum(counts[pairs[:, 0]], lengths[pairs[:, 1]])
         yield from ((int(row), int(sentence)) for row, sentence in pairs[enough])
 
@@ -103,26 +96,17 @@ class SideIndex:
         return np.array(useful, dtype=np.uint64), starts, members, counts
 
 
-def _key(texts: pl.Series) -> pl.Series:
-    letters = loose(texts)
-    return letters.zip_with(letters != "", texts)
+side_index = lru_cache(maxsize=4)(SideIndex)  # built once in a process, whatever number of equal indexes arrive
 
 
 def _phrases(texts: pl.Series) -> tuple[Hashes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Hashes of three words in a row, the row of each, and how many each row has; rows of fewer than LEAST_WORDS words have none."""
-    tidy = (
-        texts.str.normalize("NFD")
-        .str.to_lowercase()
-        .str.replace_all(r"\p{M}", "")
-        .str.replace_all(r"[^\p{L}\p{N}]+", " ")
-        .str.strip_chars()
-    )
+    plain = texts.str.normalize("NFD").str.to_lowercase().str.replace_all(r"\p{M}", "")
+    tidy = plain.str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()
     lists = pc.split_pattern(tidy.to_arrow().cast(pa.large_string()), " ")
     lengths = np.asarray(pc.list_value_length(lists)).astype(np.int64)
     words = pc.list_flatten(lists).dictionary_encode()
-    hashes = np.array(
-        [xxhash.xxh3_64_intdigest(word.encode()) for word in words.dictionary.to_pylist()], dtype=np.uint64
-    )
+    hashes = np.array([xxhash.xxh3_64_intdigest(word.encode()) for word in words.dictionary.to_pylist()], np.uint64)
     if not len(hashes):
         return np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(len(texts), np.int64)
     stream = hashes[np.asarray(words.indices)]

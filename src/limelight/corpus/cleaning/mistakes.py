@@ -1,13 +1,13 @@
 """Checks find the mistakes that people make with files before hours are spent on them. They look for sides swapped, another language,
 another encoding, lines that do not belong together; and in the end, too much that was dropped.
 
-    mistakes(parts, settings)   the first pairs of each corpus are looked at       -> sentences, each with its cause and its fix
+    mistakes(parts, settings)   the first pairs of each corpus are looked at,
+                                and whether its lines slip further on              -> sentences, each with its cause and its fix
     losses(corpora)             all that was read, kept and dropped is looked at   -> the same
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -18,8 +18,9 @@ import pyarrow as pa
 from limelight.corpus.cleaning.clean import languages_of
 from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.manifest import CorpusEntry
+from limelight.corpus.manifest import SIDES, CorpusEntry
 from limelight.corpus.readers import read
+from limelight.corpus.reading.finding import LINES
 from limelight.corpus.reading.raw import CorpusPart, RowFault
 from limelight.errors import DataError
 from limelight.text.language_names import name
@@ -34,9 +35,10 @@ RELATED = 0.5  # is not suspected
 FURTHER = 5  # lines up and down that are compared: chapters and lists have a rhythm, so even wrong lines may correlate
 BETTER = 0.1  # than wrong lines, at least
 SHIFTED = 0.3  # better than it is: a line is lost
-SHARED = (
-    1.5  # times as many words on both sides as with shuffled lines: names and numbers tell that lines belong together
-)
+WINDOW, WINDOWS = 500, 4_000  # pairs that are compared at a time, and how many times: two million pairs
+IN_A_ROW = 3  # windows that must agree: what slips stays so
+# Times as many words on both sides as with shuffled lines: names and numbers tell that lines belong together.
+SHARED = 1.5
 MOST_DROPPED, MOST_FOR_A_REASON = 1 / 2, 1 / 3
 ON = "go on all the same with --anyway"
 # Pairs that occurred before say nothing against a file, nor what its own translators marked.
@@ -62,9 +64,8 @@ def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str
         rows = _first(mine)
         if rows.height < FEWEST:
             continue
-        problem = (
-            _encoding(mine, rows, settings) or _language(corpus.name, rows, settings) or _alignment(corpus.name, rows)
-        )
+        problem = _encoding(mine, rows, settings) or _language(corpus.name, rows, settings)
+        problem = problem or _alignment(corpus.name, rows) or _find_slip(corpus.name, mine)
         found += [problem] if problem else []
     return found
 
@@ -93,23 +94,14 @@ def summary(corpora: Sequence[CorpusEntry]) -> str:
 
 
 def _count_dropped(corpora: Sequence[CorpusEntry]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for corpus in corpora:
-        total.update(corpus.dropped)
-    return dict(total.most_common())
+    return dict(sum((Counter(corpus.dropped) for corpus in corpora), Counter[str]()).most_common())
 
 
 def _first(parts: Sequence[CorpusPart]) -> pl.DataFrame:
     """Return the first pairs; of many files some of each."""
-    share = max(FEWEST, LOOKED_AT // max(1, len(parts)))
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        for part in parts:
-            yield from islice(read(part, share), 1)
-
-    batches = []
-    for batch in rows():
-        batches.append(batch)
+    share, batches = max(FEWEST, LOOKED_AT // max(1, len(parts))), list[pa.RecordBatch]()
+    for part in parts:
+        batches += islice(read(part, share), 1)
         if sum(map(len, batches)) >= LOOKED_AT:
             break
     return pl.DataFrame(pa.Table.from_batches(batches)) if batches else pl.DataFrame()
@@ -118,7 +110,7 @@ def _first(parts: Sequence[CorpusPart]) -> pl.DataFrame:
 def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
     if settings.filters.broken_text == "off":
         return None
-    for side, language in zip(("source", "target"), settings.languages, strict=True):
+    for side, language in zip(SIDES, settings.languages, strict=True):
         broken = rows.filter((pl.col("fault") == RowFault.BROKEN_ENCODING) & pl.col(side).str.contains("\ufffd"))
         if broken.height <= BROKEN * rows.height:
             continue
@@ -133,30 +125,18 @@ def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: Prepare
     return None
 
 
-@dataclass(frozen=True)
-class _SideLanguage:
-    """What one side is, by its words."""
-
-    language: str  # the most frequent
-    other: float  # the part of the texts that are surely not what they should be
-
-
 def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
     if settings.filters.wrong_language == "off":
         return None
-    heard = [
-        _identify_side(rows[side], code, settings)
-        for side, code in zip(("source", "target"), settings.languages, strict=True)
-    ]
-    wrong = [each is not None and each.other > OTHER for each in heard]
     source, target = settings.languages
-    said = [each.language if each else "" for each in heard]
+    heard = [_identify_side(rows[side], code, settings) for side, code in zip(SIDES, settings.languages, strict=True)]
+    said, wrong = [language for language, _ in heard], [other > OTHER for _, other in heard]
     if all(wrong) and [base(target), base(source)] == said:
         return (
             f"{corpus}: the source side is {_format_language(said[0])} and the target side {_format_language(said[1])}, but they should be "
             f"{source} and {target}: they are swapped; --swap reads them the other way round"
         )
-    sides = zip(("source", "target"), settings.languages, said, wrong, strict=True)
+    sides = zip(SIDES, settings.languages, said, wrong, strict=True)
     problems = [
         f"the {side} side is {_format_language(is_)}, but it should be {_format_language(asked)}; give another file, or --{side} {is_}"
         for side, asked, is_, is_wrong in sides
@@ -169,21 +149,20 @@ def _format_language(code: str) -> str:
     return f"{name(code)} ({code})"
 
 
-def _identify_side(texts: pl.Series, code: str, settings: PrepareSettings) -> _SideLanguage | None:
-    """None when that cannot be told."""
+def _identify_side(texts: pl.Series, code: str, settings: PrepareSettings) -> tuple[str, float]:
+    """The most frequent language, and the part of the texts that are surely not in the one asked for; "", 0 when nobody can tell."""
     looked = languages_of(texts, code, settings.filters)
     if looked is None or len(looked.best) < FEWEST // 2:
-        return None
-    return _SideLanguage(Counter(looked.best).most_common(1)[0][0], float(looked.other.mean()))
+        return "", 0.0
+    return Counter(looked.best).most_common(1)[0][0], float(looked.other.mean())
 
 
 def _alignment(corpus: str, rows: pl.DataFrame) -> str | None:
     """Lengths that have no more to do with each other than those of other lines, and no more words in common than shuffled lines."""
-    both = rows.filter((pl.col("source") != "") & (pl.col("target") != ""))
-    source, target = (np.log1p(both[side].str.len_chars().to_numpy()) for side in ("source", "target"))
-    if both.height < FEWEST or min(source[FURTHER:-FURTHER].std(), target[FURTHER:-FURTHER].std()) == 0:
+    both = _filled(rows)
+    related = _relate(both)
+    if not related:
         return None
-    related = {by: _correlation(source, target, by) for by in range(-FURTHER, FURTHER + 1)}
     here = related.pop(0)
     best = max(related, key=lambda by: related[by])
     if related[best] > here + SHIFTED:
@@ -199,6 +178,35 @@ def _alignment(corpus: str, rows: pl.DataFrame) -> str | None:
     )
 
 
+def _find_slip(corpus: str, parts: Sequence[CorpusPart]) -> str | None:
+    """A line lost further on moves all that follow by as many lines: windows in a row, each better related with lines up or down."""
+    for part in (part for part in parts if part.format == LINES):
+        moved: list[int] = []
+        for number, batch in enumerate(islice(read(part, WINDOW), WINDOWS)):
+            related = _relate(_filled(pl.DataFrame(batch)))
+            best = max(related, key=lambda by: related[by], default=0)
+            moved.append(best if related and related[best] > related[0] + SHIFTED else 0)
+            if best and moved[-IN_A_ROW:] == [best] * IN_A_ROW:
+                line = (number - IN_A_ROW + 1) * WINDOW + 1
+                return (
+                    f"{corpus}: from about line {line:,} of {part.paths[0]} on, source and target are {abs(best)} lines apart: line n of "
+                    f"the source belongs to line n{best:+d} of the target; look before it for a line that is lost or doubled on one side"
+                )
+    return None
+
+
+def _filled(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter((pl.col("source") != "") & (pl.col("target") != ""))
+
+
+def _relate(both: pl.DataFrame) -> dict[int, float]:
+    """Correlate lengths of lines with those so many lines away, and in their place; nothing where there is too little to tell."""
+    source, target = (np.log1p(both[side].str.len_chars().to_numpy()) for side in SIDES)
+    if both.height < FEWEST or min(source[FURTHER:-FURTHER].std(), target[FURTHER:-FURTHER].std()) == 0:
+        return {}
+    return {by: _correlation(source, target, by) for by in range(-FURTHER, FURTHER + 1)}
+
+
 def _correlation(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64], by: int) -> float:
     """Correlate line n with line n + by."""
     count = len(source) - abs(by)
@@ -207,7 +215,7 @@ def _correlation(source: npt.NDArray[np.float64], target: npt.NDArray[np.float64
 
 def _share_words(pairs: pl.DataFrame) -> bool:
     """Names and numbers stand on both sides of what belongs together, more often than by chance."""
-    sources, targets = ([set(text.split()) for text in pairs[side].to_list()] for side in ("source", "target"))
+    sources, targets = ([set(text.split()) for text in pairs[side].to_list()] for side in SIDES)
     shuffled = np.random.default_rng(17).permutation(len(targets))
     shared = sum(len(a & b) for a, b in zip(sources, targets, strict=True))
     by_chance = sum(len(a & targets[i]) for a, i in zip(sources, shuffled, strict=True))

@@ -36,6 +36,10 @@ class Progress:
 Watch = Callable[[Progress], None]
 
 
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
 class ExchangeEngine(Protocol):
     """Equal inputs give equal results on every engine and with any number of workers."""
 

@@ -20,9 +20,10 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from limelight.corpus.exchange.engine import Finish, Job, Progress, Stage, Watch, Work
+from limelight.corpus.exchange.engine import Finish, Job, Progress, Stage, Watch, Work, no_rows
 from limelight.corpus.readers import read
-from limelight.corpus.reading.raw import RAW, CorpusPart
+from limelight.corpus.reading.raw import CorpusPart
+from limelight.corpus.reading.raw_batches import RAW
 from limelight.corpus.reading.streams import position, size_of
 from limelight.corpus.worker_processes import end_with_parent
 from limelight.errors import DataError, LimelightError
@@ -37,11 +38,10 @@ class LocalEngine:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
-        self._pool = (
-            ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=end_with_parent)
-            if workers
-            else None
-        )
+        self._pool: ProcessPoolExecutor | None = None
+        if workers:
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(workers, spawn, initializer=end_with_parent)
 
     def start(self, *used: type) -> None:
         """Let the workers load what these classes need while this process does something else. They start by themselves, too."""
@@ -163,17 +163,13 @@ def _store_chunk(stage: Stage, path: Path, content: bytes) -> tuple[Path, bytes]
     ):
         for bucket in range(max(buckets, default=-1) + 1):
             part = table.slice(at, buckets.get(bucket, 0)).combine_chunks()
-            writer.write_batch(part.to_batches()[0] if len(part) else _empty(table.schema))
+            writer.write_batch(part.to_batches()[0] if len(part) else no_rows(table.schema))
             at += len(part)
     return None
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outcomes: Path) -> None:
-    batches = [stage(_empty(RAW))]  # gives the schema where no chunk has rows for this bucket
+    batches = [stage(no_rows(RAW))]  # gives the schema where no chunk has rows for this bucket
     for path in sorted(chunks.glob("chunk-*.arrow")):
         try:
             with pa.memory_map(str(path)) as mapped:
@@ -181,9 +177,7 @@ def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outc
                 if bucket < reader.num_record_batches:
                     batches.append(pa.Table.from_batches([reader.get_batch(bucket)]))
         except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(
-                f"{path}, left by an interrupted run, is damaged ({error}); delete it and run the same command again"
-            ) from None
+            raise DataError(f"{path}, left by an interrupted run, is damaged ({error}); delete it and run the same command again") from None
     rows = pa.concat_tables(batches)
     write_whole(_outcome(outcomes, bucket), json.dumps(finish(bucket, rows)).encode(), durable=False)
 

@@ -18,9 +18,10 @@ import ray
 import ray.data
 from ray.data.context import ShuffleStrategy
 
-from limelight.corpus.exchange.engine import Finish, Job, Progress, Stage, Watch, Work
+from limelight.corpus.exchange.engine import Finish, Job, Progress, Stage, Watch, Work, no_rows
 from limelight.corpus.readers import read
-from limelight.corpus.reading.raw import RAW, CorpusPart
+from limelight.corpus.reading.raw import CorpusPart
+from limelight.corpus.reading.raw_batches import RAW
 from limelight.errors import LimelightError
 
 ROWS = 65_536
@@ -54,9 +55,7 @@ class RayEngine:
 
         watch(Progress("settle", 0, buckets))
         items = [{"part": json.dumps(asdict(part))} for part in parts]
-        rows = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-            read_and_map, batch_size=1, batch_format="pyarrow"
-        )
+        rows = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(read_and_map, batch_size=1, batch_format="pyarrow")
         finished = rows.groupby("bucket", num_partitions=buckets).map_groups(finish_bucket, batch_format="pyarrow")
         outcomes: dict[int, dict[str, Any]] = {}
         with _our_errors():
@@ -64,11 +63,7 @@ class RayEngine:
                 outcomes[row["bucket"]] = json.loads(row["outcome"])
                 watch(Progress("settle", len(outcomes), buckets))
         for bucket in range(buckets):  # a bucket without rows is settled here
-            yield (
-                outcomes[bucket]
-                if bucket in outcomes
-                else finish(bucket, stage(pa.RecordBatch.from_pylist([], schema=RAW)))
-            )
+            yield outcomes[bucket] if bucket in outcomes else finish(bucket, stage(no_rows(RAW)))
 
     def each(self, jobs: Sequence[Job], work: Work[Job], watch: Watch) -> Iterator[dict[str, Any]]:
         watch(Progress("encode", 0, len(jobs)))

@@ -10,9 +10,9 @@ import pyarrow as pa
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.encode import TextShard
-from limelight.corpus.exchange.settle import BucketResult, settle, tally
+from limelight.corpus.exchange.settle import settle, tally
 from limelight.corpus.feeding.shards import TEXT_SCHEMA, write_table
-from limelight.corpus.manifest import FileEntry, Split
+from limelight.corpus.manifest import HELD_OUT, SIDES, Split
 from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import CorpusPart, RowFault
 from limelight.errors import DataError
@@ -41,20 +41,13 @@ class BucketFinish:
         train = text_columns(settled.splits["train"])
         name = f"train-{bucket:05d}"
         entry = write_table(self.folder / "shards" / f"{name}.text.arrow", train)
-        self._set_aside(bucket, settled)
-        if self.settings.keep_dropped:
-            self._write_dropped(bucket, settled.dropped)
-        return outcome | {
-            "name": name,
-            "rows_by_corpus": by_corpus(train, len(self.corpora)),
-            "text": entry.model_dump(),
-        }
-
-    def _set_aside(self, bucket: int, settled: BucketResult) -> None:
-        names: tuple[Split, ...] = ("valid", "test")
-        for split in names:
+        for split in HELD_OUT:
             if settled.splits[split].num_rows:
                 write_table(self.work / split / f"{bucket:05d}.arrow", text_columns(settled.splits[split]))
+        if self.settings.keep_dropped:
+            self._write_dropped(bucket, settled.dropped)
+        rows = by_corpus(train, len(self.corpora))
+        return outcome | {"name": name, "rows_by_corpus": rows, "text": entry.model_dump()}
 
     def _write_dropped(self, bucket: int, dropped: pa.Table) -> None:
         """One JSON object a line, for a person or a script to look at."""
@@ -79,10 +72,10 @@ def by_corpus(table: pa.Table, corpora: int) -> list[int]:
     return [counts.get(corpus, 0) for corpus in range(corpora)]
 
 
-def merge_held_out(folder: Path, work: Path, split: Split, corpora: int) -> TextShard:
-    """What the buckets set aside for one held-out set, as its one shard."""
+def merge_held_out(work: Path, split: Split) -> pa.Table:
+    """What the buckets set aside for one held-out set."""
     parts = [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sorted((work / split).glob("*.arrow"))]
-    return write_held_out(folder, split, pa.concat_tables([TEXT_SCHEMA.empty_table(), *parts]), corpora)
+    return pa.concat_tables([TEXT_SCHEMA.empty_table(), *parts])
 
 
 def write_held_out(folder: Path, split: Split, table: pa.Table, corpora: int) -> TextShard:
@@ -108,23 +101,13 @@ def read_held_out(parts: list[CorpusPart], settings: PrepareSettings, split: Spl
             f"the {split} set {', '.join(part.paths[0] for part in parts)} has no pairs; check the files, or leave it out: "
             "then one is split off"
         )
-    for side in ("source", "target"):
-        rows = rows.with_columns(normalize(rows[side], settings.normalize).alias(side))
+    rows = rows.with_columns(normalize(rows[side], settings.normalize).alias(side) for side in SIDES)
     empty = (pl.col("source") == "") | (pl.col("target") == "")
-    reason = (
-        pl.when(pl.col("fault") == RowFault.MALFORMED)
-        .then(int(Reason.MALFORMED))
-        .when(empty)
-        .then(int(Reason.EMPTY))
-        .otherwise(int(Reason.KEPT))
-    )
+    reason = pl.when(empty).then(int(Reason.EMPTY)).otherwise(int(Reason.KEPT))
+    reason = pl.when(pl.col("fault") == RowFault.MALFORMED).then(int(Reason.MALFORMED)).otherwise(reason)
     rows = rows.with_columns(
         reason.cast(pl.UInt8).alias("reason"), pl.lit(split).alias("split"),
         pl.lit(0, pl.UInt32).alias("warnings"), pl.lit(1, pl.Int64).alias("pairs"),
     )  # fmt: skip
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     return text_columns(kept.to_arrow()), tally(rows)
-
-
-def text_shard(outcome: dict[str, Any]) -> TextShard:
-    return TextShard(outcome["name"], "train", outcome["rows_by_corpus"], FileEntry(**outcome["text"]))

@@ -6,6 +6,7 @@ arrival does not matter.
 """
 
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,16 @@ import polars as pl
 import pyarrow as pa
 
 from limelight.chance import draws, key_of
-from limelight.corpus.cleaning.compact import SHOWN
+from limelight.corpus.cleaning.clean import SHOWN
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.manifest import Split
+from limelight.corpus.manifest import HELD_OUT, SIDES, Split
 
 PLACE = ("corpus", "file", "line", "segment")  # the order in which pairs were read, whatever engine read them
 LINES_IN_A_FILE = 1 << 40  # more than any file has
 LARGEST_GROUP = 10  # pairs; a set that is one source again and again would tell nothing
 SHOWN_CHARACTERS = 100
-HELD_OUT, SHUFFLE = 101, 102  # what chance is drawn for
+DRAW_HELD_OUT, DRAW_ORDER = 101, 102  # what chance is drawn for
 LENGTHS = (0, *(round(10 * 1.25**k) for k in range(28)))  # bounds of the histogram, in characters
 
 
@@ -36,17 +37,13 @@ class BucketResult:
 
 
 def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: int) -> BucketResult:
-    rows = pl.DataFrame(arrived).sort(
-        PLACE, maintain_order=True
-    )  # pairs of one place come from one batch, and stay in its order
-    rows = _without_repeats(rows, settings)
+    # Pairs of one place come from one batch, and stay in its order.
+    rows = _without_repeats(pl.DataFrame(arrived).sort(PLACE, maintain_order=True), settings)
     rows = _hold_out(rows, settings, bucket, buckets)
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     dropped = rows.filter(pl.col("reason") != Reason.KEPT)
-    splits: dict[Split, pa.Table] = {}
-    names: tuple[Split, ...] = ("train", "valid", "test")
-    for name in names:
-        splits[name] = _shuffle(kept.filter(pl.col("split") == name), settings.seed).to_arrow()
+    names: tuple[Split, ...] = ("train", *HELD_OUT)
+    splits = {name: _shuffle(kept.filter(pl.col("split") == name), settings.seed).to_arrow() for name in names}
     return BucketResult(splits, dropped.to_arrow(), tally(rows))
 
 
@@ -90,37 +87,28 @@ def _hold_out(rows: pl.DataFrame, settings: PrepareSettings, bucket: int, bucket
     wanted = settings.held_out
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     split = pl.lit("train")
-    totals = [
-        0 if wanted.test else wanted.test_pairs,
-        0 if wanted.valid else wanted.valid_pairs,
-    ]  # given sets are not split off again
+    # Given sets are not split off again.
+    totals = [0 if wanted.test else wanted.test_pairs, 0 if wanted.valid else wanted.valid_pairs]
     if any(totals) and not kept.is_empty():
         most = int(wanted.largest_share * kept.height)
         shares = [min(most, total // buckets + (bucket < total % buckets)) for total in totals]
         groups = kept.group_by("source_key").len().filter(pl.col("len") <= LARGEST_GROUP)
-        order = _draw_order(groups["source_key"], settings.seed, HELD_OUT)
+        order = _draw_order(groups["source_key"], settings.seed, DRAW_HELD_OUT)
         running = groups.with_columns(order).sort("order").with_columns(pl.col("len").cum_sum().alias("until"))
-        begun = pl.col("until") - pl.col(
-            "len"
-        )  # the last group may go beyond the share, else small groups would be favoured
+        # The last group may go beyond the share, else small groups would be favoured.
+        begun = pl.col("until") - pl.col("len")
         test = running.filter(begun < shares[0])["source_key"]
         room = running.filter(begun >= shares[0]).with_columns(pl.col("len").cum_sum().alias("until"))
         valid = room.filter(begun < shares[1])["source_key"]
-        key = pl.col("source_key")
-        split = (
-            pl.when(key.is_in(test.implode()))
-            .then(pl.lit("test"))
-            .when(key.is_in(valid.implode()))
-            .then(pl.lit("valid"))
-            .otherwise(split)
-        )
+        for name, keys in (("valid", valid), ("test", test)):
+            split = pl.when(pl.col("source_key").is_in(keys.implode())).then(pl.lit(name)).otherwise(split)
     return rows.with_columns(split.alias("split"))
 
 
 def _shuffle(rows: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Corpus by corpus, as shards are, and within it in an order that depends on the seed and the place of the pair alone."""
     places = rows["file"].cast(pl.Int64) * LINES_IN_A_FILE + rows["line"]
-    return rows.with_columns(_draw_order(places, seed, SHUFFLE)).sort("corpus", "order", maintain_order=True)
+    return rows.with_columns(_draw_order(places, seed, DRAW_ORDER)).sort("corpus", "order", maintain_order=True)
 
 
 def _draw_order(keys: pl.Series, seed: int, purpose: int) -> pl.Series:
@@ -132,27 +120,20 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
     """Counts by corpus that add up: read = kept over the splits + dropped over the reasons."""
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     dropped = rows.filter(pl.col("reason") != Reason.KEPT)
-    warned = [
-        {"corpus": corpus, "reason": why.label, "pairs": pairs}
-        for why in Reason
-        for corpus, pairs in kept.filter(pl.col("warnings") & (1 << why) != 0)
-        .group_by("corpus")
-        .len()
-        .sort("corpus")
-        .iter_rows()
-    ]
+    warned = []
+    for why in Reason:
+        objected = kept.filter(pl.col("warnings") & (1 << why) != 0).group_by("corpus").len().sort("corpus")
+        warned += [{"corpus": corpus, "reason": why.label, "pairs": pairs} for corpus, pairs in objected.iter_rows()]
+    spaces = {side: int(kept[side].str.count_matches(" ", literal=True).sum()) for side in SIDES}
     return {
         "read": _counts(rows, "corpus"),
         "kept": _counts(kept, "corpus", "split"),
         "dropped": [{**row, "reason": Reason(row["reason"]).label} for row in _counts(dropped, "corpus", "reason")],
         "warned": warned,
         "shown": _collect_examples(dropped),
-        "lengths": {side: _histogram(kept[side].str.len_chars()) for side in ("source", "target")},
-        "words": {
-            side: int(kept[side].str.count_matches(" ", literal=True).sum()) + kept.height
-            for side in ("source", "target")
-        },
-        "characters": {side: int(kept[side].str.len_chars().sum()) for side in ("source", "target")},
+        "lengths": {side: _histogram(kept[side].str.len_chars()) for side in SIDES},
+        "words": {side: count + kept.height for side, count in spaces.items()},
+        "characters": {side: int(kept[side].str.len_chars().sum()) for side in SIDES},
     }
 
 
@@ -169,7 +150,7 @@ def _collect_examples(dropped: pl.DataFrame) -> list[dict[str, Any]]:
     """The first pairs of each corpus and reason, so that a person can look them up."""
     single = dropped.filter(pl.col("pairs") == 1)
     first = single.group_by("corpus", "reason", maintain_order=True).head(SHOWN).sort("corpus", "reason", *PLACE[1:])
-    text = [pl.col(side).str.slice(0, SHOWN_CHARACTERS) for side in ("source", "target")]
+    text = [pl.col(side).str.slice(0, SHOWN_CHARACTERS) for side in SIDES]
     shown = first.select("corpus", "reason", "file", "line", "segment", *text).to_dicts()
     return [{**row, "reason": Reason(row["reason"]).label} for row in shown]
 
@@ -178,10 +159,8 @@ def add(one: Any, other: Any) -> Any:
     """Tallies added: numbers by sum, tables by row, and of the shown pairs the first ones."""
     result: dict[str, Any] = {key: _sum_rows(one[key] + other[key]) for key in ("read", "kept", "dropped", "warned")}
     result["shown"] = _first_shown(one["shown"] + other["shown"])
-    result["lengths"] = {
-        side: [a + b for a, b in zip(one["lengths"][side], other["lengths"][side], strict=True)]
-        for side in one["lengths"]
-    }
+    lengths = ((side, zip(one["lengths"][side], other["lengths"][side], strict=True)) for side in one["lengths"])
+    result["lengths"] = {side: [a + b for a, b in pairs] for side, pairs in lengths}
     for key in ("words", "characters"):
         result[key] = {side: one[key][side] + other[key][side] for side in one[key]}
     return result
@@ -197,10 +176,6 @@ def _sum_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _first_shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    ordered = sorted(
-        rows, key=lambda row: (row["corpus"], row["reason"], row["file"], row["line"], row["segment"] or "")
-    )
-    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in ordered:
-        groups.setdefault((row["corpus"], row["reason"]), []).append(row)
-    return [row for group in groups.values() for row in group[:SHOWN]]
+    rows.sort(key=lambda row: (row["corpus"], row["reason"], row["file"], row["line"], row["segment"] or ""))
+    groups = groupby(rows, key=lambda row: (row["corpus"], row["reason"]))
+    return [row for _, group in groups for row in islice(group, SHOWN)]

@@ -64,7 +64,8 @@ class Speech:
     @cached_property
     def spaces(self) -> Texts:
         """What stands between two words, or two sentences, of each side."""
-        return _space(self.languages[0]), _space(self.languages[1])
+        source, target = ("" if UNSPACED & {*scripts_of(code)[:1]} else " " for code in self.languages)
+        return source, target
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def alter_pair(texts: Texts, change: Change, following: Texts | None, speech: Sp
     """None when nothing of what was drawn can be done to this pair. `following` is the pair to merge it with, if there is one."""
     kind, now, terms, done = change.kind, texts, tuple[str, ...](), list[Kind]()
     if kind == "merged" and following is not None:
-        now = merge_pairs(now, following, speech.spaces)
+        between = speech.spaces
+        now = now[0] + between[0] + following[0], now[1] + between[1] + following[1]
         done.append("merged")
     masked = False
     if change.protect:
@@ -98,21 +100,14 @@ def alter_pair(texts: Texts, change: Change, following: Texts | None, speech: Sp
     return AlteredPair(*now, terms, tuple(done)) if done else None
 
 
-class ProtectedPair(NamedTuple):
-    """The pair has what must survive as the first marks in their order, and lacks the signs of its accelerators."""
-
-    texts: Texts
-    lifted: bool
-    masked: bool
-
-
 @lru_cache(maxsize=REMEMBERED)
-def protect_pair(source: str, target: str, marks: int) -> ProtectedPair:
-    """Mask a pair, and remember it, since to look for spans takes longer than all the rest, and a pair comes again in the next epoch."""
+def protect_pair(source: str, target: str, marks: int) -> tuple[Texts, bool, bool]:
+    """The pair without the signs of its accelerators, and what must survive as the first marks in their order; were signs lifted, was
+    anything masked? It is remembered, since to look for spans takes longer than all the rest, and a pair comes again in the next epoch."""
     lifted = lift_pair(source, target)
     now = lifted or (source, target)
     masked = mask_pair(*now, range(min(marks, MOST_MARKS)))
-    return ProtectedPair(masked or now, lifted is not None, masked is not None)
+    return masked or now, lifted is not None, masked is not None
 
 
 def renumber(texts: Texts, draw: int, marks: int) -> Texts:
@@ -131,10 +126,6 @@ def draw_numbers(draw: int, count: int, most: int = MOST_MARKS) -> list[int]:
     return numbers
 
 
-def merge_pairs(texts: Texts, following: Texts, spaces: Texts) -> Texts:
-    return texts[0] + spaces[0] + following[0], texts[1] + spaces[1] + following[1]
-
-
 def add_placeholders(texts: Texts, numbers: list[int], draw: int, spaces: Texts) -> Texts:
     """Marks in a pair that has nothing to mask, so that a corpus without placeholders teaches them too.
 
@@ -142,10 +133,11 @@ def add_placeholders(texts: Texts, numbers: list[int], draw: int, spaces: Texts)
     beginning, at the end, after the only comma; or two stand around all, as tags do.
     """
     mark, closing = placeholder(numbers[0]), placeholder(numbers[-1])
-    shared = _find_shared(texts)
+    words, others = (Counter(WORD.findall(text)) for text in texts)
+    shared = [word for word, n in words.items() if n == 1 == others[word] and len(word) >= SHORTEST_COPY]
     if shared:
-        draw, at = divmod(draw, len(shared))
-        source, target = (_put(text, shared[at], mark) for text in texts)
+        word = shared[draw % len(shared)]
+        source, target = (WORD.sub(lambda found: mark if found[0] == word else found[0], text) for text in texts)
         return source, target
     ways: list[Callable[[str, str], str]] = [
         lambda text, space: mark + space + text,
@@ -215,20 +207,3 @@ REWRITES: Final[dict[Drawn, Callable[[Texts, int, Texts], Texts]]] = {
     "typos": lambda texts, draw, languages: (noise.typos(texts[0], draw), texts[1]),
     "punctuation": _punctuation,
 }
-
-
-def _space(language: str) -> str:
-    scripts = scripts_of(language)
-    return "" if scripts and scripts[0] in UNSPACED else " "
-
-
-def _find_shared(texts: Texts) -> list[str]:
-    """Words that both sides have, once each, in the order of the source."""
-    source, target = (Counter(WORD.findall(text)) for text in texts)
-    return [word for word, n in source.items() if n == 1 == target[word] and len(word) >= SHORTEST_COPY]
-
-
-def _put(text: str, word: str, mark: str) -> str:
-    """The mark in the place of a word."""
-    found = next(found for found in WORD.finditer(text) if found[0] == word)
-    return text[: found.start()] + mark + text[found.end() :]

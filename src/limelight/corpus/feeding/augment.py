@@ -1,18 +1,17 @@
-"""Random draws decide which pairs are changed while they are fed, and in which way. Placeholders are masked, capitals and typing mistakes
-made, sentences run together, terms told beforehand.
+"""An `Augmenter` changes the text of some pairs while they are fed, and cuts it into pieces again. Placeholders are masked, capitals and
+typing mistakes made, sentences run together, terms told beforehand. A source that is told terms ends in them, each after its tag:
 
-    alterations(draw_alterations(settings, seed=1, epoch=0, positions), ...)  ->  rows [3, 17, 40], and what became of each
+    4 9 7   ->   4 9 7 <tag:1> 31 8 <tag:1> 52
 
 Each position of an epoch draws whether and how its pair is changed. The draw depends on the seed, the epoch and the position alone, so the
 batches are the same for any number of ranks and workers, and after a stop; a pair that comes again is changed in another way, or not at
 all. The kinds of change are in `limelight.corpus.feeding.alter`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,46 +21,35 @@ from pydantic import Field, model_validator
 
 from limelight.chance import Words, draws, key_of
 from limelight.config import Settings
-from limelight.corpus.feeding.alter import (
-    DRAWN,
-    KINDS,
-    MOST_MARKS,
-    SIGNS,
-    AlteredPair,
-    Change,
-    Kind,
-    Speech,
-    Texts,
-    alter_pair,
-)
-from limelight.corpus.feeding.order import Integers, Purpose
+from limelight.corpus.feeding.alter import DRAWN, SIGNS, AlteredPair, Change, Kind, Speech, Texts, alter_pair
+from limelight.corpus.feeding.order import EpochOrder, Purpose
+from limelight.corpus.feeding.shards import Integers, Pairs, Pieces, gather_rows
 from limelight.errors import ConfigError
-from limelight.text.pieces.tokenizer import Tokenizer, tag
+from limelight.text.pieces.tokenizer import TERM_TAG, Tokenizer, tag
 
-TERM_TAG: Final = 1  # the tag before each term that is told with a source
 NAMES: Final = (*DRAWN, None)
 NO_PLACEHOLDERS: Final = "the pieces have no placeholders"
 Columns = tuple[pa.StringArray, pa.StringArray]
 Following = Callable[[Integers], Sequence[Texts | None]]
+Cut = Callable[[int, Sequence[str], int, Integers], Pieces]  # side, texts, epoch, the position of each in it
+Fits = Callable[[Integers, Integers], npt.NDArray[np.bool_]]  # by the pieces of source and target
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class AugmentSettings(Settings):
     """The settings are shares of the pairs. Of all but `protect` at most one is drawn for a pair, and not every pair lends itself to it."""
 
-    protect: float = Field(
-        0.9,
-        ge=0,
-        le=1,
-        description="placeholders, tags, addresses ... as marks, of the pairs whose sides have the same",
-    )
-    copied: float = Field(0.03, ge=0, le=1, description="marks in a pair that has nothing to mask")
-    upper: float = Field(0.01, ge=0, le=1, description="both sides in capitals")
-    title: float = Field(0.02, ge=0, le=1, description="each word of the source with a capital")
-    lower: float = Field(0.02, ge=0, le=1, description="the source in small letters")
-    typos: float = Field(0.03, ge=0, le=1, description="typing mistakes in the source")
-    punctuation: float = Field(0.02, ge=0, le=1, description="both sides without the full stop")
-    merged: float = Field(0.03, ge=0, le=1, description="with the next pair of the epoch")
-    terms: float = Field(0.05, ge=0, le=1, description="some words of the target told after the source")
+    protect: Share = Field(0.9, description="placeholders, tags, addresses ... as marks, of the pairs whose sides have the same")
+    copied: Share = Field(0.03, description="marks in a pair that has nothing to mask")
+    upper: Share = Field(0.01, description="both sides in capitals")
+    title: Share = Field(0.02, description="each word of the source with a capital")
+    lower: Share = Field(0.02, description="the source in small letters")
+    typos: Share = Field(0.03, description="typing mistakes in the source")
+    punctuation: Share = Field(0.02, description="both sides without the full stop")
+    merged: Share = Field(0.03, description="with the next pair of the epoch")
+    terms: Share = Field(0.05, description="some words of the target told after the source")
 
     @model_validator(mode="after")
     def _one_is_drawn(self) -> Self:
@@ -94,16 +82,6 @@ def count_placeholders(source: Tokenizer, target: Tokenizer) -> int:
     return next(number for number in count() if number not in both)
 
 
-def refuse_lacking(settings: AugmentSettings, lacks: Mapping[Kind, str]) -> None:
-    problems = [
-        f"batch.augment.{kind}={settings.share(kind):g}, but {why}; set it to 0"
-        for kind, why in lacks.items()
-        if settings.share(kind)
-    ]
-    if problems:
-        raise ConfigError("the text cannot be changed as asked for:", problems)
-
-
 @dataclass(frozen=True)
 class AugmentDraws:
     """The draws are what some positions of an epoch have drawn."""
@@ -116,17 +94,14 @@ class AugmentDraws:
 
 def draw_alterations(settings: AugmentSettings, seed: int, epoch: int, positions: Integers) -> AugmentDraws:
     which, hides, numbers, details = (
-        draws(key_of(seed, purpose, epoch), positions)
-        for purpose in (Purpose.CHANGE, Purpose.PROTECT, Purpose.MARKS, Purpose.DETAIL)
+        draws(key_of(seed, purpose, epoch), positions) for purpose in (Purpose.CHANGE, Purpose.PROTECT, Purpose.MARKS, Purpose.DETAIL)
     )
     reach = np.cumsum([settings.share(kind) for kind in DRAWN])
     kinds = np.searchsorted(reach, _unit(which), side="right").astype(np.int64)
     return AugmentDraws(kinds, _unit(hides) < settings.protect, numbers, details)
 
 
-def alterations(
-    chances: AugmentDraws, texts: Columns, following: Following, speech: Speech
-) -> tuple[Integers, list[AlteredPair]]:
+def alterations(chances: AugmentDraws, texts: Columns, following: Following, speech: Speech) -> tuple[Integers, list[AlteredPair]]:
     """Which of these pairs are changed, and what they become. `following` gives the pairs that come after some of them."""
     signs, merges = may_hold(texts[0]), chances.kinds == DRAWN.index("merged")
     protects = chances.protects & (signs | merges)
@@ -151,24 +126,92 @@ def may_hold(texts: pa.StringArray) -> npt.NDArray[np.bool_]:
     return series.str.contains(SIGNS).to_numpy()
 
 
-def count_kinds(
-    pairs: Sequence[Texts],
-    settings: AugmentSettings,
-    languages: tuple[str, str],
-    *,
-    seed: int = 1,
-    epoch: int = 0,
-    marks: int = MOST_MARKS,
-) -> dict[Kind, int]:
-    """How many of these pairs one epoch in this order would change, by kind: a pair may be masked and changed in another way too."""
-    columns = pa.array([pair[0] for pair in pairs], pa.string()), pa.array([pair[1] for pair in pairs], pa.string())
-    after = [*pairs[1:], None]
-    chances = draw_alterations(settings, seed, epoch, np.arange(len(pairs)))
-    _, changed = alterations(chances, columns, lambda rows: [after[row] for row in rows], Speech(languages, marks))
-    found = Counter(kind for each in changed for kind in each.kinds)
-    return {kind: found[kind] for kind in KINDS}
-
-
 def _unit(words: Words) -> npt.NDArray[np.float64]:
     """Return numbers from 0 to 1, without 1, with all the bits that a float has."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+@dataclass(frozen=True)
+class AugmentedRows:
+    """Row i of both sides takes the place of row `rows[i]` of the window."""
+
+    rows: Integers  # ascending
+    source: Pieces
+    target: Pieces
+    kinds: tuple[tuple[Kind, ...], ...]
+
+    def over(self, rows: Integers, source: Pieces, target: Pieces) -> tuple[Pieces, Pieces]:
+        """The pieces of some rows of the window, with those that were changed."""
+        found = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        places = np.flatnonzero(self.rows[found] == rows)
+        taken = found[places]
+        sides = ((source, self.source), (target, self.target))
+        first, second = (replace_rows(before, places, after.take(taken)) for before, after in sides)
+        return first, second
+
+
+class Augmenter:
+    """An augmenter changes the pairs of any window. What cannot be cut without unknown pieces, or would no longer fit, stays as it was."""
+
+    def __init__(self, pairs: Pairs, settings: AugmentSettings, seed: int, tokenizers: tuple[Tokenizer, Tokenizer], cut: Cut) -> None:
+        lacks = lacking(*tokenizers)
+        asked = {kind: why for kind, why in lacks.items() if settings.share(kind)}
+        if asked:
+            problems = [f"batch.augment.{k}={settings.share(k):g}, but {why}; set it to 0" for k, why in asked.items()]
+            raise ConfigError("the text cannot be changed as asked for:", problems)
+        self.pairs, self.settings, self.seed, self.tokenizers, self.cut = pairs, settings, seed, tokenizers, cut
+        self.speech = Speech(pairs.prepared.manifest.languages, count_placeholders(*tokenizers))
+        self.term_tag = None if "terms" in lacks else tokenizers[0].tag(TERM_TAG)
+
+    def augment(self, order: EpochOrder, epoch: int, positions: Integers, samples: Integers, fits: Fits) -> AugmentedRows | None:
+        """None when every pair stays as it was."""
+
+        def following(some: Integers) -> list[Texts | None]:
+            places = positions[some]
+            inside = places[places + 1 < order.rows]
+            texts = self.pairs.texts(self.pairs.samples(*order.at(inside + 1)))
+            after = dict(zip(inside.tolist(), zip(*(side.to_pylist() for side in texts), strict=True), strict=True))
+            return [after.get(place) for place in places.tolist()]
+
+        chances = draw_alterations(self.settings, self.seed, epoch, positions)
+        rows, found = alterations(chances, self.pairs.texts(samples), following, self.speech)
+        if not found:
+            return None
+        source = self.cut(0, [each.source for each in found], epoch, positions[rows])
+        target = self.cut(1, [each.target for each in found], epoch, positions[rows])
+        source = self._append_terms(source, found)
+        good = fits(source.lengths, target.lengths)
+        for side, tokenizer in zip((source, target), self.tokenizers, strict=True):
+            unknown = np.concatenate([[0], np.cumsum(side.values == tokenizer.unknown)])
+            good &= unknown[side.offsets[1:]] == unknown[side.offsets[:-1]]
+        kept = np.flatnonzero(good)
+        if not len(kept):
+            return None
+        return AugmentedRows(rows[kept], source.take(kept), target.take(kept), tuple(found[at].kinds for at in kept))
+
+    def _append_terms(self, source: Pieces, found: Sequence[AlteredPair]) -> Pieces:
+        """The sources with the terms after them. Terms are cut in the best way, as those of a glossary will be."""
+        terms = [term for each in found for term in each.terms]
+        if self.term_tag is None or not terms:
+            return source
+        tags = Pieces(np.full(len(terms), self.term_tag, np.int32), np.arange(len(terms) + 1))
+        tagged = join_rows(tags, Pieces.of(self.tokenizers[1].encode(terms)))
+        reached = np.cumsum([0, *(len(each.terms) for each in found)])
+        return join_rows(source, Pieces(tagged.values, tagged.offsets[reached]))
+
+
+def join_rows(first: Pieces, second: Pieces) -> Pieces:
+    """Each row of the first with that of the second after it: [4 9] [7] and [1] [2 3] -> [4 9 1] [7 2 3]."""
+    values = np.concatenate([first.values, second.values])
+    starts = np.stack([first.offsets[:-1], second.offsets[:-1] + len(first.values)], axis=1)
+    both = gather_rows(values, starts.ravel(), np.stack([first.lengths, second.lengths], axis=1).ravel())
+    return Pieces(both.values, both.offsets[::2])
+
+
+def replace_rows(pieces: Pieces, places: Integers, others: Pieces) -> Pieces:
+    """Other rows at some places: [4 9] [7] [8] with [1 2] at 1 -> [4 9] [1 2] [8]."""
+    if not len(places):
+        return pieces
+    starts, lengths = pieces.offsets[:-1].copy(), pieces.lengths
+    starts[places], lengths[places] = others.offsets[:-1] + len(pieces.values), others.lengths
+    return gather_rows(np.concatenate([pieces.values, others.values]), starts, lengths)

@@ -8,6 +8,7 @@ Rank r of W takes rows r, r + W, r + 2 W ... of every global batch, padded to th
 when the batch has fewer rows than there are ranks; `targets`, the count over all ranks, is what a loss should be divided by.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,16 +17,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from limelight.chance import draws, key_of
 from limelight.config import Settings
-from limelight.corpus.feeding.altered_pairs import AugmentedRows, Augmenter
-from limelight.corpus.feeding.augment import AugmentSettings
-from limelight.corpus.feeding.cuts import cut, snake, stride_for
+from limelight.corpus.config import SpecialIds
+from limelight.corpus.feeding.augment import AugmentedRows, Augmenter, AugmentSettings
 from limelight.corpus.feeding.order import EpochOrder, Purpose, shuffle
 from limelight.corpus.feeding.shards import Integers, Pairs, Pieces
-from limelight.corpus.special_ids import SpecialIds
 from limelight.text.pieces.sampling import Sampler
 from limelight.text.pieces.tokenizer import END, PAD
 
@@ -58,17 +57,9 @@ class BatchSettings(Settings):
     )
     window: int | None = Field(None, ge=1, description="pairs sorted together; by default in proportion to the budget")
     seed: int = Field(1, ge=0)
-    longest: int | None = Field(
-        None, ge=1, description="most pieces on either side, beside its end; longer pairs are skipped and counted"
-    )
+    longest: int | None = Field(None, ge=1, description="most pieces on either side, beside its end; longer pairs are skipped and counted")
     sampling: SamplingSettings | None = Field(None, description="segment the text anew, by chance, each time it comes")
     augment: AugmentSettings | None = Field(None, description="change some of the text, by chance, each time it comes")
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `augment` where it is not set, so that a run that was begun before text was changed goes on."""
-        value: dict[str, Any] = written(self)
-        return {key: kept for key, kept in value.items() if key != "augment" or kept is not None}
 
     @property
     def window_rows(self) -> int:
@@ -139,7 +130,7 @@ class Window:
     number: int
     samples: Integers
     lengths: tuple[Integers, Integers]  # of pieces and what stands around them
-    sampled: tuple[Pieces, Pieces] | None
+    sampled: list[Pieces] | None
     changed: AugmentedRows | None
     order: Integers
     starts: Integers
@@ -155,7 +146,10 @@ class Batcher:
         self.settings = settings
         self.marks = pairs.prepared.manifest.marks
         self.weights = tuple(corpus.weight for corpus in pairs.prepared.manifest.corpora)
-        self.samplers = samplers_of(pairs, settings.sampling) if settings.sampling is not None else None
+        self.samplers: list[Sampler] | None = None
+        if settings.sampling is not None:  # one for each side, also when both share their pieces: each remembers words
+            sampling = settings.sampling.model_dump()
+            self.samplers = [Sampler(tokenizer, **sampling) for tokenizer in pairs.prepared.tokenizers()]
         self.augmenter: Augmenter | None = None
         if settings.augment is not None:
             self.tokenizers = pairs.prepared.tokenizers()
@@ -173,32 +167,22 @@ class Batcher:
         order, count = self.order(epoch), self.windows(epoch)
         positions = np.arange(number * order.rows // count, (number + 1) * order.rows // count, dtype=np.int64)
         samples = self.pairs.samples(*order.at(positions))
-        sampled = self._sample_pieces(epoch, positions, samples)
+        sampled: list[Pieces] | None = None
+        if self.samplers is not None:
+            sampled = [self.cut(at, texts, epoch, positions) for at, texts in enumerate(self.pairs.texts(samples))]
         source, target = (side.lengths for side in sampled) if sampled else self.pairs.lengths(samples)
         changed = self.augmenter.augment(order, epoch, positions, samples, self._fits) if self.augmenter else None
         if changed:
             source[changed.rows], target[changed.rows] = changed.source.lengths, changed.target.lengths
         fitting = np.flatnonzero(self._fits(source, target))
-        around = self.marks.around
-        whole = source + around[0], target + around[1]
+        whole = source + self.marks.around[0], target + self.marks.around[1]
         stride = stride_for(source[fitting], target[fitting], self.settings.budget)
         rows = fitting[snake(source[fitting], target[fitting], stride)]
         cuts = cut(whole[0][rows], whole[1][rows], self.settings.budget)
-        mixed = shuffle(
-            np.arange(len(cuts) - 1), len(cuts) - 1, key_of(self.settings.seed, Purpose.BATCHES, epoch, number)
-        )
-        return Window(
-            epoch=epoch,
-            number=number,
-            samples=samples,
-            lengths=whole,
-            sampled=sampled,
-            changed=changed,
-            order=rows,
-            starts=cuts[:-1][mixed],
-            stops=cuts[1:][mixed],
-            skipped=len(samples) - len(rows),
-        )
+        batches, key = len(cuts) - 1, key_of(self.settings.seed, Purpose.BATCHES, epoch, number)
+        mixed = shuffle(np.arange(batches), batches, key)
+        starts, stops, skipped = cuts[:-1][mixed], cuts[1:][mixed], len(samples) - len(rows)
+        return Window(epoch, number, samples, whole, sampled, changed, rows, starts, stops, skipped)
 
     def cut(self, side: int, texts: pa.StringArray | Sequence[str], epoch: int, positions: Integers) -> Pieces:
         """The pieces of some texts. A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in
@@ -208,13 +192,7 @@ class Batcher:
         else:
             purpose = (Purpose.SOURCE_PIECES, Purpose.TARGET_PIECES)[side]
             lists = self.samplers[side].encode(texts, draws(key_of(self.settings.seed, purpose, epoch), positions))
-        return Pieces(lists.values.to_numpy(), lists.offsets.to_numpy().astype(np.int64))
-
-    def _sample_pieces(self, epoch: int, positions: Integers, samples: Integers) -> tuple[Pieces, Pieces] | None:
-        if self.samplers is None:
-            return None
-        source, target = self.pairs.texts(samples)
-        return self.cut(0, source, epoch, positions), self.cut(1, target, epoch, positions)
+        return Pieces.of(lists)
 
     def _fits(self, source: Integers, target: Integers) -> npt.NDArray[np.bool_]:
         return self.settings.fits(source + self.marks.around[0], target + self.marks.around[1])
@@ -222,8 +200,7 @@ class Batcher:
     def shares(self, window: Window, rank: int, world: int, first: int = 0) -> Iterator[BatchShare]:
         """The share of one rank in each batch of a window, from batch `first` on."""
         marks, source_end = self.marks, self.marks.end if self.marks.source_ends else None
-        cells = self.settings.budget // world + 1
-        together = max(1, PIECES_FETCHED_TOGETHER // cells)
+        together = max(1, PIECES_FETCHED_TOGETHER // (self.settings.budget // world + 1))
         for begin in range(first, len(window.starts), together):
             numbers = range(begin, min(begin + together, len(window.starts)))
             shares = [window.order[window.starts[n] + rank : window.stops[n] : world] for n in numbers]
@@ -253,21 +230,8 @@ class Batcher:
                 )
 
 
-def samplers_of(pairs: Pairs, settings: SamplingSettings) -> tuple[Sampler, Sampler]:
-    """One for each side, also when both share their pieces: each remembers the words of its language."""
-    source, target = pairs.prepared.tokenizers()
-    values = settings.model_dump()
-    return Sampler(source, **values), Sampler(target, **values)
-
-
 def pad_rows(
-    pieces: Pieces,
-    start: int,
-    stop: int,
-    width: int,
-    pad: int = PAD,
-    begin: Sequence[int] = (),
-    end: int | None = END,
+    pieces: Pieces, start: int, stop: int, width: int, pad: int = PAD, begin: Sequence[int] = (), end: int | None = END
 ) -> Integers:
     """Rows `start` to `stop` as a grid: each after `begin`, followed by the end if there is one, then by padding."""
     offsets = pieces.offsets[start : stop + 1]
@@ -279,3 +243,38 @@ def pad_rows(
     if end is not None:
         body[np.arange(stop - start), lengths] = end
     return grid
+
+
+def stride_for(source: Integers, target: Integers, budget: int) -> int:
+    """How many target lengths count as equal when pairs are sorted: 1.5 x mean length x sqrt(rows of a batch / rows), rounded up.
+
+    With few rows there are too few of each target length to choose the sources from. The factor fits Europarl and Multi30k, windows
+    of 4,096 to 131,072 and budgets of 4,096 and 25,000. Integers alone decide, so that every machine finds the same.
+    """
+    rows, pieces = max(1, len(source)), int(source.sum() + target.sum())
+    return math.isqrt(9 * pieces * budget // (16 * rows * rows)) + 1
+
+
+def snake(source: Integers, target: Integers, stride: int) -> Integers:
+    """The order by target length in steps of `stride`; within a step by source length, up and down in turn: no neighbours are far apart.
+
+    targets 1 1 2 2 with sources 5 9 5 9, stride 1  ->  (5, 1) (9, 1) (9, 2) (5, 2)
+    """
+    step = target // stride
+    return np.lexsort((target, np.where(step % 2 == 1, source, -source), step))
+
+
+def cut(source: Integers, target: Integers, budget: int) -> Integers:
+    """Where batches begin and end: each takes rows while rows x (longest source + longest target) stays within the budget.
+
+    cut([2, 2, 3], [2, 2, 3], budget=8) -> [0, 2, 3]
+    """
+    cuts = [0]
+    while cuts[-1] < len(source):
+        begin = cuts[-1]
+        most = budget // int(source[begin] + target[begin])
+        some = slice(begin, begin + most)
+        widths = np.maximum.accumulate(source[some]) + np.maximum.accumulate(target[some])
+        cells = widths * np.arange(1, len(widths) + 1)
+        cuts.append(begin + int(np.searchsorted(cells, budget, side="right")))
+    return np.array(cuts, np.int64)

@@ -13,7 +13,7 @@ import logging
 import multiprocessing
 import signal
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import count, islice
@@ -21,10 +21,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from multiprocessing.util import Finalize
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
-from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, PairBatch
+from limelight.corpus.feeding.batches import Batcher, BatchSettings, BatchShare, PairBatch, Window
 from limelight.corpus.feeding.loader_state import Position, identity_of, position_in
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import Split
@@ -61,19 +60,13 @@ class Loader:
         split: Split = "train",
     ) -> None:
         if not 0 <= rank < world or workers < 0:
-            raise ConfigError(
-                f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more"
-            )
+            raise ConfigError(f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more")
         if split != "train":  # validation and test ask for the text as it is
             settings = settings.changed(augment=None)
         self._job = LoaderJob(prepared.folder, split, settings, rank, world)
-        self._batcher = Batcher(prepared.split(split), settings)
-        if not any(
-            weight * rows for weight, rows in zip(self._batcher.weights, self._batcher.pairs.counts, strict=True)
-        ):
-            raise DataError(
-                f"{prepared.folder} has nothing to load: every corpus of its {split} split is empty or has weight 0"
-            )
+        self._batcher = batcher = Batcher(prepared.split(split), settings)
+        if not any(weight * rows for weight, rows in zip(batcher.weights, batcher.pairs.counts, strict=True)):
+            raise DataError(f"{prepared.folder} has nothing to load: every corpus of its {split} split is empty or has weight 0")
         self._identity = identity_of(self._batcher, split)
         self._position = Position() if state is None else position_in(state, self._identity)
         self._workers = workers
@@ -116,7 +109,9 @@ class Loader:
             self._team = Team(self._job, self._position, self._workers)
             self._events = self._team.events()
         else:
-            self._events = events(self._batcher, self._job, self._position)
+            places = _windows_from(self._batcher, self._position)
+            windows = ((self._batcher.window(place.epoch, place.window), place.batch) for place in places)
+            self._events = events(self._job, self._batcher, windows)
 
     def close(self) -> None:
         """Ends the workers. A closed loader may be used again and goes on from its state."""
@@ -128,9 +123,7 @@ class Loader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _advance(self) -> PairBatch | None:
@@ -156,14 +149,11 @@ class Loader:
             return
         self._position = Position(end.epoch + 1)
         if number == 0:
-            raise DataError(
-                f"none of the {skipped:,} pairs fits; raise budget={self._job.settings.budget} or `longest`"
-            )
+            budget = self._job.settings.budget
+            raise DataError(f"none of the {skipped:,} pairs fits; raise {budget=} or `longest`")
         if skipped and self._job.rank == 0:
-            rows = self._batcher.order(end.epoch).rows
-            logger.warning(
-                "epoch %d: %d of %d pairs were longer than allowed and were skipped", end.epoch, skipped, rows
-            )
+            counts = (end.epoch, skipped, self._batcher.order(end.epoch).rows)
+            logger.warning("epoch %d: %d of %d pairs were longer than allowed and were skipped", *counts)
 
 
 @dataclass(frozen=True)
@@ -177,26 +167,24 @@ class LoaderJob:
     world: int
 
 
-def events(batcher: Batcher, job: LoaderJob, position: Position, offset: int = 0, every: int = 1) -> Iterator[Event]:
-    """The windows `offset`, `offset + every` ... from a position on, each with its end."""
-    for place in islice(_windows_from(batcher, position), offset, None, every):
-        window = batcher.window(place.epoch, place.window)
-        yield from batcher.shares(window, job.rank, job.world, place.batch)
-        yield WindowEnd(place.epoch, place.window, window.skipped)
+def events(job: LoaderJob, batcher: Batcher, windows: Iterable[tuple[Window, int]]) -> Iterator[Event]:
+    """The batches of each window from a number on, and its end."""
+    for window, first in windows:
+        yield from batcher.shares(window, job.rank, job.world, first)
+        yield WindowEnd(window.epoch, window.number, window.skipped)
 
 
-def events_ahead(batcher: Batcher, job: LoaderJob, position: Position, offset: int, every: int) -> Iterator[Event]:
-    """The same, with the next window built by a thread while this one is used up: to change or sample the text of one takes seconds, and
-    a worker that waits for its pipe has nothing else to do. All windows are built by that thread, since a tokenizer serves one."""
-    places = islice(_windows_from(batcher, position), offset, None, every)
+def build_ahead(batcher: Batcher, places: Iterator[Position]) -> Iterator[tuple[Window, int]]:
+    """The windows of some places, and the first batch asked for. The next window is built by a thread while this one is used up: to
+    change or sample the text of one takes seconds, and a worker that waits for its pipe has nothing else to do. All windows are built by
+    that thread, since a tokenizer serves one."""
     with ThreadPoolExecutor(1) as thread:
         place = next(places)
         coming = thread.submit(batcher.window, place.epoch, place.window)
         while True:
-            here, window, place = place, coming.result(), next(places)
+            first, window, place = place.batch, coming.result(), next(places)
             coming = thread.submit(batcher.window, place.epoch, place.window)
-            yield from batcher.shares(window, job.rank, job.world, here.batch)
-            yield WindowEnd(here.epoch, here.window, window.skipped)
+            yield window, first
 
 
 def _windows_from(batcher: Batcher, position: Position) -> Iterator[Position]:
@@ -265,7 +253,8 @@ def work(writer: Connection, job: LoaderJob, position: Position, offset: int, ev
     end_with_parent()  # a closed pipe is noticed at the next batch only, which may be seconds away
     try:
         batcher = Batcher(PreparedCorpus.open(job.folder, verify=False).split(job.split), job.settings)
-        for event in events_ahead(batcher, job, position, offset, every):
+        places = islice(_windows_from(batcher, position), offset, None, every)
+        for event in events(job, batcher, build_ahead(batcher, places)):
             writer.send(event)
     except BrokenPipeError:
         return

@@ -51,9 +51,8 @@ def position_in(state: dict[str, Any], identity: dict[str, Any]) -> Position:
     wrong = [name for name in names if not isinstance(state.get(name), int) or state[name] < 0]
     problems += [f"{name} is {state.get(name)!r}, not a count" for name in wrong]
     if problems:
-        raise ConfigError(
-            "the saved place does not fit this corpus and these settings; restore them, or start without it:", problems
-        )
+        what = "the saved place does not fit this corpus and these settings; restore them, or start without it:"
+        raise ConfigError(what, problems)
     return Position(**{name: state[name] for name in names})
 
 

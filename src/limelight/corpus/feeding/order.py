@@ -87,14 +87,12 @@ class EpochOrder:
     """The order has all places of one epoch; `at` answers for any of them in time that depends only on how many are asked for."""
 
     def __init__(self, counts: Sequence[int], weights: Sequence[float], seed: int, epoch: int) -> None:
-        exact = [
-            Fraction(repr(float(weight))) for weight in weights
-        ]  # 0.1 is a tenth, not the binary number nearest to it
-        first = [int(epoch * weight * count) for weight, count in zip(exact, counts, strict=True)]
-        after = [int((epoch + 1) * weight * count) for weight, count in zip(exact, counts, strict=True)]
+        # 0.1 is a tenth, not the binary number nearest to it.
+        seen = [Fraction(repr(float(weight))) * count for weight, count in zip(weights, counts, strict=True)]
         self.counts = tuple(counts)
-        self.first = first
-        self.starts = np.cumsum([0, *(stop - start for start, stop in zip(first, after, strict=True))], dtype=np.int64)
+        self.first = [int(epoch * each) for each in seen]
+        lengths = [int((epoch + 1) * each) - first for each, first in zip(seen, self.first, strict=True)]
+        self.starts = np.cumsum([0, *lengths], dtype=np.int64)
         self.rows = int(self.starts[-1])
         self.key = key_of(seed, Purpose.EPOCH, epoch)
         self.pass_keys = [key_of(seed, Purpose.PASS, corpus) for corpus in range(len(counts))]

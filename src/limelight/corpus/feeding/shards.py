@@ -10,10 +10,8 @@ A pair has two addresses: (corpus, index in corpus), by which the order of an ep
 the split when all shards stand one after another, by which logs and states name it. `Pairs.samples` leads from the first to the second.
 """
 
-import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from limelight.corpus.manifest import CorpusManifest, FileEntry, Shard, Split
+from limelight.corpus.manifest import SIDES, CorpusManifest, FileEntry, Shard, Split
 from limelight.corpus.tokenizers import load_tokenizers
 from limelight.errors import DataError
-from limelight.files import whole_file
+from limelight.files import sha256_of, whole_file
 from limelight.text.pieces.tokenizer import Tokenizer
 
 Integers = npt.NDArray[np.int64]
@@ -40,7 +38,6 @@ TEXT_SCHEMA: Final = pa.schema(
     ]
 )
 FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
-READ_AT_ONCE: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,6 +46,10 @@ class Pieces:
 
     values: npt.NDArray[Any]
     offsets: Integers
+
+    @classmethod
+    def of(cls, lists: pa.ListArray) -> "Pieces":
+        return cls(lists.values.to_numpy(), lists.offsets.to_numpy())
 
     @property
     def lengths(self) -> Integers:
@@ -74,7 +75,7 @@ class Provenance:
 def ids_schema(vocab_sizes: tuple[int, int]) -> pa.Schema:
     """Two bytes per piece as long as the vocabulary allows it."""
     widths = [pa.uint32() if size >= FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS else pa.uint16() for size in vocab_sizes]
-    sides = zip(("source", "target"), widths, strict=True)
+    sides = zip(SIDES, widths, strict=True)
     return pa.schema([pa.field(side, pa.list_(pa.field("item", width, False)), False) for side, width in sides])
 
 
@@ -86,7 +87,7 @@ def write_table(path: Path, table: pa.Table) -> FileEntry:
     with whole_file(path) as beside:
         with pa.ipc.new_file(beside, table.schema, options=pa.ipc.IpcWriteOptions(compression=None)) as writer:
             writer.write_batch(batches[0])
-        size, digest = _measure_file(beside)
+        size, digest = beside.stat().st_size, sha256_of(beside)
     return FileEntry(path=f"{path.parent.name}/{path.name}", bytes=size, sha256=digest)
 
 
@@ -105,17 +106,11 @@ class PreparedCorpus:
         """
         manifest = CorpusManifest.load(folder)
         if verify:
-            shards = chain.from_iterable(manifest.splits.values())
-            entries = [*manifest.cutting, *chain.from_iterable((shard.text, shard.ids) for shard in shards)]
             with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock, so threads are enough
-                problems = [
-                    problem for problem in threads.map(lambda entry: _problem(folder, entry), entries) if problem
-                ]
+                problems = list(filter(None, threads.map(lambda entry: _problem(folder, entry), manifest.files)))
             if problems:
                 listed = "\n".join(f"  - {problem}" for problem in problems)
-                raise DataError(
-                    f"{folder} is damaged; copy these files again, or delete the folder and prepare it again:\n{listed}"
-                )
+                raise DataError(f"{folder} is damaged; copy these files again, or delete the folder and prepare it again:\n{listed}")
         return cls(folder, manifest)
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
@@ -131,8 +126,7 @@ class PreparedCorpus:
         pairs = self.split("valid")
         if not pairs.rows:
             raise DataError(
-                f"{self.folder} has no validation pairs, so nobody could tell which weights are best; "
-                "give a set with --valid, or more text"
+                f"{self.folder} has no validation pairs, so nobody could tell which weights are best; give a set with --valid, or more text"
             )
         return pairs
 
@@ -147,9 +141,7 @@ class Pairs:
         corpora = len(prepared.manifest.corpora)
         for shard in shards:
             if sum(shard.rows_by_corpus) != shard.rows or len(shard.rows_by_corpus) != corpora:
-                raise DataError(
-                    f"the manifest of {prepared.folder} contradicts itself about {shard.name}; prepare the corpus again"
-                )
+                raise DataError(f"the manifest of {prepared.folder} contradicts itself about {shard.name}; prepare the corpus again")
         rows = np.array([shard.rows_by_corpus for shard in shards], np.int64).reshape(len(shards), corpora)
         self.counts = tuple(int(count) for count in rows.sum(axis=0))
         self.rows = sum(self.counts)
@@ -158,8 +150,7 @@ class Pairs:
         self._before = np.cumsum(rows, axis=0) - rows
         self._first = self._shard_starts[:-1, None] + np.cumsum(rows, axis=1) - rows
         self._ids = [_map_batch(prepared.folder, shard.ids, shard.rows) for shard in shards]
-        self._source = [_view_pieces(batch.column("source")) for batch in self._ids]
-        self._target = [_view_pieces(batch.column("target")) for batch in self._ids]
+        self._source, self._target = ([Pieces.of(batch.column(side)) for batch in self._ids] for side in SIDES)
 
     def samples(self, corpora: Integers, indexes: Integers) -> Integers:
         """Sample numbers of pairs given as corpus and index in corpus."""
@@ -167,9 +158,8 @@ class Pairs:
         for corpus in np.unique(corpora):
             here = np.flatnonzero(corpora == corpus)
             before = self._before[:, corpus]
-            shard = (
-                np.searchsorted(before, indexes[here], side="right") - 1
-            )  # the last of equals: empty shards are passed over
+            # The last of equals: empty shards are passed over.
+            shard = np.searchsorted(before, indexes[here], side="right") - 1
             found[here] = self._first[shard, corpus] + indexes[here] - before[shard]
         return found
 
@@ -204,14 +194,8 @@ class Pairs:
         (shard, _, rows), *_ = self._by_shard(np.array([sample], np.int64))
         row = self._text(shard).slice(int(rows[0]), 1).to_pylist()[0]
         manifest = self.prepared.manifest
-        return Provenance(
-            corpus=manifest.corpora[row["corpus"]].name,
-            paths=tuple(manifest.inputs[row["file"]].paths),
-            line=row["line"],
-            segment=row["segment"],
-            source=row["source"],
-            target=row["target"],
-        )
+        corpus, paths = manifest.corpora[row.pop("corpus")].name, tuple(manifest.inputs[row.pop("file")].paths)
+        return Provenance(corpus=corpus, paths=paths, **row)
 
     def _text(self, shard: int) -> pa.RecordBatch:
         """Mapped when first needed: most runs never look at the text, and each mapped file holds a file descriptor."""
@@ -253,33 +237,16 @@ def _map_batch(folder: Path, entry: FileEntry, rows: int) -> pa.RecordBatch:
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(f"{folder / entry.path} cannot be read ({error}); prepare the corpus again") from None
     if batch.num_rows != rows:
-        raise DataError(
-            f"{folder / entry.path} has {batch.num_rows:,} rows, its manifest says {rows:,}; prepare the corpus again"
-        )
+        raise DataError(f"{folder / entry.path} has {batch.num_rows:,} rows, its manifest says {rows:,}; prepare the corpus again")
     return batch
-
-
-def _view_pieces(column: pa.ListArray) -> Pieces:
-    return Pieces(column.values.to_numpy(zero_copy_only=True), column.offsets.to_numpy(zero_copy_only=True))
 
 
 def _problem(folder: Path, entry: FileEntry) -> str | None:
     path = folder / entry.path
     if not path.is_file():
         return f"{entry.path} is missing"
-    size, digest = _measure_file(path)
+    size = path.stat().st_size
     if size != entry.bytes:
         return f"{entry.path} has {size:,} bytes instead of {entry.bytes:,}"
-    return (
-        None if digest == entry.sha256 else f"{entry.path} has other content than when it was written (SHA-256 differs)"
-    )
-
-
-def _measure_file(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 in one reading."""
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while block := file.read(READ_AT_ONCE):
-            digest.update(block)
-            size += len(block)
-    return size, digest.hexdigest()
+    other = sha256_of(path) != entry.sha256
+    return f"{entry.path} has other content than when it was written (SHA-256 differs)" if other else None

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
-from limelight.corpus.reading.lines import read_lines
+from limelight.corpus.reading.lines import read_byte_lines
+from limelight.corpus.reading.streams import open_bytes
 
 WINDOW = 1_000
 REMEMBERED = 200  # windows that decide what is usual; bounded, and the recent ones count most
@@ -63,9 +63,10 @@ def _correlations(source_path: str, target_path: str) -> Iterator[float]:
 def _lengths(path: str) -> Iterator[Any]:
     """Arrays of WINDOW logarithms: a batch may be smaller where lines are long, so what is over is carried on."""
     held = np.empty(0)
-    for lines in read_lines(path, WINDOW):
-        held = np.concatenate([held, np.log1p(pc.binary_length(lines.texts).to_numpy())])
-        while len(held) >= WINDOW:
-            yield held[:WINDOW]
-            held = held[WINDOW:]
+    with open_bytes(path) as stream:
+        for lines in read_byte_lines(stream, WINDOW):
+            held = np.concatenate([held, np.log1p(lines.ends - lines.starts)])
+            while len(held) >= WINDOW:
+                yield held[:WINDOW]
+                held = held[WINDOW:]
     yield held

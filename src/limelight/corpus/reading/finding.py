@@ -7,36 +7,29 @@ import difflib
 import glob
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from limelight.corpus.reading.language_tags import closeness, guess_languages, name_without_language
+from limelight.corpus.reading.language_tags import (
+    closeness,
+    guess_languages,
+    name_without_language,
+    state_languages,
+)
 from limelight.corpus.reading.raw import CorpusPart
-from limelight.corpus.reading.stated_languages import state_languages
 from limelight.corpus.reading.streams import filesystem_of, unreachable, without_packing
 from limelight.errors import DataError
 
 LINES = "lines"
 MOST_ASKED = 1_000  # files that are opened to see which languages they say they are in
 FORMAT_OF_SUFFIX = {
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".tmx": "tmx",
-    ".xlf": "xliff",
-    ".xliff": "xliff",
-    ".po": "po",
-}
+    ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet",
+    ".tmx": "tmx", ".xlf": "xliff", ".xliff": "xliff", ".po": "po",
+}  # fmt: skip
 _UNREADABLE = {
     ".csv": "convert it to .tsv",
-    ".zip": "unpack it",
-    ".tar": "unpack it",
-    ".tgz": "unpack it",
-    ".bz2": "unpack it, or pack it with gzip or zstd",
-    ".xz": "unpack it, or pack it with gzip or zstd",
+    **dict.fromkeys((".zip", ".tar", ".tgz"), "unpack it"),
+    **dict.fromkeys((".bz2", ".xz"), "unpack it, or pack it with gzip or zstd"),
     ".mo": "give the .po it was made from",
     ".pot": "it is a template without translations; give the .po",
 }
@@ -111,8 +104,7 @@ def _expand(paths: Sequence[str]) -> tuple[list[str], list[str]]:
             given[path] = None
         else:
             found.update(dict.fromkeys(expanded))
-    if problems:
-        raise DataError("\n  - ".join(["Some inputs cannot be read:", *problems]))
+    _refuse("Some inputs cannot be read:", problems)
     return list(given), [path for path in found if path not in given]
 
 
@@ -131,68 +123,65 @@ def _expand_local(path: str) -> list[str] | str:
     if place.exists():
         return f"{path} is neither a file nor a folder; write what it gives to a file first"
     beside = [file.name for file in place.parent.iterdir()] if place.parent.is_dir() else []
-    near = difflib.get_close_matches(place.name, beside, n=3)
-    hint = f"did you mean {' or '.join(str(place.parent / name) for name in near)}?" if near else "check the name"
-    return f"{path} does not exist; {hint}"
+    return _suggest(path, place.name, beside, lambda name: str(place.parent / name))
 
 
 def _expand_elsewhere(path: str) -> list[str] | str:
+    filesystem, inner = filesystem_of(path)
     try:
-        return _expand_remote(path)
-    except DataError:
-        raise
+        if filesystem.isfile(inner):
+            return [path]
+        if filesystem.isdir(inner):
+            root = inner.rstrip("/") + "/"
+            names = [name for name in filesystem.find(inner) if _is_shown(Path(name.removeprefix(root)))]
+        elif glob.has_magic(path):
+            shown = (name for name in filesystem.glob(inner) if _is_shown(Path(Path(name).name)))
+            names = [name for name in shown if filesystem.isfile(name)]
+        else:
+            parent = inner.rpartition("/")[0]
+            beside = filesystem.ls(parent, detail=False) if filesystem.isdir(parent) else []
+            return _suggest(path, inner, beside, filesystem.unstrip_protocol)
+        return sorted(map(filesystem.unstrip_protocol, names)) or f"{path} holds no files"
     except Exception as error:  # no network, no rights, no such bucket: each package has errors of its own
         raise unreachable(path, error) from None
 
 
-def _expand_remote(path: str) -> list[str] | str:
-    filesystem, inner = filesystem_of(path)
-    if filesystem.isfile(inner):
-        return [path]
-    if filesystem.isdir(inner):
-        root = inner.rstrip("/") + "/"
-        names = [name for name in filesystem.find(inner) if _is_shown(Path(name.removeprefix(root)))]
-    elif glob.has_magic(path):
-        names = [
-            name for name in filesystem.glob(inner) if filesystem.isfile(name) and _is_shown(Path(Path(name).name))
-        ]
-    else:
-        parent = inner.rpartition("/")[0]
-        beside = filesystem.ls(parent, detail=False) if filesystem.isdir(parent) else []
-        near = difflib.get_close_matches(inner, beside, n=3)
-        hint = f"did you mean {' or '.join(map(filesystem.unstrip_protocol, near))}?" if near else "check the name"
-        return f"{path} does not exist; {hint}"
-    return sorted(map(filesystem.unstrip_protocol, names)) or f"{path} holds no files"
+def _suggest(path: str, name: str, beside: Sequence[str], show: Callable[[str], str]) -> str:
+    near = " or ".join(map(show, difflib.get_close_matches(name, beside, n=3)))
+    return f"{path} does not exist; " + (f"did you mean {near}?" if near else "check the name")
 
 
 def _is_shown(path: Path) -> bool:
     return not any(piece.startswith(".") for piece in path.parts)
 
 
+def _refuse(what: str, problems: Sequence[str], advice: str = "") -> None:
+    if problems:
+        raise DataError("\n  - ".join([what, *problems]) + advice)
+
+
 def _refuse_unreadable(paths: list[str]) -> None:
     problems = [f"{path}: {_UNREADABLE[_suffix(path)]}" for path in paths if _suffix(path) in _UNREADABLE]
-    if problems:
-        raise DataError("\n  - ".join(["Some files are in a format that is not read:", *problems]))
+    _refuse("Some files are in a format that is not read:", problems)
 
 
 def _refuse_other_catalogues(paths: list[str], target: str) -> None:
     """A catalogue has one language, and every line of it would be wrong. TMX and XLIFF name theirs, and are asked when they are read."""
     stated = {path: state_languages(path, "po").target for path in paths if target and format_of(path) == "po"}
-    problems = [f"{path}: {tag}" for path, tag in stated.items() if tag and closeness(target, tag) is None]
-    if problems:
-        raise DataError(
-            "\n  - ".join([f"Some catalogues are not in {target}, by their header or their name:", *problems])
-            + f"\nLeave them out, for example with a pattern such as '*.{target}.po', or mend the header (Language: {target})"
-        )
+    _refuse(
+        f"Some catalogues are not in {target}, by their header or their name:",
+        [f"{path}: {tag}" for path, tag in stated.items() if tag and closeness(target, tag) is None],
+        f"\nLeave them out, for example with a pattern such as '*.{target}.po', or mend the header (Language: {target})",
+    )
 
 
 def _refuse_swapped(pair: tuple[str, str], languages: tuple[str, str]) -> None:
     guess = guess_languages(*pair)
-    if guess is None or any(
-        closeness(language, tag) is not None for language, tag in zip(languages, guess, strict=True)
-    ):
+    if guess is None:
         return
-    if all(closeness(language, tag) is not None for language, tag in zip(languages, guess[::-1], strict=True)):
+    straight = [closeness(language, tag) is not None for language, tag in zip(languages, guess, strict=True)]
+    turned = [closeness(language, tag) is not None for language, tag in zip(languages, guess[::-1], strict=True)]
+    if all(turned) and not any(straight):
         raise DataError(
             f"{pair[0]} and {pair[1]} seem to be {guess[0]} and {guess[1]}, and the languages are {languages[0]} and "
             f"{languages[1]}: give the files in the other order"
@@ -220,10 +209,10 @@ def _pair_by_name(paths: list[str], languages: tuple[str, str]) -> list[tuple[st
     twice = sorted({target for _, target in pairs if sum(target == other for _, other in pairs) > 1})
     problems += [f"{target} has several sources; keep one" for target in twice]
     problems += [f"{path} has no partner" for path in paths if path not in used]
-    if problems:
-        raise DataError(
-            "\n  - ".join(["Some files are no known format and cannot be paired:", *problems])
-            + f"\nName line files alike apart from the language, such as train.{languages[0]} and train.{languages[1]}, "
-            f"give exactly two by name, or leave these out. Known formats: {' '.join(FORMAT_OF_SUFFIX)} (and .gz, .zst)"
-        )
+    _refuse(
+        "Some files are no known format and cannot be paired:",
+        problems,
+        f"\nName line files alike apart from the language, such as train.{languages[0]} and train.{languages[1]}, "
+        f"give exactly two by name, or leave these out. Known formats: {' '.join(FORMAT_OF_SUFFIX)} (and .gz, .zst)",
+    )
     return pairs

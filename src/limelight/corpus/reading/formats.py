@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 
 from limelight.corpus.reading.drift import describe_drift
 from limelight.corpus.reading.lines import DecodedLines, read_lines
-from limelight.corpus.reading.raw import CorpusPart, RowFault, assemble
+from limelight.corpus.reading.raw import CorpusPart, RowFault
+from limelight.corpus.reading.raw_batches import assemble
 from limelight.errors import DataError
 
 
@@ -26,7 +27,11 @@ def read_line_pairs(part: CorpusPart, rows: int) -> Iterator[Any]:
         line += count
         held = [_after(lines, count, reader) for lines, reader in zip(held, readers, strict=True)]
     if held[0] is not None or held[1] is not None:
-        _refuse_counts(part.paths, [line - 1 + _count(*rest) for rest in zip(held, readers, strict=True)])
+        (first, second), counts = part.paths, [line - 1 + _count(*rest) for rest in zip(held, readers, strict=True)]
+        raise DataError(
+            f"{first} has {counts[0]:,} lines and {second} has {counts[1]:,}; line pairs need as many on both sides. "
+            f"{describe_drift(first, second)}"
+        )
 
 
 def read_tsv(part: CorpusPart, rows: int) -> Iterator[Any]:
@@ -38,9 +43,7 @@ def read_tsv(part: CorpusPart, rows: int) -> Iterator[Any]:
         starts = cells.offsets.to_numpy()[:-1]
         counts = pc.list_value_length(cells).to_numpy()
         short = counts < max(columns)
-        source, target = (
-            pc.fill_null(cells.values.take(pa.array(starts + number - 1, mask=short)), "") for number in columns
-        )
+        source, target = (pc.fill_null(cells.values.take(pa.array(starts + number - 1, mask=short)), "") for number in columns)
         faults = np.maximum(lines.faults, np.where(short, np.uint8(RowFault.MALFORMED), np.uint8(RowFault.NONE)))
         yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults)
         line += len(lines)
@@ -55,13 +58,6 @@ def _after(lines: DecodedLines | None, count: int, reader: Iterator[DecodedLines
 
 def _count(lines: DecodedLines | None, reader: Iterator[DecodedLines]) -> int:
     return (0 if lines is None else len(lines)) + sum(len(more) for more in reader)
-
-
-def _refuse_counts(paths: tuple[str, ...], counts: list[int]) -> None:
-    raise DataError(
-        f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}; line pairs need as many on both sides. "
-        f"{describe_drift(paths[0], paths[1])}"
-    )
 
 
 def _column_numbers(part: CorpusPart) -> tuple[int, int]:

@@ -2,25 +2,27 @@
 
 closeness("en", "en-US") -> 1; closeness("de", "ger") -> 1
 guess_languages("train.en.gz", "train.de.gz") -> ("en", "de")
+state_languages("menu.de.po", "po") -> StatedLanguages(None, "de"): TMX, XLIFF and the header of a catalogue say it inside
 """
 
+import codecs
 import functools
 import re
+from pathlib import PurePath
+from typing import NamedTuple
 
-from limelight.corpus.reading.streams import without_packing
-from limelight.text.language_names import list_codes, usual_tag
+from limelight.corpus.reading.streams import open_bytes, without_packing
+from limelight.text.language_names import is_two_letters, list_codes, usual_tag
 
-# ISO 639-1. Without the list, the `tok` and `ref` of file names would pass for languages.
-_TWO_LETTERS = re.compile(
-    "aa|ab|ae|af|ak|am|an|ar|as|av|ay|az|ba|be|bg|bh|bi|bm|bn|bo|br|bs|ca|ce|ch|co|cr|"
-    "cs|cu|cv|cy|da|de|dv|dz|ee|el|en|eo|es|et|eu|fa|ff|fi|fj|fo|fr|fy|ga|gd|gl|gn|gu|"
-    "gv|ha|he|hi|ho|hr|ht|hu|hy|hz|ia|id|ie|ig|ii|ik|io|is|it|iu|ja|jv|ka|kg|ki|kj|kk|"
-    "kl|km|kn|ko|kr|ks|ku|kv|kw|ky|la|lb|lg|li|ln|lo|lt|lu|lv|mg|mh|mi|mk|ml|mn|mr|ms|"
-    "mt|my|na|nb|nd|ne|ng|nl|nn|no|nr|nv|ny|oc|oj|om|or|os|pa|pi|pl|ps|pt|qu|rm|rn|ro|"
-    "ru|rw|sa|sc|sd|se|sg|sh|si|sk|sl|sm|sn|so|sq|sr|ss|st|su|sv|sw|ta|te|tg|th|ti|tk|"
-    "tl|tn|to|tr|ts|tt|tw|ty|ug|uk|ur|uz|ve|vi|vo|wa|wo|xh|yi|yo|za|zh|zu"
-)
+# In names of files these are no languages, though some are codes of ISO 639-3.
 _NO_LANGUAGES = re.compile("all|bpe|cln|dev|hyp|low|new|old|one|out|raw|ref|seg|spm|src|tgt|tok|trg|two|txt|xml")
+
+HEAD = 64 << 10  # bytes that are looked at: what a file says of itself stands at its beginning
+
+_SOURCE = re.compile(r"""\s(?:source-language|srcLang|srclang)\s*=\s*["']([\w*-]{2,20})["']""")
+_TARGET = re.compile(r"""\s(?:target-language|trgLang)\s*=\s*["']([\w-]{2,20})["']""")
+_VARIANT = re.compile(r"""<tuv\b[^>]{0,200}?\s(?:xml:)?lang\s*=\s*["']([\w-]{2,20})["']""")
+_HEADER = re.compile(r'^"?Language:[ \t]*([\w-]{2,20})', re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -29,13 +31,9 @@ def closeness(wanted: str, tag: str) -> int | None:
     if wanted.lower().replace("_", "-") == tag.lower().replace("_", "-"):
         return 0
     ours, theirs = (usual_tag(each).lower().replace("_", "-") for each in (wanted, tag))
-    if ours == theirs:
+    if ours == theirs or theirs.startswith(ours + "-"):
         return 1
-    if theirs.startswith(ours + "-"):
-        return 1
-    if theirs and ours.startswith(theirs + "-"):
-        return 2
-    return None
+    return 2 if theirs and ours.startswith(theirs + "-") else None
 
 
 def guess_languages(source_path: str, target_path: str) -> tuple[str, str] | None:
@@ -58,7 +56,7 @@ def is_language(text: str) -> bool:
     code = code.lower()
     if not all(re.fullmatch("[A-Za-z]{2,4}|[0-9]{3}", piece) for piece in rest) or len(rest) > 2:
         return False
-    return bool(_TWO_LETTERS.fullmatch(code) or (re.fullmatch("[a-z]{3}", code) and not _NO_LANGUAGES.fullmatch(code)))
+    return is_two_letters(code) or bool(re.fullmatch("[a-z]{3}", code) and not _NO_LANGUAGES.fullmatch(code))
 
 
 def name_without_language(address: str, language: str, other: str) -> list[str]:
@@ -76,3 +74,46 @@ def name_without_language(address: str, language: str, other: str) -> list[str]:
     places = [match.span() for match in pattern.finditer(name)]
     keys = [name[:start] + "*" + name[end:] for start, end in places]
     return [*keys, pattern.sub("*", name)] if len(keys) > 1 else keys
+
+
+class StatedLanguages(NamedTuple):
+    """A language is None where nothing is said."""
+
+    source: str | None = None
+    target: str | None = None
+
+
+def state_languages(address: str, kind: str) -> StatedLanguages:
+    """What a file says of itself, if it is of a kind that can."""
+    if kind not in ("tmx", "xliff", "po"):
+        return StatedLanguages()
+    with open_bytes(address) as stream:
+        data = stream.read(HEAD)
+    marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16" if marked else "utf-8", "replace")
+    if kind == "po":
+        header = "".join(re.split(r"(?m)^msgid", text, maxsplit=2)[:2])  # what a later text says is no header
+        return StatedLanguages(None, find_header_language(header) or _find_path_language(address))
+    source = _language(_SOURCE.search(text))
+    if kind == "xliff":
+        return StatedLanguages(source, _language(_TARGET.search(text)))
+    others = {tag for tag in _VARIANT.findall(text) if source is not None and closeness(source, tag) is None}
+    return StatedLanguages(source, others.pop() if len(others) == 1 else None)
+
+
+def find_header_language(header: str) -> str | None:
+    """The `Language:` of a catalogue; sr@latin is a way to write sr."""
+    return _language(_HEADER.search(header))
+
+
+def _language(match: re.Match[str] | None) -> str | None:
+    return match[1] if match is not None and is_language(match[1]) else None
+
+
+def _find_path_language(address: str) -> str | None:
+    """de.po, menu.de.po, de/LC_MESSAGES/menu.po. Codes of two letters only: a program may well be called `app`."""
+    path = PurePath(without_packing(address))
+    candidates = [path.stem.rpartition(".")[2]]
+    if path.parent.name == "LC_MESSAGES":
+        candidates.append(path.parent.parent.name)
+    return next((tag for tag in candidates if re.match(r"[a-z]{2}(?![a-z])", tag) and is_language(tag)), None)

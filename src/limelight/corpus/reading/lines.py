@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from limelight.corpus.reading.raw import BATCH_BYTES, LONGEST_LINE, PREFIX, ROWS, RowFault
@@ -66,6 +65,12 @@ def read_lines(address: str, rows: int = ROWS) -> Iterator[DecodedLines]:
             yield decode(lines)
 
 
+def read_strings(address: str) -> Iterator[tuple[list[str], NDArray[np.uint8]]]:
+    """The same as strings, and a fault for each: for texts of a few thousand lines, without Arrow."""
+    with open_bytes(address) as stream:
+        yield from map(decode_to_strings, read_byte_lines(stream))
+
+
 def read_byte_lines(stream: ByteStream, rows: int = ROWS) -> Iterator[ByteLines]:
     """The same, not decoded. Of a line longer than LONGEST_LINE, one byte more than that is kept, so that it shows."""
     held = b""  # the bytes read and not yet yielded
@@ -87,8 +92,9 @@ def read_byte_lines(stream: ByteStream, rows: int = ROWS) -> Iterator[ByteLines]
 
 def decode(lines: ByteLines) -> DecodedLines:
     """Text of the lines. A broken line gets U+FFFD for its bad bytes; one too long is cut to its first PREFIX bytes."""
+    import pyarrow as pa
+
     count = len(lines)
-    faults = np.zeros(count, np.uint8)
     long = np.flatnonzero(lines.ends - lines.starts > LONGEST_LINE)
     # Without the newlines the lines lie side by side, as Arrow wants them; each end moves by the newlines before it.
     offsets = np.zeros(count + 1, np.int32)
@@ -98,10 +104,11 @@ def decode(lines: ByteLines) -> DecodedLines:
     try:
         texts.validate(full=True)  # each line by itself: a sequence cut by a newline must not count as whole
         if not len(long):
-            return DecodedLines(texts, faults)
+            return DecodedLines(texts, np.zeros(count, np.uint8))
     except pa.ArrowInvalid:
         pass
-    return _decode_one_by_one(lines, faults)
+    one_by_one, faults = zip(*(decode_line(lines.line(i)) for i in range(count)), strict=True)
+    return DecodedLines(pa.array(one_by_one, pa.string()), np.array(faults, np.uint8))
 
 
 def decode_to_strings(lines: ByteLines) -> tuple[list[str], NDArray[np.uint8]]:
@@ -111,24 +118,17 @@ def decode_to_strings(lines: ByteLines) -> tuple[list[str], NDArray[np.uint8]]:
             return lines.data.decode("utf-8").split("\n"), np.zeros(len(lines), np.uint8)
         except UnicodeDecodeError:
             pass
-    decoded = decode(lines)
-    return decoded.texts.to_pylist(), decoded.faults
+    one_by_one, faults = zip(*(decode_line(lines.line(i)) for i in range(len(lines))), strict=True)
+    return list(one_by_one), np.array(faults, np.uint8)
 
 
-def _decode_one_by_one(lines: ByteLines, faults: NDArray[np.uint8]) -> DecodedLines:
-    texts = []
-    for i in range(len(lines)):
-        line = lines.line(i)
-        if len(line) > LONGEST_LINE:
-            faults[i] = RowFault.TOO_LONG
-            texts.append(line[:PREFIX].decode("utf-8", "ignore"))
-            continue
-        try:
-            texts.append(line.decode("utf-8"))
-        except UnicodeDecodeError:
-            faults[i] = RowFault.BROKEN_ENCODING
-            texts.append(line.decode("utf-8", "replace"))
-    return DecodedLines(pa.array(texts, pa.string()), faults)
+def decode_line(line: bytes, encoding: str = "utf-8") -> tuple[str, RowFault]:
+    if len(line) > LONGEST_LINE:
+        return line[:PREFIX].decode(encoding, "ignore"), RowFault.TOO_LONG
+    try:
+        return line.decode(encoding), RowFault.NONE
+    except UnicodeDecodeError:
+        return line.decode(encoding, "replace"), RowFault.BROKEN_ENCODING
 
 
 def _lines_between(held: bytes, start: int, ends: NDArray[np.int64]) -> ByteLines:
@@ -143,7 +143,10 @@ def _blocks(stream: ByteStream) -> Iterator[bytes]:
     block = stream.read(READ)
     while len(block) < 4 and (more := stream.read(READ)):  # a mark has up to four bytes, and a read may be short
         block += more
-    _refuse_other_encodings(stream.address, block)
+    if (name := find_other_encoding(block)) is not None:
+        raise DataError(
+            f"{stream.address} seems to be {name}; convert it to UTF-8 first: iconv -f {name[:6]} -t UTF-8 {stream.address} > utf8.txt"
+        )
     block = block.removeprefix(_UTF8_MARK)
     unfinished = 0  # bytes of the current line in earlier blocks
     while block:
@@ -168,13 +171,6 @@ def _cut_long_lines(block: bytes, unfinished: int) -> bytes:
         pieces.append(block[copied : starts[i] + room[i]])
         copied = int(ends[i])
     return b"".join([*pieces, block[copied:]]) if pieces else block
-
-
-def _refuse_other_encodings(address: str, head: bytes) -> None:
-    if (name := find_other_encoding(head)) is not None:
-        raise DataError(
-            f"{address} seems to be {name}; convert it to UTF-8 first: iconv -f {name[:6]} -t UTF-8 {address} > utf8.txt"
-        )
 
 
 def find_other_encoding(head: bytes) -> str | None:

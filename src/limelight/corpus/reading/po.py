@@ -1,4 +1,4 @@
-"""`read_po` reads pairs from a gettext catalogue, entry by entry.
+"""`read_po` reads pairs from a gettext catalogue, entry by entry. `scan_po` finds the entries with the place of each of their strings.
 
 a plural entry    is two pairs: msgid with msgstr[0], msgid_plural with the last msgstr
 `#, fuzzy`        is a pair with the fault FUZZY: a guess nobody has confirmed
@@ -8,164 +8,201 @@ no translation    is an empty target
 """
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from limelight.corpus.reading.lines import read_byte_lines
-from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RawUnit, RowFault, batches_of_units
+from limelight.corpus.reading.lines import decode_line, read_byte_lines
+from limelight.corpus.reading.raw import LONGEST_LINE, PREFIX, CorpusPart, RawUnit, RowFault
 from limelight.corpus.reading.streams import open_bytes
 from limelight.errors import DataError
 
 _ESCAPE = re.compile(r'((?:\\[0-7]{1,3}|\\x[0-9a-fA-F]{1,2})+)|\\([abfnrtv\\"])')
 _BYTE = re.compile(r"\\x([0-9a-fA-F]+)|\\([0-7]+)")
-_CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
-STATEMENT = re.compile(
-    r'(?:(msgctxt|msgid|msgid_plural|msgstr|domain|msgstr\[([0-9]{1,4})\])[ \t]*)?"((?:[^"\\]|\\.)*)"'
-)
+ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
+_STATEMENT = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr|domain|msgstr\[([0-9]{1,4})\])[ \t]*)?"((?:[^"\\]|\\.)*)"')
+_BEGINS = ("msgctxt", "msgid ", "msgid\t", 'msgid"', "domain")
 _CHARSET = re.compile(r"charset=([^\s;]+)")
 _BLANKS = " \t\r\f\v"
 
 
-def read_po(part: CorpusPart, rows: int) -> Iterator[Any]:
-    return batches_of_units(part, _units(part.paths[0]), rows)
+class PoLine(NamedTuple):
+    """A line has its number, from 1, and its place in the text where that is known."""
+
+    number: int
+    text: str
+    charset: str
+    start: int = 0
+    fault: RowFault = RowFault.NONE
 
 
-class _Entry:
-    """What is known of one entry while its lines come in."""
+@dataclass
+class PoString:
+    """A string of an entry stands from its keyword to its last quote."""
 
-    def __init__(self) -> None:
-        self.texts: dict[
-            str, list[str]
-        ] = {}  # the strings of a field, joined at the end: each would else be copied with every line
-        self.size = 0  # of the field that is being read
-        self.line = 0
-        self.last = 0  # the greatest msgstr[n]
-        self.fault = RowFault.NONE
-        self.fuzzy = False
-        self.field = ""  # where a line with only a string belongs
+    keyword: str
+    form: int  # n of msgstr[n], else 0
+    line: int
+    start: int
+    end: int = 0
+    size: int = 0
+    pieces: list[str] = field(default_factory=list)  # joined at the end: each would else be copied with every line
 
-    def begin(self, field: str, number: str | None, line: int) -> None:
-        if field in self.texts:
-            self.spoil(RowFault.MALFORMED, line)
-        if number is not None:
-            self.last = max(self.last, int(number))
-            field = "msgstr" if int(number) == 0 else "msgstr[last]"  # those between are never asked for
-            if int(number) and int(number) < self.last:
-                field = "ignored"
-        if field == "msgid" or not self.line:
-            self.line = line
-        self.field = field
-        self.texts[field], self.size = [], 0
+    @property
+    def value(self) -> str:
+        return "".join(self.pieces)
 
-    def add(self, text: str, line: int) -> None:
-        if self.field not in self.texts:
-            self.spoil(RowFault.MALFORMED, line)
-        elif self.size + len(text) > LONGEST_LINE:
-            self.texts[self.field] = [self.text(self.field)[:PREFIX]]
-            self.size = len(self.texts[self.field][0])
-            self.spoil(RowFault.TOO_LONG, line)
-        elif self.fault != RowFault.TOO_LONG:
-            self.texts[self.field].append(text)
-            self.size += len(text)
 
-    def text(self, field: str) -> str:
-        return "".join(self.texts.get(field, ()))
+@dataclass
+class PoEntry:
+    """An entry is what is known of it while its lines come in. `longest`: of longer strings only the beginning is held."""
 
-    def spoil(self, fault: RowFault, line: int) -> None:
-        self.fault = max(self.fault, fault)
-        self.line = self.line or line
+    longest: int | None = None
+    strings: dict[str, PoString] = field(default_factory=dict)
+    flags: set[str] = field(default_factory=set)
+    flags_end: int = 0  # after the first "#,"
+    start: int = 0  # of the first line that comes after the flags: "#|" or a keyword
+    line: int = 0  # of its msgid, or of the first that says something
+    fault: RowFault = RowFault.NONE
+    fault_line: int = 0  # of the first
+    current: PoString | None = None  # where a line with only a string belongs
+    last: PoString | None = None  # the greatest msgstr[n]
 
     @property
     def complete(self) -> bool:
-        return "msgstr" in self.texts or "msgstr[last]" in self.texts
+        return "msgstr" in self.strings or self.last is not None
 
-    @property
-    def header(self) -> bool:
-        return (
-            "msgid" in self.texts
-            and not self.text("msgid")
-            and "msgctxt" not in self.texts
-            and "msgid_plural" not in self.texts
-        )
+    def value(self, keyword: str) -> str:
+        return self.strings[keyword].value if keyword in self.strings else ""
 
-    def units(self) -> Iterator[RawUnit]:
-        if not self.texts and self.fault == RowFault.NONE:
-            return
-        fault = self.fault
-        if "msgid" not in self.texts or not self.complete:
-            fault = max(fault, RowFault.MALFORMED)
-        elif fault == RowFault.NONE and self.fuzzy:
-            fault = RowFault.FUZZY
-        context = self.text("msgctxt") if "msgctxt" in self.texts else None
-        yield RawUnit(self.text("msgid"), self.text("msgstr"), self.line, context, fault)
-        if "msgid_plural" in self.texts:
-            last = self.text("msgstr[last]" if "msgstr[last]" in self.texts else "msgstr")
-            yield RawUnit(self.text("msgid_plural"), last, self.line, context, fault)
+    def spoil(self, fault: RowFault, line: int) -> None:
+        self.fault = max(self.fault, fault)
+        self.fault_line, self.line = self.fault_line or line, self.line or line
 
-
-def _units(address: str) -> Iterator[RawUnit]:
-    charset = "utf-8"
-    entry = _Entry()
-    for number, line, long in _lines(address):
-        text, broken = _decode(line, charset)
-        text = text.strip(_BLANKS)
-        begins = text.startswith(("#", "msgctxt", "msgid ", "msgid\t", 'msgid"', "domain"))
-        if begins and (entry.complete or ("msgid" in entry.texts and not text.startswith("#"))):
-            if entry.header:
-                charset = _charset(address, entry.text("msgstr"))
-            else:
-                yield from entry.units()
-            entry = _Entry()
-        if text.startswith("#~"):
-            entry.fuzzy = False  # the flag above belongs to the deleted entry
-        elif text.startswith("#"):
-            entry.fuzzy |= text.startswith("#,") and "fuzzy" in re.split(r"[,\s]+", text)
-        elif text:
-            _take(entry, text, number, charset)
+    def take(self, line: PoLine, text: str) -> None:
+        """One line that is no comment."""
+        statement = _STATEMENT.fullmatch(text)
+        keyword = statement and statement[1]
+        if statement is None or (keyword is None and self.current is None):
+            self.spoil(RowFault.MALFORMED, line.number)
+        elif keyword != "domain":
+            if keyword in self.strings or (keyword == "msgstr" and "msgstr[0]" in self.strings):
+                self.spoil(RowFault.MALFORMED, line.number)
+            start = line.start + line.text.index(text[0])
+            if keyword is not None:
+                self._begin(PoString(keyword, int(statement[2] or 0), line.number, start))
+            value, broken = unescape(statement[3], line.charset)
+            self._add(value, line.number, start + len(text))
             if broken:
-                entry.spoil(RowFault.BROKEN_ENCODING, number)
-            if long:
-                entry.spoil(RowFault.TOO_LONG, number)
-    if entry.header:
-        _charset(address, entry.text("msgstr"))
-    else:
-        yield from entry.units()
+                self.spoil(RowFault.BROKEN_ENCODING, line.number)
+        if line.fault:
+            self.spoil(line.fault, line.number)
+
+    def _begin(self, string: PoString) -> None:
+        self.current = self.strings[string.keyword] = string
+        if string.keyword == "msgid" or not self.line:
+            self.line = string.line
+        if string.keyword.startswith("msgstr[") and (self.last is None or string.form > self.last.form):
+            if self.last is not None and self.last.form and self.longest is not None:
+                self.last.pieces.clear()  # a corpus needs the first form and the last one
+            self.last = string
+
+    def _add(self, text: str, line: int, end: int) -> None:
+        string = self.current
+        assert string is not None
+        string.end = end
+        if self.longest is None:
+            string.pieces.append(text)
+        elif string.size + len(text) > self.longest:
+            string.pieces = [string.value[:PREFIX]]
+            string.size = len(string.pieces[0])
+            self.spoil(RowFault.TOO_LONG, line)
+        elif self.fault != RowFault.TOO_LONG and (string.form == 0 or string is self.last):
+            string.pieces.append(text)
+            string.size += len(text)
 
 
-def _take(entry: _Entry, text: str, number: int, charset: str) -> None:
-    """One line that is no comment, into the entry."""
-    statement = STATEMENT.fullmatch(text)
-    if statement is None:
-        entry.spoil(RowFault.MALFORMED, number)
-        return
-    keyword, plural, string = statement.groups()
-    if keyword == "domain":
-        return
-    if keyword:
-        entry.begin(keyword, plural, number)
-    value, broken = unescape(string, charset)
-    entry.add(value, number)
-    if broken:
-        entry.spoil(RowFault.BROKEN_ENCODING, number)
+def scan_po(lines: Iterable[PoLine], longest: int | None = None) -> Iterator[PoEntry]:
+    """The entries of a catalogue, also those that are spoilt. The last may be empty."""
+    entry = PoEntry(longest)
+    for line in lines:
+        text = line.text.strip(_BLANKS)
+        if (entry.complete and text.startswith("#")) or (text.startswith(_BEGINS) and (entry.complete or "msgid" in entry.strings)):
+            yield entry
+            entry = PoEntry(longest)
+        if text.startswith("#~"):
+            entry.flags.clear()  # those above belong to the deleted entry
+            entry.flags_end = entry.start = 0
+        elif text.startswith("#,"):
+            entry.flags.update(re.split(r"[,\s]+", text))
+            entry.flags_end = entry.flags_end or line.start + line.text.index("#,") + 2
+        elif text.startswith("#"):
+            entry.start = entry.start or (line.start if text.startswith("#|") else 0)
+        elif text:
+            entry.start = entry.start or line.start
+            entry.take(line, text)
+    yield entry
 
 
-def _lines(address: str) -> Iterator[tuple[int, bytes, bool]]:
-    """Number, bytes, and whether it is too long and was cut."""
-    number = 0
-    with open_bytes(address) as stream:
-        for block in read_byte_lines(stream):
-            for i in range(len(block)):
-                number += 1
-                line = block.line(i)
-                long = len(line) > LONGEST_LINE
-                yield number, line[:PREFIX] if long else line, long
+def read_po(part: CorpusPart) -> Iterator[RawUnit]:
+    return _Catalogue(part.paths[0]).read()
 
 
-def _decode(line: bytes, charset: str) -> tuple[str, bool]:
+class _Catalogue:
+    def __init__(self, address: str) -> None:
+        self.address, self.charset = address, "utf-8"
+
+    def read(self) -> Iterator[RawUnit]:
+        for entry in scan_po(self._lines(), LONGEST_LINE):
+            named = entry.strings.keys()
+            if "msgid" in named and not entry.value("msgid") and not named & {"msgctxt", "msgid_plural"}:
+                self.charset = self._find_charset(entry.value("msgstr"))
+            elif named or entry.fault:
+                yield from _units_of(entry)
+
+    def _lines(self) -> Iterator[PoLine]:
+        number = 0
+        with open_bytes(self.address) as stream:
+            for block in read_byte_lines(stream):
+                for i in range(len(block)):
+                    number += 1
+                    text, fault = decode_line(block.line(i), self.charset)
+                    yield PoLine(number, text, self.charset, fault=fault)
+
+    def _find_charset(self, header: str) -> str:
+        """What the header says. `CHARSET` stands in templates that nobody has filled in."""
+        found = _CHARSET.search(header)
+        if not found or found[1].upper() == "CHARSET":
+            return "utf-8"
+        if not keeps_ascii(found[1]):
+            raise DataError(
+                f"{self.address}: its header names the charset {found[1]!r}, which is not known; convert it: "
+                f"msgconv -t UTF-8 {self.address}"
+            )
+        return found[1]
+
+
+def _units_of(entry: PoEntry) -> Iterator[RawUnit]:
+    fault = entry.fault
+    if "msgid" not in entry.strings or not entry.complete:
+        fault = max(fault, RowFault.MALFORMED)
+    elif fault == RowFault.NONE and "fuzzy" in entry.flags:
+        fault = RowFault.FUZZY
+    context = entry.value("msgctxt") if "msgctxt" in entry.strings else None
+    target = entry.value("msgstr[0]" if "msgstr[0]" in entry.strings else "msgstr")
+    yield RawUnit(entry.value("msgid"), target, entry.line, context, fault)
+    if "msgid_plural" in entry.strings:
+        last = entry.last.value if entry.last else target
+        yield RawUnit(entry.value("msgid_plural"), last, entry.line, context, fault)
+
+
+def keeps_ascii(charset: str) -> bool:
+    """Whether it is known and keeps lines, quotes and tags as ASCII bytes, which UTF-16 and codecs that are no character sets do not."""
+    printable = bytes(range(0x20, 0x7F)).replace(b"\\", b"\\\\")  # doubled, so that it is no escape gone wrong
     try:
-        return line.decode(charset), False
-    except UnicodeDecodeError:
-        return line.decode(charset, "replace"), True
+        return printable.decode(charset) == printable.decode("ascii")
+    except (LookupError, UnicodeError, ValueError):
+        return False
 
 
 def unescape(string: str, charset: str) -> tuple[str, bool]:
@@ -177,30 +214,10 @@ def unescape(string: str, charset: str) -> tuple[str, bool]:
     def replace(match: re.Match[str]) -> str:
         nonlocal broken
         if match[2]:
-            return _CHARACTERS[match[2]]
-        codes = (
-            int(hexadecimal, 16) if hexadecimal else int(octal, 8) for hexadecimal, octal in _BYTE.findall(match[1])
-        )
-        text, wrong = _decode(bytes(code & 0xFF for code in codes), charset)
-        broken |= wrong
+            return ESCAPED[match[2]]
+        codes = (int(byte, 16) if byte else int(octal, 8) for byte, octal in _BYTE.findall(match[1]))
+        text, fault = decode_line(bytes(code & 0xFF for code in codes), charset)
+        broken |= bool(fault)
         return text
 
     return _ESCAPE.sub(replace, string), broken
-
-
-def _charset(address: str, header: str) -> str:
-    """What the header says. `CHARSET` stands in templates that nobody has filled in."""
-    found = _CHARSET.search(header)
-    if not found or found[1].upper() == "CHARSET":
-        return "utf-8"
-    printable = bytes(range(0x20, 0x7F)).replace(b"\\", b"\\\\")  # doubled, so that it is no escape gone wrong
-    try:
-        # Rules out UTF-16 and the codecs of Python that are no character sets; lines and quotes must be ASCII bytes.
-        if printable.decode(found[1]) == printable.decode("ascii"):
-            return found[1]
-    except (LookupError, UnicodeError, ValueError):
-        pass
-    raise DataError(
-        f"{address}: its header names the charset {found[1]!r}, which is not known; convert it: "
-        f"msgconv -t UTF-8 {address}"
-    )

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import fsspec
-import pyarrow as pa
 
 from limelight.errors import DataError
 
@@ -22,9 +21,8 @@ CODEC_OF_SUFFIX = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 BLOCK = 1 << 20
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
-_MAGIC |= {
-    bytes([low]) + b"\x2a\x4d\x18": "zstd" for low in range(0x50, 0x60)
-}  # skippable frames, as pzstd writes first
+# Skippable frames, as pzstd writes first.
+_MAGIC |= {bytes([low]) + b"\x2a\x4d\x18": "zstd" for low in range(0x50, 0x60)}
 _UNREADABLE = {b"\xfd7zXZ\0": ("xz", "xz -d"), b"BZh": ("bzip2", "bunzip2"), b"PK\x03\x04": ("zip", "unzip")}
 
 
@@ -42,10 +40,11 @@ class ByteStream:
         except BaseException:
             self._raw.close()
             raise
-        # pyarrow's codecs read through several members or frames and notice a cut, which zlib objects leave to the caller.
-        self._stream: Any = (
-            pa.CompressedInputStream(pa.PythonFile(self._raw, "r"), self._codec) if self._codec else self._raw
-        )
+        self._stream: Any = self._raw
+        if self._codec:  # pyarrow's codecs read through several members or frames and notice a cut, which zlib leaves to the caller
+            import pyarrow as pa
+
+            self._stream = pa.CompressedInputStream(pa.PythonFile(self._raw, "r"), self._codec)
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; none only at the end."""
@@ -67,9 +66,7 @@ class ByteStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
 
@@ -111,9 +108,7 @@ def filesystem_of(address: str) -> tuple[Any, str]:
 def unreachable(address: str, error: Exception) -> DataError:
     """Return the error for whatever a package that reads from elsewhere objects to."""
     why = f"{type(error).__name__}: {error}" if not isinstance(error, (ImportError, ValueError)) else str(error)
-    return DataError(
-        f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path, or an address of a known protocol"
-    )
+    return DataError(f"{address} cannot be read ({why.partition(chr(10))[0][:300]}); use a path, or an address of a known protocol")
 
 
 def content_hash(address: str) -> str:

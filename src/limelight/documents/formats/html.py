@@ -10,16 +10,15 @@ themselves. A sentence ends at every tag that is not inline, at <br>, and at tag
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from html import unescape
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
 from limelight.documents.formats.html_tokens import Attribute, Token, tokens, value_of
-from limelight.documents.inline import InlineItem, cut
-from limelight.documents.sentences import Sentence
-from limelight.documents.splices import LineCounter, Splice
-from limelight.documents.units import DocumentUnit, ExtractionResult, Plain, edges, has_words, replace_controls
+from limelight.documents.sentences import InlineItem, find_sentences
+from limelight.documents.splices import LineCounter
+from limelight.documents.units import DocumentUnit, ExtractionResult, edges, has_words, plain_unit, replace_controls
 
 _INLINE = (
     "a abbr acronym b basefont bdi bdo big cite code data del dfn em font i ins kbd mark math nobr q rb rp rt ruby s samp small "
@@ -42,31 +41,6 @@ _CLOSES = {"li": ("li",), "dt": ("dt", "dd"), "dd": ("dt", "dd"), "td": ("td", "
 _CLOSES |= {"tr": ("td", "th", "tr"), "option": ("option",), "p": ("p",), "div": ("p",), "ul": ("p",), "table": ("p",)}
 
 
-@dataclass(frozen=True)
-class HtmlBlock:
-    """A block is a sentence or a few, in place. What comes back unchanged stays as it was, to the byte."""
-
-    line: int
-    sentence: Sentence
-
-    @property
-    def text(self) -> str:
-        return self.sentence.text
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        return self.sentence.runs
-
-    def whole(self, translation: str) -> list[Splice] | None:
-        if translation == self.text:
-            return []
-        parts = self.sentence.whole(translation)
-        return None if parts is None else [Splice(self.sentence.start, self.sentence.end, parts)]
-
-    def apart(self, translations: Sequence[str]) -> list[Splice]:
-        return [Splice(self.sentence.start, self.sentence.end, self.sentence.apart(translations))]
-
-
 class _Open(NamedTuple):
     name: str
     translated: bool
@@ -84,9 +58,9 @@ def find_html(document: Document, languages: tuple[str, str], again: bool) -> Ex
         if item is not None:
             run.append(item)
         else:
-            units += _blocks(page, run, lines)
+            units += find_sentences(run, page, _read, _write, lines)
             run = []
-    units += _blocks(page, run, lines)
+    units += find_sentences(run, page, _read, _write, lines)
     return ExtractionResult(units)
 
 
@@ -95,18 +69,16 @@ def _with_state(page: str) -> Iterator[tuple[Token, bool]]:
     open_: list[_Open] = []
     names: Counter[str] = Counter()
     for token in tokens(page):
+        while token.kind == "start" and open_ and open_[-1].name in _CLOSES.get(token.name, ()):
+            names[open_.pop().name] -= 1
         translated = open_[-1].translated if open_ else True
         if token.kind == "start":
-            while open_ and open_[-1].name in _CLOSES.get(token.name, ()):
-                names[open_.pop().name] -= 1
-            translated = _is_translated(page, token, open_[-1].translated if open_ else True)
-            yield token, translated
-            if token.name not in VOID and not (token.closed and names["svg"] + names["math"]):
-                open_.append(_Open(token.name, translated and token.name not in UNTRANSLATED))
-                names[token.name] += 1
-            continue
+            translated = _is_translated(page, token, translated)
         yield token, translated
-        if token.kind == "end" and names[token.name]:
+        if token.kind == "start" and token.name not in VOID and not (token.closed and names["svg"] + names["math"]):
+            open_.append(_Open(token.name, translated and token.name not in UNTRANSLATED))
+            names[token.name] += 1
+        elif token.kind == "end" and names[token.name]:
             for _ in range(_depth(open_, token.name)):
                 names[open_.pop().name] -= 1
 
@@ -141,15 +113,6 @@ def _item(page: str, token: Token, translated: bool) -> InlineItem | None:
     return None
 
 
-def _blocks(page: str, run: list[InlineItem], lines: LineCounter) -> Iterator[DocumentUnit]:
-    if not any(item.kind == "text" and has_words(item.text) for item in run):
-        return
-    for part in cut(run):
-        sentence = Sentence(part, page, _read, _write)
-        if sentence.has_words:
-            yield HtmlBlock(lines.of(sentence.start), sentence)
-
-
 def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[DocumentUnit]:
     if token.name in ("link", "style"):
         return  # their titles are names that programs know
@@ -158,22 +121,14 @@ def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[Documen
         if one.name in READ_ATTRIBUTES or (token.name == "meta" and one.name == "content" and named in READ_META):
             lead, text, trail = edges(_read(value_of(page, one)))
             if has_words(text):
-                write = _Quoted(lead, trail, one)
-                yield Plain(lines.of(token.start), text, one.start, one.end, write, small=True)
+                write = partial(_quote, one, lead, trail)
+                yield plain_unit(lines.of(token.start), text, (one.start, one.end), write, small=True)
 
 
-@dataclass(frozen=True)
-class _Quoted:
-    """Writes the value of an attribute, in quotes even if there were none."""
-
-    lead: str
-    trail: str
-    attribute: Attribute
-
-    def __call__(self, translation: str) -> str:
-        quote = self.attribute.quote or '"'
-        value = _write(self.lead + translation + self.trail)
-        return quote + value.replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
+def _quote(attribute: Attribute, lead: str, trail: str, translation: str) -> str:
+    """The value of an attribute, in quotes even if there were none."""
+    quote = attribute.quote or '"'
+    return quote + _write(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
 
 
 def _read(raw: str) -> str:

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 # Their content is no markup, and ends only at their own closing tag.
 RAW = frozenset(("iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"))
 
-_SPACE = " \t\r\n\f"
 _NAME = re.compile(r"[A-Za-z][^ \t\r\n\f/>]*")
 _ATTRIBUTE = re.compile(r"[ \t\r\n\f/]*(?:(=?[^ \t\r\n\f/>=]*)[ \t\r\n\f]*)")
+_SPACES = re.compile(r"[ \t\r\n\f]*")
 _COMMENT_END = re.compile("--!?>")
 _UNQUOTED = re.compile(r"[^ \t\r\n\f>]*")
 
@@ -29,9 +29,8 @@ class Attribute(NamedTuple):
 
 
 class Token(NamedTuple):
-    kind: Literal[
-        "text", "start", "end", "comment", "other"
-    ]  # other: doctype, processing instruction, CDATA, what does not end
+    # "other" is a doctype, a processing instruction, CDATA, or what does not end
+    kind: Literal["text", "start", "end", "comment", "other"]
     start: int
     end: int
     name: str = ""  # of a tag, in small letters
@@ -109,24 +108,22 @@ def _tag(page: str, at: int, name_at: int, kind: Literal["start", "end"]) -> Tok
             return Token("other", at, len(page))
         if page[cursor] != "=":
             continue  # the next name, or a slash
-        cursor = _skip_spaces(page, cursor + 1)
+        cursor = _find_end(_SPACES, page, cursor + 1)
         quote = page[cursor : cursor + 1]
         if quote in ('"', "'") and quote:
             end = page.find(quote, cursor + 1) + 1
             if not end:
                 return Token("other", at, len(page))
         else:
-            unquoted = _UNQUOTED.match(page, cursor)
-            assert unquoted is not None
-            quote, end = "", unquoted.end()
+            quote, end = "", _find_end(_UNQUOTED, page, cursor)
         found.setdefault(attribute[1].lower(), Attribute(attribute[1].lower(), cursor, end, quote))
         cursor = valued = end
 
 
-def _skip_spaces(page: str, at: int) -> int:
-    while page[at : at + 1] in _SPACE and at < len(page):
-        at += 1
-    return at
+def _find_end(pattern: re.Pattern[str], page: str, at: int) -> int:
+    """Where what fits the pattern ends, which may be nothing."""
+    found = pattern.match(page, at)
+    return found.end() if found else at
 
 
 def _raw_end(page: str, name: str, at: int) -> int:

@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import compress
 
-_PERCENT = re.compile(
-    r"%\{[^{}]{0,80}\}|%(?:\([^()]{0,80}\)|<[^<>]{0,80}>)?[-+ #0'I*.,:\d$]{0,40}(?:hh?|ll?|[qjzLt])?(?:.|$)", re.S
-)
+_PERCENT = re.compile(r"%\{[^{}]{0,80}\}|%(?:\([^()]{0,80}\)|<[^<>]{0,80}>)?[-+ #0'I*.,:\d$]{0,40}(?:hh?|ll?|[qjzLt])?(?:.|$)", re.S)
 _NUMBERED = re.compile(r"%L?[0-9]{1,2}|%n|%%")
 _BRACES = re.compile(r"\{[^{}]{0,400}\}|[{}]")
 _SHELL = re.compile(r"\$(?:\w{1,80}|\{[^{}]{0,80}\})")
@@ -23,6 +21,7 @@ _DIRECTIVES = {
     "sh": _SHELL,
 }
 _OTHERS = frozenset(("lisp", "elisp", "librep", "scheme", "smalltalk"))  # with ~ or other signs: left to their tools
+_ALL = frozenset(("python", "lua", "ruby"))  # to which every form of a plural must give all that is filled in by turns
 _FREE = re.compile(r"%(?:[%m]|\d{1,3}\$|[({<])|\{\s{0,9}\w|\$")  # with a number or a name, or taking nothing
 _QUOTED = re.compile(r"'[^']*+'?")
 
@@ -36,7 +35,7 @@ def is_part(source: str, whole: str, flags: Collection[str]) -> bool:
     """Whether the directives of the source are those that the whole begins with: "one file" of "%d files"."""
     for name in _formats(flags):
         (free, turns), (all_free, all_turns) = _directives(source, name), _directives(whole, name)
-        if free - all_free or turns != all_turns[: len(turns)]:
+        if free - all_free or turns != (all_turns if name in _ALL else all_turns[: len(turns)]):
             return False
     return True
 

@@ -9,15 +9,11 @@ msgstr[0]    of msgid, the others of msgid_plural; in languages with one form it
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from limelight.corpus.reading.language_tags import closeness
-
-# The reader of catalogues and this room must read the same strings.
-from limelight.corpus.reading.po import STATEMENT, unescape
-from limelight.corpus.reading.stated_languages import find_header_language
+from limelight.corpus.reading.language_tags import closeness, find_header_language
+from limelight.corpus.reading.po import PoEntry, PoLine, PoString, scan_po
 from limelight.documents.encodings import Document
 from limelight.documents.formats.placeholder_formats import is_part, keeps_format
 from limelight.documents.formats.po_strings import WIDEST, columns, format_string
@@ -25,7 +21,6 @@ from limelight.documents.splices import Splice, line_places
 from limelight.documents.units import (
     DocumentUnit,
     ExtractionResult,
-    Plain,
     Remark,
     TranslatedUnit,
     collect_splices,
@@ -38,41 +33,6 @@ from limelight.errors import DataError
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
 _CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
-_BEGINS = re.compile(r'#|msgctxt\b|msgid[ \t"]|domain\b')
-
-
-@dataclass
-class _Text:
-    """One string of an entry. It stands from its keyword to its last quote."""
-
-    keyword: str
-    start: int
-    end: int
-    line: int
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def value(self) -> str:
-        return "".join(self.pieces)
-
-
-@dataclass
-class _Entry:
-    texts: dict[str, _Text] = field(default_factory=dict)
-    flags: set[str] = field(default_factory=set)
-    flags_end: int = 0  # after the first "#,"
-    start: int = 0  # of the first line that comes after the flags: "#|" or a keyword
-    last: _Text | None = None
-    broken: int = 0  # the line of something that is no PO
-
-    @property
-    def complete(self) -> bool:
-        return any(keyword.startswith("msgstr") for keyword in self.texts)
-
-    @property
-    def forms(self) -> dict[int, _Text]:
-        """Return msgstr[n] by n, of a plural entry."""
-        return {int(name[7:-1]): text for name, text in self.texts.items() if name.startswith("msgstr[")}
 
 
 class _Style(NamedTuple):
@@ -85,165 +45,95 @@ class _Style(NamedTuple):
 
 
 def find_po(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
-    entries = list(_entries(document))
-    header = next((_value(entry, "msgstr") for entry in entries if _value(entry, "msgid") == ""), "")
+    text = document.text
+    entries = list(scan_po(_lines(document)))
+    header = next((entry.value("msgstr") for entry in entries if not entry.value("msgid")), "")
     if (tag := find_header_language(header)) is not None and closeness(languages[1], tag) is None:
         raise DataError(
             f"{document.name}: its header says that it is in {tag}, and the translator goes to {languages[1]}; take another "
             f"translator, or mend the header (Language: {languages[1]})"
         )
     said = _FORMS.search(header)
-    newline = "\r\n" if "\r\n" in document.text else "\n"
-    style = _Style(newline, _is_wrapped(document.text), min(int(said[1]), MOST_FORMS) if said else None, again)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    style = _Style(newline, _is_wrapped(text), min(int(said[1]), MOST_FORMS) if said else None, again)
     units: list[DocumentUnit] = []
-    owners: dict[int, _Entry] = {}
     remarks, left = [], 0
     for entry in entries:
         document.check_time()
-        if entry.broken:
-            remarks.append(
-                Remark(entry.broken, "malformed", "this entry is no PO, and is left as it is; msgfmt -c says more")
-            )
-        elif not _value(entry, "msgid") or not entry.complete:
-            continue
-        else:
+        if entry.fault:
+            why = "this entry is no PO, and is left as it is; msgfmt -c says more"
+            remarks.append(Remark(entry.fault_line, "malformed", why))
+        elif entry.value("msgid") and entry.complete:
             found = list(_units(entry, style))
             units += found
-            owners |= {id(unit): entry for unit in found}
             left += not found
-    finish = partial(_splices, document.text, newline, owners)
-    return ExtractionResult(units, left, tuple(remarks), finish)
+    return ExtractionResult(units, left, tuple(remarks), partial(_finish, text, newline))
 
 
-def _splices(text: str, newline: str, owners: dict[int, _Entry], units: Sequence[TranslatedUnit]) -> list[Splice]:
-    """The translations, and `fuzzy` for each entry of which a form should be looked at."""
-    filled = {id(entry) for each in units if each.splices and (entry := owners[id(each.unit)])}
-    doubtful = {id(entry): entry for each in units if each.reasons and (entry := owners[id(each.unit)])}
-    flags = [_flag(text, newline, doubtful[key]) for key in doubtful.keys() & filled]
-    return [*collect_splices(units), *(flag for flag in flags if flag is not None)]
-
-
-def _flag(text: str, newline: str, entry: _Entry) -> Splice | None:
-    """`fuzzy` before the other flags, where gettext writes it; on a line of its own if there are none."""
-    if "fuzzy" in entry.flags:
-        return None
-    if entry.flags_end:
-        end = text.find("\n", entry.flags_end)
-        others = text[entry.flags_end : end if end >= 0 else len(text)].strip()
-        return Splice(entry.flags_end, entry.flags_end, (" fuzzy," if others else " fuzzy",))
-    return Splice(entry.start, entry.start, (f"#, fuzzy{newline}",))
-
-
-def _units(entry: _Entry, style: _Style) -> Iterator[DocumentUnit]:
-    if _value(entry, "msgid") in _CREDITS:
-        return
-    wrap = style.wrap and "no-wrap" not in entry.flags
-    fuzzy = style.again and "fuzzy" in entry.flags
-    if "msgid_plural" not in entry.texts:
-        target = entry.texts.get("msgstr")
-        if target is not None and (fuzzy or not target.value):
-            yield from _unit(entry, "msgid", target, style.newline, wrap, "")
-        return
-    forms = entry.forms
-    if not forms:
-        return
-    count = style.forms or len(forms)
-    for number, target in sorted(forms.items()):
-        if fuzzy or not target.value:
-            yield from _unit(entry, _form(entry, number, count), target, style.newline, wrap, "")
-    after = max(forms.values(), key=lambda text: text.end)
-    for number in range(max(forms) + 1, count):
-        target = _Text(f"msgstr[{number}]", after.end, after.end, after.line)
-        yield from _unit(entry, _form(entry, number, count), target, style.newline, wrap, style.newline)
-
-
-def _form(entry: _Entry, number: int, count: int) -> str:
-    """Which of its texts a form is the translation of. msgfmt compares them all with msgid_plural, of which they may leave out the end."""
-    if number or count == 1 or not is_part(_value(entry, "msgid"), _value(entry, "msgid_plural"), entry.flags):
-        return "msgid_plural"
-    return "msgid"
-
-
-def _unit(entry: _Entry, keyword: str, target: _Text, newline: str, wrap: bool, before: str) -> Iterator[DocumentUnit]:
-    source = entry.texts[keyword].value
-    if has_words(source):
-        lead, text, trail = edges(source)
-        # In the messages of Java an apostrophe is written twice; a single one quotes, and is left to people.
-        java = "java-format" in entry.flags and "'" not in source.replace("''", "")
-        write = _Writer(target.keyword, lead, trail, newline, wrap, before, java)
-        shown = text.replace("''", "'") if java else text
-        fits = partial(_fits, source, write, entry.flags)
-        group = entry.texts["msgid"].start if "msgid_plural" in entry.texts else None
-        yield Plain(target.line, shown, target.start, target.end, write, fills=True, fits=fits, group=group)
-
-
-def _fits(source: str, write: "_Writer", flags: set[str], translation: str) -> bool:
-    return keeps_format(source, write.value(translation), flags)
-
-
-@dataclass(frozen=True)
-class _Writer:
-    keyword: str
-    lead: str
-    trail: str
-    newline: str
-    wrap: bool
-    before: str
-    java: bool
-
-    def __call__(self, translation: str) -> str:
-        return self.before + format_string(self.keyword, self.value(translation), self.newline, self.wrap)
-
-    def value(self, translation: str) -> str:
-        translation = replace_controls(translation)
-        return self.lead + (translation.replace("'", "''") if self.java else translation) + self.trail
-
-
-def _entries(document: Document) -> Iterator[_Entry]:
-    """As the reader of catalogues sees them, with the place of every string."""
-    text, entry = document.text, _Entry()
-    for number, (start, end) in enumerate(line_places(text), start=1):
+def _lines(document: Document) -> Iterator[PoLine]:
+    for number, (start, end) in enumerate(line_places(document.text), start=1):
         document.check_time()
-        line = text[start:end].strip(" \t\r\f\v")
-        begins = _BEGINS.match(line)
-        if begins and (entry.complete or ("msgid" in entry.texts and not line.startswith("#"))):
-            yield entry
-            entry = _Entry()
-        if line.startswith("#~"):
-            entry.flags.clear()  # those above belong to the deleted entry
-            entry.flags_end = entry.start = 0
-        elif line.startswith("#,"):
-            entry.flags.update(re.split(r"[,\s]+", line))
-            entry.flags_end = entry.flags_end or text.index("#,", start) + 2
-        elif line.startswith("#"):
-            entry.start = entry.start or (start if line.startswith("#|") else 0)
-        elif line:
-            entry.start = entry.start or start
-            _take(entry, document, (start + text[start:end].index(line[0]), len(line)), number)
-    yield entry
+        yield PoLine(number, document.text[start:end], document.encoding, start)
 
 
-def _take(entry: _Entry, document: Document, place: tuple[int, int], number: int) -> None:
-    """One line that is no comment, into the entry."""
-    start, end = place[0], place[0] + place[1]
-    statement = STATEMENT.fullmatch(document.text, start, end)
-    if statement is None or (statement[1] is None and entry.last is None) or statement[1] in entry.texts:
-        entry.broken = entry.broken or number
+def _finish(text: str, newline: str, units: Sequence[TranslatedUnit]) -> list[Splice]:
+    """The translations, and `fuzzy` for each entry of which a form should be looked at."""
+    filled = {id(each.unit.origin) for each in units if each.splices}
+    doubtful = {id(each.unit.origin): each.unit.origin for each in units if each.reasons}
+    entries = [entry for key, entry in doubtful.items() if key in filled and "fuzzy" not in entry.flags]
+    return [*collect_splices(units), *(_flag(text, newline, entry) for entry in entries)]
+
+
+def _flag(text: str, newline: str, entry: PoEntry) -> Splice:
+    """`fuzzy` before the other flags, where gettext writes it; on a line of its own if there are none."""
+    if not entry.flags_end:
+        return Splice(entry.start, entry.start, (f"#, fuzzy{newline}",))
+    end = text.find("\n", entry.flags_end)
+    others = text[entry.flags_end : end if end >= 0 else len(text)].strip()
+    return Splice(entry.flags_end, entry.flags_end, (" fuzzy," if others else " fuzzy",))
+
+
+def _units(entry: PoEntry, style: _Style) -> Iterator[DocumentUnit]:
+    """The texts of an entry. A translation that its program could not use does not fit."""
+    plural, fuzzy = "msgid_plural" in entry.strings, style.again and "fuzzy" in entry.flags
+    if entry.value("msgid") in _CREDITS:
         return
-    if statement[1] == "domain":
+    named = [each for each in entry.strings.values() if each.keyword.startswith("msgstr[" if plural else "msgstr")]
+    targets = sorted((each for each in named if plural or each.keyword == "msgstr"), key=lambda each: each.form)
+    count = style.forms or len(targets)
+    for target in targets:
+        if fuzzy or not target.value:
+            yield from _unit(entry, target, count, style, "")
+    if plural and targets:
+        after = max(targets, key=lambda each: each.end)
+        for number in range(targets[-1].form + 1, count):
+            target = PoString(f"msgstr[{number}]", number, after.line, after.end, after.end)
+            yield from _unit(entry, target, count, style, style.newline)
+
+
+def _unit(entry: PoEntry, target: PoString, count: int, style: _Style, before: str) -> Iterator[DocumentUnit]:
+    """A form is the translation of msgid or of msgid_plural. msgfmt compares all with the latter, of which they may leave out the end."""
+    single, many = entry.value("msgid"), entry.value("msgid_plural")
+    plural = "msgid_plural" in entry.strings
+    source = many if plural and (target.form or count == 1 or not is_part(single, many, entry.flags)) else single
+    if not has_words(source):
         return
-    if statement[1] is not None:
-        entry.last = entry.texts[statement[1]] = _Text(statement[1], start, end, number)
-    assert entry.last is not None
-    value, broken = unescape(statement[3], document.encoding)
-    if broken:
-        entry.broken = entry.broken or number
-    entry.last.pieces.append(value)
-    entry.last.end = end
+    lead, text, trail = edges(source)
+    # In the messages of Java an apostrophe is written twice; a single one quotes, and is left to people.
+    java = "java-format" in entry.flags and "'" not in source.replace("''", "")
+    wrap = style.wrap and "no-wrap" not in entry.flags
 
+    def whole(translation: str) -> list[Splice] | None:
+        translation = replace_controls(translation)
+        value = lead + (translation.replace("'", "''") if java else translation) + trail
+        if not keeps_format(source, value, entry.flags):
+            return None
+        written = before + format_string(target.keyword, value, style.newline, wrap)
+        return [Splice(target.start, target.end, (written,))]
 
-def _value(entry: _Entry, keyword: str) -> str:
-    return entry.texts[keyword].value if keyword in entry.texts else ""
+    shown = text.replace("''", "'") if java else text
+    group = entry.strings["msgid"].start if plural else None
+    yield DocumentUnit(target.line, shown, whole, group=group, origin=entry)
 
 
 def _is_wrapped(text: str) -> bool:

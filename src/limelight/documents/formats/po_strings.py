@@ -11,23 +11,13 @@ msgstr ""
 import re
 import unicodedata
 
+from limelight.corpus.reading.po import ESCAPED
+
 WIDEST = 77  # columns between the quotes: lines of gettext have 79
 
-_ESCAPES = {
-    "\\": "\\\\",
-    '"': '\\"',
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\v": "\\v",
-}
-_OTHERS = {
-    code: f"\\{code:03o}" for code in (*range(0x20), 0x7F)
-}  # three digits, so that no digit of the text is read with them
-_TABLE = str.maketrans({**{chr(code): octal for code, octal in _OTHERS.items()}, **_ESCAPES})
+_ESCAPES = {character: f"\\{letter}" for letter, character in ESCAPED.items()}
+# Others by three digits, so that no digit of the text is read with them.
+_TABLE = str.maketrans({**{chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)}, **_ESCAPES})
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"\s*\S+\s*|\s+")
 

@@ -9,27 +9,27 @@ Lines of a dialogue (- Yes. - No.) are texts of their own. Tags and positions ({
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
-from limelight.documents.formats.cue_parts import in_lines, split_by_length
-from limelight.documents.inline import InlineItem
-from limelight.documents.sentences import Sentence
+from limelight.documents.sentences import InlineItem, Sentence
 from limelight.documents.splices import LineCounter, Part, Splice, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, edges, replace_controls
 
 MOST_JOINED = 6  # cues of one sentence; text without full stops would else become one
 LONGEST_JOINED = 500  # characters
 LONGEST_GAP = 2_000  # milliseconds: after a longer silence someone else speaks
+PAUSE_WORTH = 0.15  # of a part's length: a comma so far from the right place is as good as the right place itself
 
-_TIMES = re.compile(
-    r"\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})\s*-->\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})(?:\s.*)?"
-)
+_TIMES = re.compile(r"\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})\s*-->\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})(?:\s.*)?")
 _TAG = re.compile(r"</?([A-Za-z]{1,9})\b[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
 _DASH = re.compile(r"\s*[-\u2013\u2014]\s*(?=\S)")
 _END = re.compile(r"[.!?:\u2026\u266a\u3002\uff01\uff1f\u061f\u0964][\"'\u2019\u201d\u00bb)\]]*$")
+_MARKUP = re.compile(r"<[^<>]*>|\{[^{}]*\}")
+_SPACE = re.compile(r"\s+")
+_PAUSE = ",;:.!?…)\u3001\u3002\uff0c\uff01\uff1f"
 _APART = re.compile(r"[-\u2013\u2014(\[\u266a#]")  # how a cue begins that goes on with nothing
 
 
@@ -50,60 +50,6 @@ class _Stretch(NamedTuple):
     joinable: bool
 
 
-@dataclass(frozen=True)
-class SpokenSentence:
-    """The sentence stands in one or more stretches."""
-
-    line: int
-    document: str
-    newline: str
-    stretches: tuple[_Stretch, ...]
-    text: str = field(init=False)
-    runs: tuple[str, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        texts = tuple(stretch.sentence.text for stretch in self.stretches)
-        object.__setattr__(self, "text", " ".join(texts))
-        object.__setattr__(self, "runs", texts if len(texts) > 1 else self.stretches[0].sentence.runs)
-
-    def whole(self, translation: str) -> list[Splice] | None:
-        if translation == self.text:
-            return []
-        if len(self.stretches) == 1:
-            return self._write(self.stretches, [translation])
-        parts = split_by_length(
-            replace_controls(translation).strip(), [len(stretch.sentence.text) for stretch in self.stretches]
-        )
-        return None if parts is None else self._write(self.stretches, parts)
-
-    def apart(self, translations: Sequence[str]) -> list[Splice]:
-        if tuple(translations) == self.runs:
-            return []
-        if len(self.stretches) > 1:
-            written = self._write(self.stretches, translations)
-            assert written is not None, "stretches of several cues have no tags"
-            return written
-        sentence = self.stretches[0].sentence
-        return [self._splice(self.stretches[0], self._resolve(sentence.apart(translations)))]
-
-    def _write(self, stretches: Sequence[_Stretch], translations: Sequence[str]) -> list[Splice] | None:
-        splices = []
-        for stretch, translation in zip(stretches, translations, strict=True):
-            parts = stretch.sentence.whole(translation)
-            if parts is None:
-                return None
-            splices.append(self._splice(stretch, self._resolve(parts)))
-        return splices
-
-    def _splice(self, stretch: _Stretch, text: str) -> Splice:
-        text = " ".join(text.split()).replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
-        text = in_lines(text, stretch.lines, self.newline)
-        return Splice(stretch.sentence.start, stretch.sentence.end, (text,))
-
-    def _resolve(self, parts: Sequence[Part]) -> str:
-        return "".join(part if isinstance(part, str) else self.document[part.start : part.end] for part in parts)
-
-
 def find_srt(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
     text = document.text
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -112,11 +58,45 @@ def find_srt(document: Document, languages: tuple[str, str], again: bool) -> Ext
     for cue in cues(text):
         document.check_time()
         stretches += [stretch for stretch in _stretches(text, cue) if stretch.sentence.has_words]
-    units: list[DocumentUnit] = []
+    units = []
     for group in _groups(stretches):
         document.check_time()
-        units.append(SpokenSentence(lines.of(group[0].sentence.start), text, newline, tuple(group)))
+        units.append(_unit(lines.of(group[0].sentence.start), text, newline, group))
     return ExtractionResult(units)
+
+
+def _unit(line: int, document: str, newline: str, stretches: Sequence[_Stretch]) -> DocumentUnit:
+    """A sentence that stands in one or more stretches. Those of several have no tags."""
+    texts = tuple(stretch.sentence.text for stretch in stretches)
+    whole_text = " ".join(texts)
+    runs = texts if len(texts) > 1 else stretches[0].sentence.runs
+
+    def splice(stretch: _Stretch, parts: Sequence[Part]) -> Splice:
+        text = "".join(part if isinstance(part, str) else document[part.start : part.end] for part in parts)
+        text = " ".join(text.split()).replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
+        return Splice(stretch.sentence.start, stretch.sentence.end, (in_lines(text, stretch.lines, newline),))
+
+    def write(translations: Sequence[str]) -> list[Splice] | None:
+        made = [one.sentence.whole(text) for one, text in zip(stretches, translations, strict=True)]
+        splices = [splice(one, parts) for one, parts in zip(stretches, made, strict=True) if parts is not None]
+        return splices if len(splices) == len(stretches) else None
+
+    def whole(translation: str) -> list[Splice] | None:
+        if translation == whole_text:
+            return []
+        if len(texts) == 1:
+            return write([translation])
+        parts = split_by_length(replace_controls(translation).strip(), list(map(len, texts)))
+        return None if parts is None else write(parts)
+
+    def apart(translations: Sequence[str]) -> list[Splice]:
+        if tuple(translations) == runs:
+            return []
+        if len(texts) == 1:
+            return [splice(stretches[0], stretches[0].sentence.apart(translations))]
+        return write(translations) or []
+
+    return DocumentUnit(line, whole_text, whole, runs, apart)
 
 
 def cues(text: str) -> list[Cue]:
@@ -142,15 +122,12 @@ def _milliseconds(groups: Sequence[str]) -> int:
 
 
 def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
-    if not cue.lines:
-        return
-    dashes = [_DASH.match(text, start, end) for start, end in cue.lines]
-    if len(cue.lines) > 1 and all(dashes):
-        for dash, (_, end) in zip(dashes, cue.lines, strict=True):
-            assert dash is not None
-            yield _stretch(text, cue, dash.end(), end, joinable=False)
-        return
-    yield _stretch(text, cue, cue.lines[0][0], cue.lines[-1][1], joinable=True)
+    dashes = [dash.end() for start, end in cue.lines if (dash := _DASH.match(text, start, end))]
+    if len(cue.lines) > 1 and len(dashes) == len(cue.lines):
+        for start, (_, end) in zip(dashes, cue.lines, strict=True):
+            yield _stretch(text, cue, start, end, joinable=False)
+    elif cue.lines:
+        yield _stretch(text, cue, cue.lines[0][0], cue.lines[-1][1], joinable=True)
 
 
 def _stretch(text: str, cue: Cue, start: int, end: int, joinable: bool) -> _Stretch:
@@ -173,15 +150,14 @@ def _items(text: str, start: int, end: int) -> list[InlineItem]:
     return items
 
 
-def _groups(stretches: Sequence[_Stretch]) -> Iterator[list[_Stretch]]:
-    group: list[_Stretch] = []
+def _groups(stretches: Sequence[_Stretch]) -> list[list[_Stretch]]:
+    groups: list[list[_Stretch]] = []
     for stretch in stretches:
-        if group and not _goes_on(group, stretch):
-            yield group
-            group = []
-        group.append(stretch)
-    if group:
-        yield group
+        if groups and _goes_on(groups[-1], stretch):
+            groups[-1].append(stretch)
+        else:
+            groups.append([stretch])
+    return groups
 
 
 def _goes_on(group: Sequence[_Stretch], stretch: _Stretch) -> bool:
@@ -197,3 +173,61 @@ def _goes_on(group: Sequence[_Stretch], stretch: _Stretch) -> bool:
 def _read(raw: str) -> str:
     lead, core, trail = edges(raw)
     return (" " if lead else "") + " ".join(core.split()) + (" " if trail else "")
+
+
+def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:
+    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it.
+
+    split_by_length("Ein Satz, der lange dauert", [10, 16])  ->  ["Ein Satz,", "der lange dauert"]
+    """
+    places = _places(text)
+    if len(places) < len(lengths) - 1:
+        return None
+    starts = [start for start, _ in places]
+    total, each = sum(lengths), len(text) / len(lengths)
+    parts: list[str] = []
+    cursor = first = wanted = 0
+    for number, length in enumerate(lengths[:-1], start=1):
+        wanted += length
+        ideal = len(text) * wanted / max(total, 1)
+        last = len(places) - (len(lengths) - 1 - number)  # enough must be left for the parts that follow
+        near = min(max(first, bisect_left(starts, ideal)), last - 1)
+        far = min(abs(starts[at] - ideal) for at in (near, max(first, near - 1))) + PAUSE_WORTH * each
+        # What is farther away costs more, whatever it is.
+        few = range(max(first, bisect_left(starts, ideal - far)), min(last, bisect_right(starts, ideal + far)))
+        chosen = min(few, key=lambda at: _cost(text, starts[at], ideal, each))
+        parts.append(text[cursor : places[chosen][0]])
+        cursor, first = places[chosen][1], chosen + 1
+    return [*parts, text[cursor:]]
+
+
+def in_lines(text: str, count: int, newline: str) -> str:
+    """A subtitle in as many lines as before, of about the same length; in fewer if it has fewer words."""
+    lines = min(count, len(_places(text)) + 1)
+    return newline.join(split_by_length(text, [1] * lines) or [text])
+
+
+def _cost(text: str, place: int, ideal: float, each: float) -> float:
+    return abs(place - ideal) - (PAUSE_WORTH * each if text[place - 1] in _PAUSE else 0.0)
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Where it may be cut: spaces that are in no tag. In a script without spaces, between any two characters that are in no tag."""
+    tags = [match.span() for match in _MARKUP.finditer(text)]
+    spaces = [match.span() for match in _SPACE.finditer(text)]
+    found = _outside(spaces, tags)
+    if not found and not text.isascii():
+        between = [(at, at) for at in range(1, len(text)) if text[at] not in _PAUSE]
+        found = _outside(between, tags)
+    return found
+
+
+def _outside(places: list[tuple[int, int]], tags: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the places that are in no tag; both are sorted."""
+    result, at = [], 0
+    for place in places:
+        while at < len(tags) and tags[at][1] <= place[0]:
+            at += 1
+        if at == len(tags) or place[1] <= tags[at][0]:
+            result.append(place)
+    return result

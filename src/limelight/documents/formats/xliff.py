@@ -3,21 +3,28 @@ the place and with the inline elements that the format asks for.
 
 A target is empty when it is missing, blank, or a copy of its source in the state `new` or `needs-translation`. Other targets whose
 state says that they need work are translated only when asked for `again`. What is marked translate="no" is left alone.
-What was filled gets a state (`xliff_states`).
+What was filled gets attributes that say a machine translated it, and how sure it was:
+
+1.x   <target state="needs-review-translation" state-qualifier="mt-suggestion" its:mtConfidence="0.412">
+2.x   <segment state="initial" subState="limelight:mt-0.412">
+
+`translated` in both where there is no reason to look at it. Version 2 has no place for attributes of ITS on a segment or its target.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from limelight.corpus.reading.language_tags import closeness
 from limelight.documents.encodings import Document
-from limelight.documents.formats.xliff_states import States, of_segment, with_attributes
-from limelight.documents.formats.xml_elements import Element, read_elements
-from limelight.documents.formats.xml_sentences import FilledTarget, indent_before, is_blank, prefix_of, sentence_of
+from limelight.documents.formats.xml_elements import Element, fill_target, read_elements, write_target
 from limelight.documents.splices import Range, Splice
 from limelight.documents.units import DocumentUnit, ExtractionResult, TranslatedUnit
 from limelight.errors import DataError
 
+ITS = "http://www.w3.org/2005/11/its"
+ANNOTATOR = "mt-confidence|Limelight"  # ITS asks who measured: its:annotatorsRef
+_ATTRIBUTE = re.compile(r"""(?<!\s)(\s++)([^\s=<>"'/]++)(\s*+=\s*+)("[^"]*+"|'[^']*+')""")
 _UNTRANSLATED = ("new", "needs-translation", "initial")
 _HEADER = "x-gettext-domain-header"  # how catalogues keep their header in XLIFF
 
@@ -43,73 +50,58 @@ class _Xliff:
         self.left = 0
         self.stated: dict[int, Splice] = {}  # the target language, where a file does not say it yet
         self.checked = -1  # the file whose languages have been compared
-        self.places: dict[int, _Place] = {}  # by the identity of the unit
-        self.states: States | None = None
+        self.its: _Its | None = None
 
     def take(self, unit: Element, around: list[Element]) -> None:
         source, target = unit.child("source"), unit.child("target")
         if source is None:
             return
         source = unit.child("seg-source") or source  # the same text, cut into sentences
-        sentence = sentence_of(source, self.document.text)
-        if not sentence.has_words or not self._is_wanted(unit, around, source, target):
+        if not source.sentence().has_words or not self._is_wanted(unit, around, source, target):
             self.left += 1
             return
         self._compare_languages(around)
-        text, prefix = self.document.text, prefix_of(source, self.document.text)
-        opening, closing = f"<{prefix}target>", f"</{prefix}target>"
         if target is None:
-            place = Range(source.end, source.end)
-            opening = indent_before(source, text) + opening
-        elif target.is_empty_tag:
-            place = Range(target.start, target.end)
-            opening = text[target.start : target.end - 2].rstrip() + ">"
+            place, name = Range(source.end, source.end), f"{source.prefix}target"
+            opening, closing = f"{source.indent}<{name}>", f"</{name}>"
+            new = write_target(source, place, opening, closing, _Place(unit, target, was_guess=False))
         else:
-            place, opening, closing = Range(target.inner, target.close), "", ""
-        content = Range(source.inner, source.close)
-        self.units.append(FilledTarget(source.line, sentence, content, place, opening, closing))
-        was_guess = not is_blank(target, text) and not self._is_copy(source, target)
-        self.places[id(self.units[-1])] = _Place(unit, target, was_guess)
-        if self.states is None and unit.name == "trans-unit":
-            self.states = States(around[0], text)
+            new = fill_target(source, target, _Place(unit, target, not target.is_blank and not _is_copy(source, target)))
+        self.units.append(new)
+        if self.its is None and unit.name == "trans-unit":
+            self.its = _Its(around[0])
 
     def finish(self, units: Sequence[TranslatedUnit]) -> list[Splice]:
         """The targets with their states, and what the file must declare for them."""
         splices = [splice for each in units if each.splices for splice in self._add_state(each)]
-        return [*splices, *self.stated.values(), *([self.states.declarations] if self.states else [])]
+        return [*splices, *self.stated.values(), *([self.its.declarations] if self.its else [])]
 
     def _add_state(self, each: TranslatedUnit) -> list[Splice]:
-        place = self.places[id(each.unit)]
+        place: _Place = each.unit.origin
         assert each.confidence is not None, "what was written has one"
         needs_review = bool(each.reasons) or place.was_guess
-        if place.unit.name == "segment" or self.states is None:
-            return [*each.splices, self._tag(place.unit, of_segment(each.confidence, needs_review))]
-        attributes = self.states.of_target(each.confidence, needs_review)
+        if place.unit.name == "segment" or self.its is None:
+            state = "initial" if needs_review else "translated"
+            values = {"state": state, "subState": f"limelight:mt-{each.confidence:.3f}"}
+            return [*each.splices, _change_tag(place.unit, values)]
+        values = self.its.state(each.confidence, needs_review)
         if place.target is not None and not place.target.is_empty_tag:
-            return [*each.splices, self._tag(place.target, attributes)]
+            return [*each.splices, _change_tag(place.target, values)]
         (splice,) = each.splices
         opening, *rest = splice.parts
         assert isinstance(opening, str), "a new target begins with its tag"
-        return [Splice(splice.start, splice.end, (with_attributes(opening, attributes), *rest))]
-
-    def _tag(self, element: Element, attributes: dict[str, str]) -> Splice:
-        tag = self.document.text[element.start : element.inner]
-        return Splice(element.start, element.inner, (with_attributes(tag, attributes),))
+        return [splice._replace(parts=(with_attributes(opening, values), *rest))]
 
     def _is_wanted(self, unit: Element, around: list[Element], source: Element, target: Element | None) -> bool:
         marks = [element.attributes["translate"] for element in (*around, unit) if "translate" in element.attributes]
         if marks[-1:] == ["no"] or unit.attributes.get("restype") == _HEADER:
             return False
-        if target is None or is_blank(target, self.document.text):
+        if target is None or target.is_blank:
             return True
         state = target.attributes.get("state") or unit.attributes.get("state", "")
-        if state in _UNTRANSLATED and self._is_copy(source, target):
-            return True
-        return self.again and (state in _UNTRANSLATED or state.startswith("needs-"))
-
-    def _is_copy(self, source: Element, target: Element | None) -> bool:
-        text = self.document.text
-        return target is not None and sentence_of(target, text).text == sentence_of(source, text).text
+        if state in _UNTRANSLATED:
+            return self.again or _is_copy(source, target)
+        return self.again and state.startswith("needs-")
 
     def _compare_languages(self, around: list[Element]) -> None:
         """Refuse languages of the <file> (1.x) or of the whole (2.x) that are not those of the translator."""
@@ -129,6 +121,54 @@ class _Xliff:
                     "take another translator"
                 )
         if target is None and (source or names[0] == "source-language"):
-            self.stated[holder.start] = Splice(
-                holder.inner - 1, holder.inner - 1, (f' {names[1]}="{self.languages[1]}"',)
-            )
+            end = holder.inner - 1
+            self.stated[holder.start] = Splice(end, end, (_format_attributes({names[1]: self.languages[1]}),))
+
+
+class _Its:
+    """The attributes of ITS for the targets of a document of version 1; `declarations` are those that its root needs for them."""
+
+    def __init__(self, root: Element) -> None:
+        tag, text = root.tag, root.document
+        declared = re.search(rf"""\sxmlns:([^\s=]+)\s*=\s*["']{re.escape(ITS)}["']""", tag)
+        self.prefix: str | None = declared[1] if declared else "its"
+        if text.count(ITS) > tag.count(ITS) or (not declared and f"xmlns:{self.prefix}" in text):
+            self.prefix = None  # someone else's elements use the namespace or the name in ways of their own
+        self.annotated = f"{self.prefix}:annotatorsRef" in tag
+        wanted = {} if declared else {f"xmlns:{self.prefix}": ITS}
+        wanted |= {f"{self.prefix}:version": "2.0", f"{self.prefix}:annotatorsRef": ANNOTATOR}
+        new = {name: value for name, value in wanted.items() if self.prefix and name not in tag}
+        self.declarations = Splice(root.inner - 1, root.inner - 1, (_format_attributes(new),))
+
+    def state(self, confidence: float, needs_review: bool) -> dict[str, str]:
+        state = "needs-review-translation" if needs_review else "translated"
+        attributes = {"state": state, "state-qualifier": "mt-suggestion"}
+        if self.prefix:
+            attributes[f"{self.prefix}:mtConfidence"] = f"{confidence:.3f}"
+            if self.annotated:  # by another tool, or for another kind of notes
+                attributes[f"{self.prefix}:annotatorsRef"] = ANNOTATOR
+        return attributes
+
+
+def with_attributes(tag: str, values: Mapping[str, str]) -> str:
+    """with_attributes('<a b="1">', {"b": "2", "c": "3"}) -> '<a b="2" c="3">'. All others stay as they are, to the byte."""
+    new = dict(values)
+
+    def change(match: re.Match[str]) -> str:
+        value = new.pop(match[2], None)
+        return match[0] if value is None else f'{match[1]}{match[2]}{match[3]}"{value}"'
+
+    changed = _ATTRIBUTE.sub(change, tag)
+    return changed[:-1] + _format_attributes(new) + ">"
+
+
+def _format_attributes(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {name}="{value}"' for name, value in attributes.items())
+
+
+def _change_tag(element: Element, values: Mapping[str, str]) -> Splice:
+    return Splice(element.start, element.inner, (with_attributes(element.tag, values),))
+
+
+def _is_copy(source: Element, target: Element) -> bool:
+    return target.sentence().text == source.sentence().text

@@ -37,11 +37,15 @@ class Claims:
     sentence: Integers
     whole: Numbers  # mean probability of each sentence
 
+    def means(self, values: Numbers) -> Numbers:
+        """The mean of a value of each word, in each sentence that has any words."""
+        counts = np.bincount(self.sentence, minlength=len(self.whole))
+        return (np.bincount(self.sentence, values, len(self.whole)) / np.maximum(1, counts))[counts > 0]
+
     @property
     def shares(self) -> Numbers:
         """Return the share of right words in each sentence that has any words."""
-        counts = np.bincount(self.sentence, minlength=len(self.whole))
-        return (np.bincount(self.sentence, self.right, len(self.whole)) / np.maximum(1, counts))[counts > 0]
+        return self.means(self.right)
 
     @property
     def spoken(self) -> Integers:
@@ -73,9 +77,8 @@ def collect(translated: Iterable[tuple[Sequence[Word], float]], references: Sequ
                 claimed.append(word.confidence)
                 right.append(is_right)
                 sentence.append(number)
-    return Claims(
-        np.array(claimed, np.float64), np.array(right, np.float64), np.array(sentence, np.int64), np.array(whole)
-    )
+    truth = np.array(right, np.float64)
+    return Claims(np.array(claimed, np.float64), truth, np.array(sentence, np.int64), np.array(whole))
 
 
 def right_words(words: Sequence[str], reference: str) -> list[bool]:
@@ -125,22 +128,16 @@ def check(claims: Claims, calibration: Calibration) -> ConfidenceCheck | None:
     if not len(claims.words):
         return None
     said = np.array([calibration.words.at(claimed) for claimed in claims.words.tolist()])
-    counts = np.bincount(claims.sentence, minlength=len(claims.whole))
-    means = (np.bincount(claims.sentence, said, len(claims.whole)) / np.maximum(1, counts))[counts > 0]
     whole = claims.whole[claims.spoken]
     alone = np.array([calibration.sentences.at(claimed) for claimed in whole.tolist()])
     return ConfidenceCheck(
         words=reliability(said, claims.right, claims.words),
-        sentences=reliability(means, claims.shares, whole),
+        sentences=reliability(claims.means(said), claims.shares, whole),
         whole=reliability(alone, claims.shares, whole),
     )
 
 
 def _bare(word: str) -> str:
     """Without the punctuation at its ends; punctuation alone is a word."""
-    start, end = 0, len(word)
-    while start < end and unicodedata.category(word[start]).startswith("P"):
-        start += 1
-    while start < end and unicodedata.category(word[end - 1]).startswith("P"):
-        end -= 1
-    return word[start:end] or word
+    signs = "".join(sign for sign in set(word) if unicodedata.category(sign).startswith("P"))
+    return word.strip(signs) or word

@@ -55,7 +55,8 @@ def by_length(texts: Sequence[str], counted: Sequence[MetricCounts], settings: E
             shortest = inner[number - 1] + 1 if number else 0
             longest = inner[number] if number < len(inner) else None
             unit = "words" if spaced else "characters"
-            scores = [_score_bucket(counts.part(sentences), settings) for counts in counted]
+            parts = [counts.part(sentences) for counts in counted]
+            scores = [BucketScore(part.name, part.value, *part.interval(settings)) for part in parts]
             buckets.append(LengthBucket(shortest, longest, unit, len(sentences), len(sentences) < FEW, scores))
     return buckets
 
@@ -66,7 +67,3 @@ def is_spaced(texts: Sequence[str]) -> bool:
     letters = [letter for letter in some if letter.isalpha()]
     caseless = sum(letter.lower() == letter.upper() for letter in letters)
     return caseless <= CASELESS * len(letters) or some.count(" ") >= SPACED * len(some)
-
-
-def _score_bucket(counts: MetricCounts, settings: EvaluateSettings) -> BucketScore:
-    return BucketScore(counts.name, counts.value, *counts.interval(settings))

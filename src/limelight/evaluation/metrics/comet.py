@@ -55,21 +55,16 @@ def comet(
     if source is None:
         raise DataError("COMET reads the source too, and there is none; name it: --source test.en")
     rows = [{"src": s, "mt": t, "ref": r} for s, t, r in zip(source, system, references[0], strict=True)]
-    request = {"model": _model(comet_settings), "rows": rows, "batch_size": SEEN_AT_ONCE, "gpus": comet_settings.gpus}
+    # A file is named in full: the other Python starts in an empty folder, where nothing of ours is imported by accident.
+    file = Path(comet_settings.model)
+    model = str(file.resolve()) if file.exists() else comet_settings.model
+    request = {"model": model, "rows": rows, "batch_size": SEEN_AT_ONCE, "gpus": comet_settings.gpus}
     answer = _request_scores(comet_settings, json.dumps(request).encode())
     scores = _scores(answer, len(system))
     drawn = "" if settings.resamples is None else f"|bs:{settings.resamples}|seed:{settings.seed}"
     signature = f"nrefs:1{drawn}|model:{comet_settings.model}|comet:{answer.get('version', 'unknown')}"
-    return MetricCounts("COMET", np.stack([scores, np.ones(len(scores))], axis=1), _mean, signature)
-
-
-def _mean(row: Numbers) -> float:
-    return float(row[0] / row[1])
-
-
-def _model(settings: CometSettings) -> str:
-    """A file is named in full: the other Python starts in an empty folder, where nothing of ours is imported by accident."""
-    return str(Path(settings.model).resolve()) if Path(settings.model).exists() else settings.model
+    table = np.stack([scores, np.ones(len(scores))], axis=1)
+    return MetricCounts("COMET", table, lambda row: float(row[0] / row[1]), signature)
 
 
 def _request_scores(settings: CometSettings, request: bytes) -> dict[str, object]:
@@ -80,10 +75,9 @@ def _request_scores(settings: CometSettings, request: bytes) -> dict[str, object
             f"{settings.python} has no COMET ({said.strip()}); make an environment for it: python3.11 -m venv comet && "
             "comet/bin/pip install unbabel-comet, then --comet comet/bin/python"
         )
-    try:
+    answer = None
+    with suppress(ValueError):
         answer = json.loads(out) if code == 0 else None
-    except ValueError:
-        answer = None
     if not isinstance(answer, dict):
         raise CometError(f"COMET ended with code {code} and no scores; its last words:\n{said}")
     return answer

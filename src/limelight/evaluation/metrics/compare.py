@@ -13,8 +13,7 @@ import numpy as np
 
 from limelight.errors import ConfigError
 from limelight.evaluation.config import EvaluateSettings
-from limelight.evaluation.metrics.metrics import MetricCounts, bounds
-from limelight.evaluation.metrics.resampling import bootstrap, swap_pairs
+from limelight.evaluation.metrics.metrics import MetricCounts, bootstrap, bounds, swap_pairs
 
 SIGNIFICANT = 0.05
 SAME = 1e-9  # two scores this close differ by rounding
@@ -70,14 +69,10 @@ def _difference(names: tuple[str, str], a: MetricCounts, b: MetricCounts, settin
     difference = b.value - a.value
     p = _randomization(a, b, abs(difference), settings)
     low, high, p_bootstrap = _bootstrap(a, b, abs(difference), settings)
-    better = None
-    if abs(difference) > SAME:
-        better = names[(difference > 0) == a.higher_is_better]
+    better = names[(difference > 0) == a.higher_is_better] if abs(difference) > SAME else None
     significant = better is not None and p < SIGNIFICANT
     verdict = _verdict(a, np.array_equal(a.rows, b.rows), abs(difference), p, better, significant)
-    return Difference(
-        a.name, a.value, b.value, difference, low, high, p, p_bootstrap, better, significant, verdict
-    )  # fmt: skip
+    return Difference(a.name, a.value, b.value, difference, low, high, p, p_bootstrap, better, significant, verdict)
 
 
 def _randomization(a: MetricCounts, b: MetricCounts, distance: float, settings: EvaluateSettings) -> float:

@@ -20,9 +20,7 @@ from limelight.inspection.trace import Align, Array, Link
 IDLE = 0.9
 
 
-def best_head(
-    cross_LHTS: Array, rows: Sequence[int], columns: Sequence[int], measured: Sequence[tuple[int, int]]
-) -> Head:
+def best_head(cross_LHTS: Array, rows: Sequence[int], columns: Sequence[int], measured: Sequence[tuple[int, int]]) -> Head:
     """Of those that were measured, or else of all, the one with the best score in this sentence."""
     scores_LH = scores(cross_LHTS, rows, columns)
     candidates = list(measured) or list(np.ndindex(*scores_LH.shape))
@@ -41,9 +39,7 @@ def scores(cross_LHTS: Array, rows: Sequence[int], columns: Sequence[int]) -> Ar
     return found
 
 
-def align(
-    weights_TS: Array, head: Head, source_words: Sequence[int | None], target_words: Sequence[int | None], ends: bool
-) -> Align:
+def align(weights_TS: Array, head: Head, source_words: Sequence[int | None], target_words: Sequence[int | None], ends: bool) -> Align:
     """`source_words` and `target_words`: the word of each piece, None where a piece is no text. `ends`: the last column is an end."""
     columns = [s for s, word in enumerate(source_words) if word is not None]
     rows = [t for t, word in enumerate(target_words) if word is not None]

@@ -15,21 +15,13 @@ Of the translation as a whole, from one head of the cross-attention (Tu et al. 2
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from limelight.inspection.head_names import KINDS, Gates, Head, Kind
 from limelight.inspection.trace import Array, HeadStats
-
-
-@dataclass(frozen=True)
-class CoverageStats:
-    coverage: list[float]
-    deviation: float
-    absent_in: float
-    absent_out: float
 
 
 def head_stats(attention: Mapping[Kind, Array], gates: Mapping[Kind, Gates], source_ends: bool) -> list[HeadStats]:
@@ -65,17 +57,20 @@ def diagonality(weights: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     return 1 - away
 
 
-def coverage(weights_TS: Array, rows: Sequence[int], columns: Sequence[int]) -> CoverageStats:
-    """`rows` and `columns` are pieces of text: the ends are looked at and are looked for, but they are not translated."""
-    sums_S = weights_TS.sum(axis=0)
+def coverage(weights_TS: Array, rows: Sequence[int], columns: Sequence[int]) -> dict[str, Any]:
+    """By the names that a trace has for them. `rows` and `columns` are pieces of text: the ends are looked at and are looked for, but
+    they are not translated."""
+    found = {
+        "coverage": weights_TS.sum(axis=0).tolist(),
+        "coverage_deviation": 0.0,
+        "absent_in": 0.0,
+        "absent_out": 0.0,
+    }
     text = weights_TS[np.ix_(rows, columns)].astype(np.float64)
-    if not text.size:
-        return CoverageStats(sums_S.tolist(), 0.0, 0.0, 0.0)
-    looked_at = text.sum(axis=0)
-    shares = text / np.where(looked_at > 0, looked_at, 1)
-    return CoverageStats(
-        coverage=sums_S.tolist(),
-        deviation=float(np.log1p((1 - looked_at) ** 2).mean()),
-        absent_in=float(entropy(shares.T).mean()),
-        absent_out=float(entropy(weights_TS[rows]).mean()),
-    )
+    if text.size:
+        looked_at = text.sum(axis=0)
+        shares = text / np.where(looked_at > 0, looked_at, 1)
+        found["coverage_deviation"] = float(np.log1p((1 - looked_at) ** 2).mean())
+        found["absent_in"] = float(entropy(shares.T).mean())
+        found["absent_out"] = float(entropy(weights_TS[rows]).mean())
+    return found

@@ -9,6 +9,7 @@ A head that nothing is made of has exactly 0.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -89,14 +90,14 @@ def _chunks(pairs: Sequence[Pair], specials: Specials, device: torch.device, giv
             size += 1
         some = order[at : at + size]
         target_out = pad_rows([[*target, specials.end] for _, target in some], specials.pad)
-        counted = [[i >= given and i <= len(target) for i in range(target_out.shape[1])] for _, target in some]
+        counted = np.array([[given <= i <= len(target) for i in range(target_out.shape[1])] for _, target in some])
         sides = (
             pad_rows([specials.add_end(source) for source, _ in some], specials.pad),
             pad_rows([[specials.start, *target] for _, target in some], specials.pad),
             target_out,
-            torch.tensor(counted),
+            counted,
         )
-        yield _Chunk(*(side.to(device) for side in sides))
+        yield _Chunk(*(torch.as_tensor(side, device=device) for side in sides))
         at += size
 
 

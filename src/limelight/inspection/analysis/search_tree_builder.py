@@ -13,17 +13,11 @@ from dataclasses import replace
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import Branches, Record, RecordedStep
-from limelight.inspection.search_tree import NO_PARENT, BeamTree, Node
+from limelight.inspection.trace import NO_PARENT, BeamTree, Node
 
 MOST_NODES = 4_000
 
 Pieces = Callable[[int], str]  # id -> piece
-
-
-def rank_nodes(tree: BeamTree, settings: SearchSettings) -> list[Node]:
-    """The nodes where a hypothesis ended, best first by the search's own score (without a coverage penalty, which is not noted)."""
-    done = [node for node in tree.nodes if node.done]
-    return sorted(done, key=lambda node: -node.cum / length_penalty(node.t, settings))
 
 
 def beam_tree(record: Record, sentence: int, pieces: Pieces, most: int = MOST_NODES) -> BeamTree | None:

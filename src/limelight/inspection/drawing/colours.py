@@ -9,26 +9,8 @@ What is masked is no small value: it is hatched, never a colour of the scale.
 from typing import Final
 
 # Every twelfth of the scale; between them in straight lines, which is off by less than 3 % of any channel.
-_ANCHORS: Final = tuple(
-    tuple(bytes.fromhex(each))
-    for each in (
-        [
-            "00224e",
-            "003170",
-            "2a3f6d",
-            "434e6c",
-            "575d6d",
-            "6a6c71",
-            "7d7c78",
-            "918b78",
-            "a59c74",
-            "bcae6c",
-            "d2c060",
-            "e9d34e",
-            "fee838",
-        ]
-    )
-)
+_SCALE: Final = "00224e 003170 2a3f6d 434e6c 575d6d 6a6c71 7d7c78 918b78 a59c74 bcae6c d2c060 e9d34e fee838"
+_ANCHORS: Final = tuple(bytes.fromhex(each) for each in _SCALE.split())
 INK: Final = "#1a1a1a"
 QUIET: Final = "#595959"  # 7 : 1 on white
 RULE: Final = "#d0d0d0"
@@ -58,8 +40,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in (part / 255 for part in bytes.fromhex(colour[1:]))
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    parts = (part / 255 for part in bytes.fromhex(colour[1:]))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -14,18 +14,7 @@ import numpy as np
 
 from limelight.errors import ConfigError
 from limelight.inspection.drawing.colours import INK, QUIET, RULE, SPOT, cividis, readable_on
-from limelight.inspection.drawing.svg import (
-    Picture,
-    citation,
-    draw_masked,
-    draw_picture,
-    escape_xml,
-    label,
-    rect,
-    room,
-    words,
-    wrap_lines,
-)
+from limelight.inspection.drawing.svg import Picture, citation, draw_picture, escape_xml, label, rect, room, words
 from limelight.inspection.head_names import KINDS, Head, Kind
 from limelight.inspection.interventions import Changes
 from limelight.inspection.trace import Array, Trace
@@ -52,7 +41,7 @@ Masked = Callable[[int, int], bool]
 def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | None = None) -> Picture:
     """One head; without `head` the mean of the layer. Layers from the end count as in Python."""
     weights, layer = select_weights(trace, kind, layer, head)
-    rows, columns = axes(trace, kind)
+    rows, columns = trace.axes(kind)
     which = f"head {head}" if head is not None else f"mean of {trace.model.heads} heads"
     title = f"{KIND_NAMES[kind]} · layer {layer} · {which}"
     numbers = weights.size <= NUMBERS_UP_TO
@@ -70,11 +59,10 @@ def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | Non
         parts += _numbers(weights, hidden, left, top, side)
     whole = max(left + width, NARROWEST) + MARGIN + room(columns[-1], size) * 0.7
     parts += _legend(left, top + height + 18, any(hidden(r, c) for r, c in np.ndindex(weights.shape)))
-    small = cite(trace, str(Head(kind, layer, head)) if head is not None else f"{kind}.{layer}.*", whole)
-    parts += citation(small, MARGIN, top + height + 68)
-    bottom = top + height + 68 + 14 * len(small)
+    named = str(Head(kind, layer, head)) if head is not None else f"{kind}.{layer}.*"
+    small, bottom = cite(trace, named, whole, top + height + 68)
     description = f"How much {LOOKS[kind]}. {_strongest(weights, rows, columns)}"
-    return draw_picture(whole, bottom, f"Attention: {title}", description, parts)
+    return draw_picture(whole, bottom, f"Attention: {title}", description, [*parts, *small])
 
 
 def overview(trace: Trace, kinds: Sequence[Kind] = KINDS) -> Picture:
@@ -90,13 +78,11 @@ def overview(trace: Trace, kinds: Sequence[Kind] = KINDS) -> Picture:
         x, y, bottom = (x + wide, y, max(bottom, end)) if beside else (x, end, end)
     width = max(MARGIN + wide * (len(kinds) if beside else 1), NARROWEST)
     parts += _legend(MARGIN + 28, bottom - 6, True)
-    small = cite(trace, f"framed: {trace.align.head}, which aligns", width)
-    parts += citation(small, MARGIN, bottom + 44)
+    small, end = cite(trace, f"framed: {trace.align.head}, which aligns", width, bottom + 44)
     described = ", ".join(f"{KIND_NAMES[kind]} {'x'.join(map(str, trace.attention[kind].shape[:2]))}" for kind in kinds)
-    description = (
-        f"A small map for each head, layers by heads: {described}. The head that aligns is {trace.align.head}."
-    )
-    return draw_picture(width, bottom + 44 + 14 * len(small), "Attention: all heads", description, parts)
+    aligns = f"The head that aligns is {trace.align.head}."
+    description = f"A small map for each head, layers by heads: {described}. {aligns}"
+    return draw_picture(width, end, "Attention: all heads", description, [*parts, *small])
 
 
 def _heads_of_kind(trace: Trace, kind: Kind, x: float, top: float) -> Iterator[str]:
@@ -121,12 +107,6 @@ def select_weights(trace: Trace, kind: Kind, layer: int, head: int | None) -> tu
     return found, layer % layers
 
 
-def axes(trace: Trace, kind: Kind) -> tuple[list[str], list[str]]:
-    """Pieces of the rows and of the columns."""
-    source, target = [each.piece for each in trace.source.tokens], [each.piece for each in trace.target.tokens]
-    return {"enc": (source, source), "dec": (target, trace.target.inputs), "cross": (target, source)}[kind]
-
-
 def mask(trace: Trace, kind: Kind) -> Masked:
     """What a head may not look at, by the rule and not by its zeros: what comes later, and source pieces that are hidden."""
     if kind == "dec":
@@ -145,21 +125,21 @@ def cells(weights: Array, hidden: Masked, left: float, top: float, side: float) 
         for level, some in groupby([-1 if hidden(row, column) else value for column, value in enumerate(line)]):
             count = len(list(some))
             if level < 0:
-                yield draw_masked(left + at * side, y, count * side, side)
+                yield rect(left + at * side, y, count * side, side, "url(#masked)")
             elif level:
                 yield rect(left + at * side, y, count * side, side, cividis(level / LEVELS))
             at += count
     yield "</g>"
 
 
-def cite(trace: Trace, what: str, width: float) -> list[str]:
-    """Which model, which sentence, what of it: all that one needs to make the picture again."""
+def cite(trace: Trace, what: str, width: float, y: float) -> tuple[list[str], float]:
+    """Which model, which sentence, what of it: all that one needs to make the picture again. And where the lines end."""
     model, changes = trace.model, trace.changes
     step = f", step {model.step:,}" if model.step is not None else ""
     parts = [f"Limelight · {model.id}{step}, {model.sha[:12]} · {what} · “{trace.source.text}” → “{trace.target.text}”"]
     if changes.any():
         parts.append(f"changed: {'; '.join(describe_changes(changes))}")
-    return [line for part in parts for line in wrap_lines(part, max(40, int((width - 2 * MARGIN) / 6.0)))]
+    return citation(parts, MARGIN, y, max(40, int((width - 2 * MARGIN) / 6.0)))
 
 
 def describe_changes(changes: Changes) -> list[str]:
@@ -172,9 +152,7 @@ def describe_changes(changes: Changes) -> list[str]:
     return said + [f"temperature {changes.attention_temperature:g}"] * (changes.attention_temperature != 1)
 
 
-def _columns_axis(
-    pieces: Sequence[str], left: float, top: float, side: float, size: float, language: str
-) -> Iterator[str]:
+def _columns_axis(pieces: Sequence[str], left: float, top: float, side: float, size: float, language: str) -> Iterator[str]:
     yield f'<g font-size="{size:g}" xml:lang="{escape_xml(language)}">'
     every = math.ceil(SMALLEST_TEXT / side)
     for at in range(0, len(pieces), every):
@@ -184,9 +162,7 @@ def _columns_axis(
     yield "</g>"
 
 
-def _rows_axis(
-    pieces: Sequence[str], left: float, top: float, side: float, size: float, language: str
-) -> Iterator[str]:
+def _rows_axis(pieces: Sequence[str], left: float, top: float, side: float, size: float, language: str) -> Iterator[str]:
     yield f'<g font-size="{size:g}" text-anchor="end" xml:lang="{escape_xml(language)}">'
     every = math.ceil(SMALLEST_TEXT / side)
     for at in range(0, len(pieces), every):
@@ -224,16 +200,15 @@ def _legend(left: float, top: float, hatched: bool) -> Iterator[str]:
 
 def _thumbnail(trace: Trace, head: Head, x: float, y: float) -> Iterator[str]:
     whole, hidden = trace.attention[head.kind][head.layer, head.head], mask(trace, head.kind)
-    blocked = np.array([[hidden(r, c) for c in range(whole.shape[1])] for r in range(whole.shape[0])])
-    small, dark = pool_max(whole, POOLED), pool_max(~blocked, POOLED) == 0
+    seen = np.array([[not hidden(r, c) for c in range(whole.shape[1])] for r in range(whole.shape[0])])
+    small, dark = pool_max(whole, POOLED), pool_max(seen, POOLED) == 0
     rows, columns = small.shape
     side = THUMBNAIL / max(rows, columns)
     yield from cells(small, lambda r, c: bool(dark[r, c]), x, y, side)
     aligns = str(head) == trace.align.head
     frame = f'stroke="{SPOT if aligns else RULE}" stroke-width="{3 if aligns else 1}"'
     yield rect(x, y, side * columns, side * rows, "none", frame)
-    stats = next((each for each in trace.heads if each.id == str(head)), None)
-    gate = "" if stats is None or stats.gate == 1 else f" at {stats.gate:g}"
+    gate = "" if trace.gate_of(head) == 1 else f" at {trace.gate_of(head):g}"
     ink = SPOT if aligns else QUIET
     yield words(x, y + THUMBNAIL + 12, f"{head.kind[0]}{head.layer}.{head.head}{gate}", ink, 'font-size="10"')
 

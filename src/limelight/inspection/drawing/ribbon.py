@@ -9,7 +9,7 @@ from typing import Final
 
 from limelight.inspection.drawing.colours import INK, LINKS, QUIET, RULE
 from limelight.inspection.drawing.heatmaps import MARGIN, cite
-from limelight.inspection.drawing.svg import Picture, citation, draw_picture, escape_xml, label, rect, room, words
+from limelight.inspection.drawing.svg import Picture, draw_picture, escape_xml, label, rect, room, words
 from limelight.inspection.head_names import Head
 from limelight.inspection.trace import Trace
 
@@ -24,7 +24,7 @@ def ribbon(trace: Trace) -> Picture:
     """Draw the alignment by the head that aligns."""
     head = Head.parse(trace.align.head)
     weights = trace.attention[head.kind][head.layer, head.head]
-    source, target = [each.piece for each in trace.source.tokens], [each.piece for each in trace.target.tokens]
+    target, source = trace.axes("cross")
     above, below = _places(source), _places(target)
     width = max(above[-1][1], below[-1][1], 420.0) + MARGIN
     high, low = MARGIN + 44, MARGIN + 44 + BETWEEN
@@ -38,13 +38,10 @@ def ribbon(trace: Trace) -> Picture:
     parts += _pieces(target, below, low + 14, trace.model.target)
     sure = [math.exp(min(0.0, each.logp)) for each in trace.target.tokens]
     parts += _bars(sure, below, low + 22)
-    small = cite(trace, str(head), width)
-    parts += citation(small, MARGIN, low + 22 + BAR + 50)
-    links = "; ".join(
-        f"{target[t]} from {source[s]} {weight:.2f}" for s, t, weight in trace.align.links[:64] if t < len(target)
-    )
-    description = f"Which source piece each target piece comes from, by {head}, and its probability. {links}."
-    return draw_picture(width, low + 22 + BAR + 50 + 14 * len(small), f"Alignment by {head}", description, parts)
+    small, end = cite(trace, str(head), width, low + 22 + BAR + 50)
+    links = [f"{target[t]} from {source[s]} {weight:.2f}" for s, t, weight in trace.align.links[:64] if t < len(target)]
+    which = f"Which source piece each target piece comes from, by {head}, and its probability."
+    return draw_picture(width, end, f"Alignment by {head}", f"{which} {'; '.join(links)}.", [*parts, *small])
 
 
 def _places(pieces: Sequence[str]) -> list[tuple[float, float]]:
@@ -70,10 +67,8 @@ def _pieces(pieces: Sequence[str], places: Sequence[tuple[float, float]], y: flo
 def _band(x: float, y: float, to_x: float, to_y: float, weight: float) -> str:
     bend = (to_y - y) / 2
     path = f"M{x:.1f} {y:.1f}C{x:.1f} {y + bend:.1f} {to_x:.1f} {to_y - bend:.1f} {to_x:.1f} {to_y:.1f}"
-    look = (
-        f'stroke="{LINKS}" stroke-width="{1 + (THICKEST - 1) * weight:.1f}" stroke-opacity="{0.25 + 0.6 * weight:.2f}"'
-    )
-    return f'<path d="{path}" fill="none" {look}/>'
+    look = f'stroke-width="{1 + (THICKEST - 1) * weight:.1f}" stroke-opacity="{0.25 + 0.6 * weight:.2f}"'
+    return f'<path d="{path}" fill="none" stroke="{LINKS}" {look}/>'
 
 
 def _bars(probabilities: Sequence[float], places: Sequence[tuple[float, float]], top: float) -> Iterator[str]:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from xml.sax.saxutils import escape
 
-from limelight.errors import RuntimeChoiceError
+from limelight.errors import MissingExtraError
 from limelight.files import write_whole
 from limelight.inspection.drawing.colours import PAPER, QUIET
 
@@ -19,9 +20,7 @@ else:
     INSTALLED = True
 
 # Those of systems first, then such as a bare server has.
-FONTS: Final = (
-    "system-ui, 'Segoe UI', 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif"
-)
+FONTS: Final = "system-ui, 'Segoe UI', 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif"
 SHARPNESS: Final = 2.0  # pixels of a PNG for each unit of the drawing: sharp on today's screens
 LONGEST_LABEL: Final = 24  # characters; a longer piece is cut
 HATCH: Final = (
@@ -44,19 +43,13 @@ class Picture:
 
     def png(self, sharpness: float = SHARPNESS) -> bytes:
         if not INSTALLED:
-            raise RuntimeChoiceError(
-                "resvg-py is not installed, and a PNG needs it; pip install 'limelight[pictures]', or save an .svg"
-            )
-        drawn: bytes = bytes(
-            resvg_py.svg_to_bytes(svg_string=self.svg, zoom=sharpness, sans_serif_family="DejaVu Sans")
-        )
-        return drawn
+            raise MissingExtraError("resvg-py", "a PNG", "pictures", ", or save an .svg")
+        return bytes(resvg_py.svg_to_bytes(svg_string=self.svg, zoom=sharpness, sans_serif_family="DejaVu Sans"))
 
     def _repr_svg_(self) -> str:
         return self.svg
 
-    def _repr_html_(self) -> str:
-        return self.svg
+    _repr_html_ = _repr_svg_
 
 
 def draw_picture(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> Picture:
@@ -79,14 +72,9 @@ def words(x: float, y: float, text: str, fill: str, more: str = "") -> str:
     return f'<text x="{_number(x)}" y="{_number(y)}" fill="{fill}"{" " if more else ""}{more}>{escape_xml(text)}</text>'
 
 
-def draw_masked(x: float, y: float, width: float, height: float) -> str:
-    return rect(x, y, width, height, "url(#masked)")
-
-
 def escape_xml(text: str) -> str:
     """For the inside of an element or an attribute. Characters that no XML may hold become U+FFFD."""
-    text = _NOT_IN_XML.sub("\ufffd", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace('"', "&quot;")
+    return escape(_NOT_IN_XML.sub("\ufffd", text), {'"': "&quot;"})
 
 
 def label(piece: str) -> str:
@@ -101,9 +89,8 @@ def columns_of(text: str) -> int:
 
 
 def _columns(sign: str) -> int:
-    if (
-        unicodedata.category(sign) in ("Mn", "Me", "Cf") or "\u1160" <= sign <= "\u11ff"
-    ):  # and the inner letters of Hangul
+    inner = "\u1160" <= sign <= "\u11ff"  # letters of Hangul
+    if inner or unicodedata.category(sign) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(sign) in ("W", "F") else 1
 
@@ -138,9 +125,11 @@ def _fitting(word: str, most: int) -> int:
     return len(word)
 
 
-def citation(lines: Sequence[str], x: float, y: float) -> list[str]:
-    """Small print under a picture, from its first line at y."""
-    return [words(x, y + 14 * number, line, QUIET, 'font-size="10"') for number, line in enumerate(lines)]
+def citation(texts: Sequence[str], x: float, y: float, most: int) -> tuple[list[str], float]:
+    """Small print under a picture, from its first line at y, in lines of at most `most` columns; and where it ends."""
+    lines = [line for text in texts for line in wrap_lines(text, most)]
+    drawn = [words(x, y + 14 * number, line, QUIET, 'font-size="10"') for number, line in enumerate(lines)]
+    return drawn, y + 14 * len(lines)
 
 
 def _number(value: float) -> str:

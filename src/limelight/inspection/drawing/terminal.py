@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from limelight.inspection.drawing.heatmaps import KIND_NAMES, axes, hundredths, mask, select_weights
+from limelight.inspection.drawing.heatmaps import KIND_NAMES, hundredths, mask, select_weights
 from limelight.inspection.drawing.svg import columns_of, label
 from limelight.inspection.head_names import Head
-from limelight.inspection.trace import HeadStats, TargetToken, Trace
+from limelight.inspection.trace import TargetToken, Trace
 
 BLOCKS: Final = " ▁▂▃▅▇█"  # from below 0.05 up
 STEPS: Final = (0.05, 0.15, 0.3, 0.5, 0.7, 0.9)
@@ -27,11 +27,10 @@ CUT: Final = 6  # columns of a name where all do not fit side by side
 def heat(trace: Trace, head: Head, width: int = 100) -> list[str]:
     """One head as blocks. With more columns than the width has room for, it goes on below."""
     weights, layer = select_weights(trace, head.kind, head.layer, head.head)
-    rows, columns = axes(trace, head.kind)
+    rows, columns = trace.axes(head.kind)
     hidden, tokens = mask(trace, head.kind), trace.target.tokens
     aligns = "   aligns" if str(head) == trace.align.head else ""
-    gate = _stats(trace, head)
-    dimmed = "" if gate is None or gate.gate == 1 else f"   dimmed to {gate.gate:g}"
+    dimmed = "" if trace.gate_of(head) == 1 else f"   dimmed to {trace.gate_of(head):g}"
     title = f"{KIND_NAMES[head.kind]} · layer {layer} · head {head.head}{aligns}{dimmed}"
     left = max(columns_of(label(piece)) for piece in rows)
     ends = [] if head.kind == "enc" else [_sure(token) for token in tokens]
@@ -47,9 +46,8 @@ def heat(trace: Trace, head: Head, width: int = 100) -> list[str]:
         lines += [""] * bool(at) + [(heading + ("  p" if ends and last else "")).rstrip()]
         for row, piece in enumerate(rows):
             blocks = (MASKED if hidden(row, c) else block(float(weights[row, c])) for c in some)
-            line = f"{_align_left(label(piece), left)}  " + " ".join(
-                _align_right(each, wide[c]) for c, each in zip(some, blocks, strict=True)
-            )
+            cells = [_align_right(each, wide[c]) for c, each in zip(some, blocks, strict=True)]
+            line = f"{_align_left(label(piece), left)}  {' '.join(cells)}"
             lines.append((line + (f"  {ends[row]}" if ends and last else "")).rstrip())
     return lines
 
@@ -82,10 +80,8 @@ def every_head(trace: Trace) -> list[str]:
             notes = ["aligns"] * (each.id == trace.align.head) + [f"dimmed to {each.gate:g}"] * (each.gate != 1)
             if each.importance is not None:
                 notes.append(f"importance {each.importance:.3f}")
-            line = (
-                f"{each.id:<12} {each.entropy:>8.2f} {each.diagonal:>9.2f} {each.end_mass:>7.2f}  {'   '.join(notes)}"
-            )
-            lines.append(line.rstrip())
+            figures = f"{each.id:<12} {each.entropy:>8.2f} {each.diagonal:>9.2f} {each.end_mass:>7.2f}"
+            lines.append(f"{figures}  {'   '.join(notes)}".rstrip())
     return lines
 
 
@@ -96,10 +92,6 @@ def shorten(text: str, most: int) -> str:
     while columns_of(text) > most - 1:
         text = text[:-1]
     return f"{text}…"
-
-
-def _stats(trace: Trace, head: Head) -> HeadStats | None:
-    return next((each for each in trace.heads if each.id == str(head)), None)
 
 
 def _sure(token: TargetToken) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from limelight.errors import ConfigError
 from limelight.files import write_whole
-from limelight.inspection.drawing.heatmaps import axes, heatmap, mask, select_weights
+from limelight.inspection.drawing.heatmaps import heatmap, mask, select_weights
 from limelight.inspection.drawing.svg import Picture
 from limelight.inspection.head_names import Head, stage_names
 from limelight.inspection.saving.page import page_with
@@ -45,24 +45,18 @@ def save(
         ".html": lambda: page_with(as_json(trace)),
         ".svg": lambda: (picture or picture_of(trace, head)).svg.encode(),
         ".png": lambda: (picture or picture_of(trace, head)).png(),
-        ".json": lambda: (
-            json.dumps(as_json(trace, encoding=encoding), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        ),
+        ".json": lambda: json.dumps(as_json(trace, encoding=encoding), ensure_ascii=False, allow_nan=False).encode() + b"\n",
         ".csv": lambda: table(trace, head).encode(),
         ".npz": lambda: arrays(trace),
     }
     make = kinds.get(path.suffix.lower())
     if make is None:
-        raise ConfigError(
-            f"{path} says by its ending what it shall be, and {path.suffix or 'none'} is none of {', '.join(kinds)}"
-        )
+        raise ConfigError(f"{path} says by its ending what it shall be, and {path.suffix or 'none'} is none of {', '.join(kinds)}")
     content = make()
     try:
         write_whole(path, content)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        raise ConfigError(
-            f"{path} cannot be written ({error.strerror}); give a file in a folder that you may write to"
-        ) from None
+        raise ConfigError(f"{path} cannot be written ({error.strerror}); give a file in a folder that you may write to") from None
 
 
 def picture_of(trace: Trace, head: str | None = None) -> Picture:
@@ -75,7 +69,7 @@ def table(trace: Trace, head: str | None = None) -> str:
     """The weights of one head: a row of pieces, then a row for each piece that looks. A masked cell is empty."""
     kind, layer, number = Head.parse(head or trace.align.head)
     weights, _ = select_weights(trace, kind, layer, number)
-    rows, columns = axes(trace, kind)
+    rows, columns = trace.axes(kind)
     hidden, written = mask(trace, kind), io.StringIO(newline="")
     writer = csv.writer(written, lineterminator=NEWLINE)
     writer.writerow([f"{kind}.{layer}.{number}", *columns])

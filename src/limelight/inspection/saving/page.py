@@ -11,9 +11,7 @@ PLACE: Final = b'<script type="application/json" id="trace">null</script>'
 BEGIN, END = PLACE.split(b"null")
 # Inside a script element HTML looks for "</script" and "<!--", JSON for neither: written as escapes they mean the same to JSON alone.
 # The last two would end a line for old readers of JavaScript.
-ESCAPES: Final = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+ESCAPES: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def page_with(values: dict[str, Any], page: Path = PAGE) -> bytes:
@@ -26,9 +24,7 @@ def page_with(values: dict[str, Any], page: Path = PAGE) -> bytes:
             "Node.js there, run make web; a package from an index has the page in it"
         ) from None
     if built.count(PLACE) != 1:
-        raise ModelFileError(
-            f"{page} has no single place for a trace, so it is damaged or of another version; run make web"
-        )
+        raise ModelFileError(f"{page} has no single place for a trace, so it is damaged or of another version; run make web")
     before, after = built.split(PLACE)
     return before + BEGIN + embed_json(values) + END + after
 

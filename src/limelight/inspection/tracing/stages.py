@@ -13,27 +13,25 @@ scaled     divided by the attention's temperature too, if it is changed;  attn: 
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from limelight.errors import ConfigError
 from limelight.inspection.head_names import KIND_OF, attention_prefix, stage_names
 from limelight.inspection.trace import Stages
 from limelight.inspection.tracing.relit_model import IntervenedModel
-from limelight.model.multi_head import MultiHeadAttention, Spy
+from limelight.model.multi_head import MultiHeadAttention
 from limelight.model.transformer import Batch, Transformer
 
 Keep = Callable[[str, Tensor], None]
 
 
 @torch.inference_mode()
-def run_forced(
-    lit: IntervenedModel, source_ids: Sequence[int], input_ids: Sequence[int], wanted: Collection[str]
-) -> tuple[Tensor, Stages]:
+def run_forced(lit: IntervenedModel, source_ids: Sequence[int], input_ids: Sequence[int], wanted: Collection[str]) -> tuple[Tensor, Stages]:
     """Logits (T, V) on the model's device and the wanted stages. Source with its end, `input_ids` from the start piece on."""
     model, found = lit.model, Stages()
     check_names(wanted, model)
@@ -74,8 +72,7 @@ class _StageHooks:
 
     def __init__(self, model: Transformer, keep: Keep) -> None:
         self.keep, self.norm_first = keep, model.config.norm_order == "pre"
-        self.handles: list[RemovableHandle] = []
-        self.looks: list[tuple[MultiHeadAttention, Spy]] = []
+        self.undo: list[Callable[[], None]] = []
         for light in model.spotlights():
             self._attention(attention_prefix(KIND_OF[light.kind], light.layer), light.attention)
         self._embedding(model.source_positions, "src.embed", "pos.enc", "enc.in")
@@ -89,16 +86,14 @@ class _StageHooks:
         self._output("decoded", model.decoder)
 
     def close(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        for attention, look in self.looks:
-            attention.looks.remove(look)
+        for undo in self.undo:
+            undo()
 
     def _output(self, name: str, module: nn.Module) -> None:
-        self.handles.append(module.register_forward_hook(lambda module, args, output: self.keep(name, output)))
+        self.undo.append(module.register_forward_hook(lambda module, args, output: self.keep(name, output)).remove)
 
     def _input(self, name: str, module: nn.Module) -> None:
-        self.handles.append(module.register_forward_pre_hook(lambda module, args: self.keep(name, args[0])))
+        self.undo.append(module.register_forward_pre_hook(lambda module, args: self.keep(name, args[0])).remove)
 
     def _embedding(self, positions: nn.Module, embed: str, place: str, together: str) -> None:
         def hook(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
@@ -106,7 +101,7 @@ class _StageHooks:
             self.keep(place, output - args[0])  # what was added, also where a change added something else
             self.keep(together, output)
 
-        self.handles.append(positions.register_forward_hook(hook))
+        self.undo.append(positions.register_forward_hook(hook).remove)
 
     def _block(self, prefix: str, block: nn.Module, norms: dict[str, str]) -> None:
         """`norms`: of each attention, by its prefix. What one sub-layer gives is what the norm after it reads or, norms last, gives."""
@@ -130,6 +125,5 @@ class _StageHooks:
             self.keep(f"{prefix}.heads", heads_BTHK.transpose(1, 2))
 
         attention.looks.append(look)
-        self.looks.append((attention, look))
-        self.handles.append(attention.out.register_forward_pre_hook(heads))
+        self.undo += [partial(attention.looks.remove, look), attention.out.register_forward_pre_hook(heads).remove]
         self._output(f"{prefix}.concat", attention.out)

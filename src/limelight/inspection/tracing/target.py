@@ -11,14 +11,12 @@ from limelight.decoding.lengths import length_penalty
 from limelight.decoding.record import Record
 from limelight.decoding.search import search
 from limelight.decoding.steps import Hypothesis, IsOver, Outcome, Request, never
-from limelight.engines.torch import TorchEngine
+from limelight.engines.torch import OnHost, TorchEngine
 from limelight.errors import DeadlineError, ScoreError
 from limelight.inspection.analysis.search_tree_builder import beam_tree
 from limelight.inspection.interventions import Changes
-from limelight.inspection.search_tree import BeamTree
-from limelight.inspection.trace import Guess
-from limelight.inspection.tracing.moved_positions import room
-from limelight.inspection.tracing.relit_model import IntervenedModel
+from limelight.inspection.trace import BeamTree, Guess
+from limelight.inspection.tracing.relit_model import IntervenedModel, room
 from limelight.inspection.tracing.stages import run_forced
 from limelight.text.pieces.tokenizer import Tokenizer
 
@@ -69,17 +67,15 @@ class Finder:
         if asked.target_ids is not None:
             return self._score_given(lit, asked, asked.target_ids, settings)
         record, request = Record(), self._request(asked, asked.prefix_ids)
-        (outcome,) = search(lit, [request], settings, self.specials, self.engine.device, record=record)
+        (outcome,) = search(OnHost(lit, self.engine.device), [request], settings, self.specials, record=record)
         _check(outcome)
         tree = beam_tree(record, 0, lambda number: self.target.vocabulary[number])
         return TargetResult(outcome.hypotheses, outcome.hypotheses[0].steps, tree)
 
-    def _score_given(
-        self, lit: IntervenedModel, asked: TargetRequest, target_ids: Sequence[int], settings: SearchSettings
-    ) -> TargetResult:
+    def _score_given(self, lit: IntervenedModel, asked: TargetRequest, target_ids: Sequence[int], settings: SearchSettings) -> TargetResult:
         """What a search that has no choice scores, piece by piece; of the end after them, what the forced pass says."""
         steps, request = len(target_ids) + 1, self._request(asked, target_ids)
-        (outcome,) = search(lit, [request], SearchSettings(beam=1), self.specials, self.engine.device, lengths=[steps])
+        (outcome,) = search(OnHost(lit, self.engine.device), [request], SearchSettings(beam=1), self.specials, lengths=[steps])
         _check(outcome)
         whole = Hypothesis(list(target_ids), 0.0, [], "eos")
         own = self.log_probs(lit, asked.source_ids, whole)
@@ -101,23 +97,17 @@ class Finder:
         logits_TV, _ = run_forced(lit, self.specials.add_end(source_ids), inputs, ())
         log_probs_TV = torch.log_softmax(logits_TV, dim=-1, dtype=torch.float32)
         own_T1 = log_probs_TV.gather(1, torch.tensor(outputs, device=logits_TV.device)[:, None])
-        own: list[float] = own_T1[:, 0].tolist()
-        return own
+        return list(own_T1[:, 0].tolist())
 
     def text(self, hypothesis: Hypothesis) -> str:
         return self.target.decode([hypothesis.ids[self.given :]])[0]
 
     def guesses(self, found: TargetResult) -> list[Guess]:
-        tree = found.tree
-        return [
-            Guess(
-                text=self.text(each),
-                logp=sum(each.log_probs[self.given :]),
-                score=each.score,
-                node=None if tree is None else tree.find(self.sides(each)[1]),
-            )
-            for each in found.hypotheses
-        ]
+        guesses = []
+        for each in found.hypotheses:
+            node = None if found.tree is None else found.tree.find(self.sides(each)[1])
+            guesses.append(Guess(self.text(each), sum(each.log_probs[self.given :]), each.score, node))
+        return guesses
 
 
 def _check(outcome: Outcome) -> None:

@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,9 +22,7 @@ def source_tokens(ids: Sequence[int], text: str, tokenizer: Tokenizer, silent: f
     return [SourceToken(*one) for one in zip(ids, pieces, *zip(*places, strict=True), words, strict=True)]
 
 
-def target_tokens(
-    logits_TV: Tensor, ids: Sequence[int], topk: int, tokenizer: Tokenizer, silent: frozenset[int]
-) -> list[TargetToken]:
+def target_tokens(logits_TV: Tensor, ids: Sequence[int], topk: int, tokenizer: Tokenizer, silent: frozenset[int]) -> list[TargetToken]:
     """`ids[t]` is what row t of the logits should predict."""
     log_probs_TV = torch.log_softmax(logits_TV, dim=-1, dtype=torch.float32)
     own_T1 = log_probs_TV.gather(1, torch.tensor(ids, device=logits_TV.device)[:, None])
@@ -32,12 +30,10 @@ def target_tokens(
     entropy_T = -(log_probs_TV.exp() * log_probs_TV).sum(dim=1) / math.log(2)
     rank_T = (log_probs_TV > own_T1).sum(dim=1)
     pieces = tokenizer.pieces(ids)
-    names = zip(ids, pieces, word_numbers(pieces, [number not in silent for number in ids]), strict=True)
+    words = word_numbers(pieces, [number not in silent for number in ids])
     numbers = (x.tolist() for x in (own_T1[:, 0], entropy_T, rank_T, top.indices, top.values))
     result = []
-    for (number, piece, word), (logp, entropy, rank, best, values) in zip(
-        names, zip(*numbers, strict=True), strict=True
-    ):
+    for number, piece, word, logp, entropy, rank, best, values in zip(ids, pieces, words, *numbers, strict=True):
         rival = next(value for other, value in zip(best, values, strict=True) if other != number)
         alternatives = list(zip(best, tokenizer.pieces(best), values, strict=True))[:topk]
         result.append(TargetToken(number, piece, word, logp, entropy, rank, logp - rival, alternatives))
@@ -62,28 +58,25 @@ def spans(pieces: Sequence[str], spoken: Sequence[bool], text: str) -> list[tupl
     looked for further on; if it is nowhere, its range is empty.
     """
     raw, at, first = text.encode("utf-8", "surrogatepass"), 0, True
-    begun = np.concatenate([[0], np.cumsum([byte & 0xC0 != 0x80 for byte in raw])]).astype(
-        int
-    )  # characters before each byte
+    begun = [0, *accumulate(int(byte & 0xC0 != 0x80) for byte in raw)]  # characters before each byte
     result: list[tuple[int, int]] = []
     for piece, is_text in zip(pieces, spoken, strict=True):
-        if not is_text:
-            result.append((int(begun[at]), int(begun[at])))
-            continue
-        match = _BYTE.fullmatch(piece)
-        letters = bytes.fromhex(match[1]) if match else piece.replace(SPACE, " ").encode("utf-8", "surrogatepass")
-        letters, first = letters.removeprefix(b" ") if first else letters, False  # the first space is not in the text
-        begin = (
-            at
-            if raw.startswith(letters, at)
-            else raw.find(letters := letters.strip(b" "), at)
-            if letters.strip(b" ")
-            else -1
-        )
+        begin = -1
+        if is_text:
+            match = _BYTE.fullmatch(piece)
+            letters = bytes.fromhex(match[1]) if match else piece.replace(SPACE, " ").encode("utf-8", "surrogatepass")
+            letters, first = (
+                letters.removeprefix(b" ") if first else letters,
+                False,
+            )  # the first space is not in the text
+            if raw.startswith(letters, at):
+                begin = at
+            elif letters := letters.strip(b" "):
+                begin = raw.find(letters, at)
         if begin < 0:
-            result.append((int(begun[at]), int(begun[at])))
+            result.append((begun[at], begun[at]))
             continue
         at = begin + len(letters)
         begin += len(letters) - len(letters.lstrip(b" "))
-        result.append((int(begun[begin + 1]) - 1 if begin < at else int(begun[at]), int(begun[at])))
+        result.append((begun[begin + 1] - 1 if begin < at else begun[at], begun[at]))
     return result

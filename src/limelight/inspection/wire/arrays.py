@@ -24,12 +24,8 @@ Encoding = Literal["u8", "f16", "f32", "json"]
 Floats = npt.NDArray[np.float32]
 SCALE: Final = 1 / 255
 DIGITS: Final = 6  # of a number in a list
-BYTES: Final[dict[Encoding, int]] = {
-    "u8": 1,
-    "f16": 2,
-    "f32": 4,
-    "json": 9,
-}  # of a number; in a list about this number of characters
+# Of a number; in a list about this number of characters.
+BYTES: Final[dict[Encoding, int]] = {"u8": 1, "f16": 2, "f32": 4, "json": 9}
 _TYPES: Final = {"f16": "<f2", "f32": "<f4"}
 _LARGEST: Final = float(np.finfo(np.float16).max)
 
@@ -63,9 +59,7 @@ def unpack(value: dict[str, Any]) -> npt.NDArray[Any]:
             raise DataError(f"an array of shape {list(shape)} has {found.size} numbers; it was cut, or is none of ours")
         return found.reshape(shape)
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
-        raise DataError(
-            f"an array cannot be read: {type(error).__name__}; it was changed, or is none of ours"
-        ) from None
+        raise DataError(f"an array cannot be read: {type(error).__name__}; it was changed, or is none of ours") from None
 
 
 def _round(value: float) -> float | None:

@@ -4,12 +4,12 @@ resolve_stages(["scores", "enc.0.q"], facts, layers=[5])  ->  enc.5.scores, enc.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from limelight.errors import ConfigError, LengthError
-from limelight.inspection.head_names import KINDS, Kind, full_name, stage_names
+from limelight.inspection.head_names import ATTENTION_STAGES, KINDS, Kind, full_name, stage_names
 from limelight.inspection.trace import ModelFacts, Trace
-from limelight.inspection.wire.arrays import BYTES, Encoding
+from limelight.inspection.wire.arrays import BYTES, Encoding, pack
 
 PARTS: Final = ("attn", "tokens", "beam", "align", "stats")  # what a trace has unless one says otherwise
 GROUPS: Final[dict[str, tuple[str, ...]]] = {  # stages that go together, by the last word of their names
@@ -20,20 +20,13 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {  # stages that go together, by the
     "resid": ("heads", "concat", "add_norm", "out", "memory", "decoded"),
     "logits": ("logits",),
 }
-BY_HEAD: Final = (
-    "q",
-    "k",
-    "v",
-    "scores",
-    "scaled",
-    "masked",
-    "attn",
-    "heads",
-)  # stages with an axis of heads, the first
+BY_HEAD: Final = ATTENTION_STAGES[:-2]  # stages with an axis of heads, the first
+Chosen = Sequence[int] | None  # layers or heads; all of them, if nothing is said
 
 
-def resolve_stages(include: Iterable[str], model: ModelFacts, layers: Sequence[int] | None) -> list[str]:
+def resolve_stages(include: Iterable[str], model: ModelFacts, layers: Chosen, heads: Chosen = None) -> list[str]:
     """Names of stages, each once, as they were asked for: by name, or by group. `layers` restrict the groups."""
+    _check_there(layers, heads, model)
     every, problems = stage_names(model.enc_layers, model.dec_layers), []
     known, found = set(every), dict[str, None]()
     for name in include:
@@ -51,7 +44,7 @@ def resolve_stages(include: Iterable[str], model: ModelFacts, layers: Sequence[i
     return list(found)
 
 
-def _belongs(stage: str, group: tuple[str, ...], layers: Sequence[int] | None) -> bool:
+def _belongs(stage: str, group: tuple[str, ...], layers: Chosen) -> bool:
     if layers is not None and (layer := layer_of(stage)) is not None and layer not in layers:
         return False
     return stage in group or stage.split(".")[-1] in group
@@ -63,30 +56,22 @@ def layer_of(stage: str) -> int | None:
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
 
 
-def select_numbers(wanted: Sequence[int] | None, there: int) -> list[int]:
+def select_numbers(wanted: Chosen, there: int) -> list[int]:
     """Those of the numbers that exist, in order; all, if nothing is said."""
     return list(range(there)) if wanted is None else sorted({each for each in wanted if each < there})
 
 
-def check_there(layers: Sequence[int] | None, heads: Sequence[int] | None, model: ModelFacts) -> None:
+def _check_there(layers: Chosen, heads: Chosen, model: ModelFacts) -> None:
     """A layer may be in the encoder alone; one that is nowhere was a mistake."""
-    most = max(model.enc_layers, model.dec_layers)
-    problems = [f"layer {each}: there are layers 0 to {most - 1}" for each in layers or () if not 0 <= each < most]
-    problems += [
-        f"head {each}: there are heads 0 to {model.heads - 1}" for each in heads or () if not 0 <= each < model.heads
+    sizes = (("layer", layers, max(model.enc_layers, model.dec_layers)), ("head", heads, model.heads))
+    problems = [
+        f"{name} {each}: there are {name}s 0 to {most - 1}" for name, chosen, most in sizes for each in chosen or () if not 0 <= each < most
     ]
     if problems:
         raise ConfigError("these parts of the model are not there:", problems)
 
 
-def size(
-    trace: Trace,
-    attention: bool,
-    stages: Sequence[str],
-    layers: Sequence[int] | None,
-    heads: Sequence[int] | None,
-    encoding: Encoding,
-) -> int:
+def size(trace: Trace, attention: bool, stages: Sequence[str], layers: Chosen, heads: Chosen, encoding: Encoding) -> int:
     """Bytes of all numbers, before base64."""
     numbers = 0
     share = len(select_numbers(heads, trace.model.heads)) / trace.model.heads
@@ -113,7 +98,8 @@ def stage_encoding(encoding: Encoding) -> Encoding:
 def _numbers(stage: str, trace: Trace, share: float) -> int:
     """dec.0.cross.k has S rows, dec.0.cross.q has T."""
     model, word = trace.model, stage.split(".")[-1]
-    rows, columns = _sides(stage, trace)
+    source = stage.startswith(("enc.", "src.", "memory", "pos.enc"))
+    rows, columns = map(int, trace.attention["cross" if ".cross." in stage else "enc" if source else "dec"].shape[2:])
     if word in ("scores", "scaled", "masked", "attn"):
         return round(model.heads * rows * columns * share)
     if stage in ("logits", "probs"):
@@ -123,13 +109,25 @@ def _numbers(stage: str, trace: Trace, share: float) -> int:
     return round(rows * model.d_model * (share if word in BY_HEAD else 1))
 
 
-def _sides(stage: str, trace: Trace) -> tuple[int, int]:
-    kind: Kind = (
-        "cross" if ".cross." in stage else "enc" if stage.startswith(("enc.", "src.", "memory", "pos.enc")) else "dec"
-    )
-    rows, columns = trace.attention[kind].shape[2:]
-    return int(rows), int(columns)
+def pack_attention(kind: Kind, trace: Trace, layers: Chosen, heads: Chosen, encoding: Encoding) -> dict[str, Any]:
+    """The weights, with the rule that says which are masked, and which layers and heads they are of where these were chosen."""
+    weights = trace.attention[kind]
+    told: dict[str, Any] = {"causal": True} if kind == "dec" else {}
+    if layers is not None:
+        told["layers"] = select_numbers(layers, len(weights))
+        weights = weights[told["layers"]]
+    if heads is not None:
+        told["heads"] = select_numbers(heads, trace.model.heads)
+        weights = weights[:, told["heads"]]
+    return {**pack(weights, encoding), **told}
 
 
-def each_head(stage: str) -> bool:
-    return stage.split(".")[-1] in BY_HEAD
+def pack_stages(trace: Trace, names: Sequence[str], heads: Chosen, encoding: Encoding) -> dict[str, Any]:
+    """A byte is enough for a weight, and for nothing else: u8 makes them f16."""
+    found, some = {}, select_numbers(heads, trace.model.heads)
+    for name, array in trace.stages(names).items():
+        if heads is not None and name.split(".")[-1] in BY_HEAD:
+            found[name] = {**pack(array[some], stage_encoding(encoding)), "heads": some}
+        else:
+            found[name] = pack(array, stage_encoding(encoding))
+    return found

@@ -18,15 +18,16 @@ from typing import Any, Final
 import numpy as np
 
 from limelight.errors import DataError, LimelightError
-from limelight.inspection.head_names import KINDS, Kind, full_name
+from limelight.inspection.head_names import KINDS, full_name
 from limelight.inspection.interventions import Changes
-from limelight.inspection.search_tree import BeamTree, Node
 from limelight.inspection.trace import (
     Align,
     Array,
+    BeamTree,
     Guess,
     HeadStats,
     ModelFacts,
+    Node,
     Side,
     SourceToken,
     TargetSide,
@@ -34,17 +35,8 @@ from limelight.inspection.trace import (
     Trace,
     Verdict,
 )
-from limelight.inspection.wire.arrays import Encoding, pack, unpack
-from limelight.inspection.wire.parts import (
-    PARTS,
-    check_size,
-    check_there,
-    each_head,
-    resolve_stages,
-    select_numbers,
-    size,
-    stage_encoding,
-)
+from limelight.inspection.wire.arrays import Encoding, unpack
+from limelight.inspection.wire.parts import PARTS, check_size, pack_attention, pack_stages, resolve_stages, size
 
 VERSION: Final = 1
 DIGITS: Final = 4
@@ -62,8 +54,7 @@ def as_json(
 ) -> dict[str, Any]:
     """`include`: parts (`wire.parts.PARTS`), groups of stages (`GROUPS`) or stages by name. `layers` and `heads` restrict the arrays,
     which then say what they hold. Stages are never in single bytes: u8 makes them f16."""
-    check_there(layers, heads, trace.model)
-    stages = resolve_stages(include, trace.model, layers)
+    stages = resolve_stages(include, trace.model, layers, heads)
     if most_bytes is not None:
         check_size(size(trace, "attn" in include, stages, layers, heads, encoding), most_bytes)
     tokens = "tokens" in include
@@ -78,9 +69,9 @@ def as_json(
         "timing_ms": {name: round(value, 2) for name, value in trace.timing.items()},
     }
     if "attn" in include:
-        found["attn"] = {kind: _attention(kind, trace, layers, heads, encoding) for kind in KINDS}
+        found["attn"] = {kind: pack_attention(kind, trace, layers, heads, encoding) for kind in KINDS}
     if stages:
-        found["stages"] = _stages(trace, stages, heads, stage_encoding(encoding))
+        found["stages"] = pack_stages(trace, stages, heads, encoding)
     if "beam" in include:
         found["beam"] = _beam(trace.beam)
     if "align" in include:
@@ -95,8 +86,7 @@ def as_json(
 
 
 def changes_as_json(changes: Changes) -> dict[str, Any]:
-    told = changes.model_dump(mode="json")
-    return {NAMES.get(name, name): value for name, value in told.items()}
+    return {NAMES.get(name, name): value for name, value in changes.model_dump(mode="json").items()}
 
 
 def changes_from_json(value: dict[str, Any]) -> Changes:
@@ -122,7 +112,7 @@ def _read(value: dict[str, Any]) -> Trace:
         raise DataError(f"this trace has version {value['v']!r}, and {VERSION} is known; make it again")
     model, stats, target = dict(value["model"]), value["stats"], dict(value["target"])
     model.update({name: model.pop(wire) for name, wire in LANGUAGES.items()})
-    target["tokens"] = [_target_token(each) for each in target["tokens"]]
+    target["tokens"] = [TargetToken(**{**each, "topk": [tuple(one) for one in each["topk"]]}) for each in target["tokens"]]
     baseline, align = value.get("baseline"), dict(value["align"])
     align.update({name: [tuple(each) for each in align[name]] for name in ("links", "words")})
     return Trace(
@@ -158,40 +148,14 @@ def _target(target: TargetSide, tokens: bool) -> dict[str, Any]:
     return told if tokens else {name: each for name, each in told.items() if name not in ("tokens", "inputs")}
 
 
-def _attention(
-    kind: Kind, trace: Trace, layers: Sequence[int] | None, heads: Sequence[int] | None, encoding: Encoding
-) -> dict[str, Any]:
-    weights = trace.attention[kind]
-    told: dict[str, Any] = {"causal": True} if kind == "dec" else {}
-    if layers is not None:
-        told["layers"] = select_numbers(layers, len(weights))
-        weights = weights[told["layers"]]
-    if heads is not None:
-        told["heads"] = select_numbers(heads, trace.model.heads)
-        weights = weights[:, told["heads"]]
-    return {**pack(weights, encoding), **told}
-
-
-def _stages(trace: Trace, names: Sequence[str], heads: Sequence[int] | None, encoding: Encoding) -> dict[str, Any]:
-    found = {}
-    for name, array in trace.stages(names).items():
-        if heads is not None and each_head(name):
-            some = select_numbers(heads, trace.model.heads)
-            found[name] = {**pack(array[some], encoding), "heads": some}
-        else:
-            found[name] = pack(array, encoding)
-    return found
-
-
 def _stats(trace: Trace) -> dict[str, Any]:
     names = ("coverage", "coverage_deviation", "absent_in", "absent_out")
     heads = [asdict(each) for each in trace.heads]
-    told: dict[str, Any] = _round({"heads": heads, **{name: getattr(trace, name) for name in names}})
-    return told
+    return dict(_round({"heads": heads, **{name: getattr(trace, name) for name in names}}))
 
 
-def _beam(tree: object | None) -> dict[str, Any] | None:
-    if not isinstance(tree, BeamTree):
+def _beam(tree: BeamTree | None) -> dict[str, Any] | None:
+    if tree is None:
         return None
     nodes = [{**vars(node), "kept": int(node.kept), "done": int(node.done)} for node in tree.nodes]
     return {"size": tree.size, "nodes": _round(nodes)}
@@ -204,15 +168,10 @@ def _tree(value: dict[str, Any] | None) -> BeamTree | None:
     return BeamTree(value["size"], nodes)
 
 
-def _target_token(value: dict[str, Any]) -> TargetToken:
-    return TargetToken(**{**value, "topk": [tuple(each) for each in value["topk"]]})
-
-
 def _weights(value: dict[str, Any]) -> Array:
     if "layers" in value or "heads" in value:
         raise DataError("this trace has only some layers or heads; make it with all of them")
-    weights: Array = unpack(value).astype(np.float32)
-    return weights
+    return unpack(value).astype(np.float32)
 
 
 def _round(value: Any) -> Any:

@@ -4,10 +4,8 @@ bundle/ctranslate2/   model.bin config.json shared_vocabulary.json   what the en
                       parity.json                                    how it was compared, and how close it came
 """
 
-import json
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +13,21 @@ import ctranslate2
 from pydantic import Field
 from torch import Tensor
 
-from limelight.bundle import Bundle, read, relist
-from limelight.bundle.bundle import link_or_copy
-from limelight.bundle.layout import CONFIG, EXPORT
+from limelight.bundle.bundle import Bundle, changed_copy, put_settings, read
+from limelight.bundle.layout import EXPORT
 from limelight.decoding.steps import Specials
-from limelight.engines.ctranslate2 import CTranslate2Engine
+from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
 from limelight.engines.torch import TorchEngine, usual_heads
-from limelight.errors import ConfigError, ModelFileError
-from limelight.files import force_to_disk, put_folder
+from limelight.errors import ConfigError, LimelightError, ModelFileError
+from limelight.files import whole_folder
 from limelight.interop.alignment_heads import best_heads
 from limelight.interop.ctranslate2.spec import lacks, spec_of
-from limelight.interop.parity import GIVEN, VALIDATION, Parity, compare, probe_texts
+from limelight.interop.parity import GIVEN, VALIDATION, Parity, compare, probe_texts, translate_probes
 from limelight.model.config import ModelConfig
+from limelight.runtime import count_threads
 from limelight.translator.loading import specials
 from limelight.translator.translate import Translator
+from limelight.translator.translation import Translation
 
 QUANTIZE = ("float32", "bfloat16", "float16", "int8", "int8_float32", "int8_bfloat16", "int8_float16")
 FILE, MEASURED = "parity.json", "measured"
@@ -42,11 +41,10 @@ class ExportParity(Parity):
     alignment: tuple[tuple[int, int], ...] = Field(description="Layer and head, as our model counts them.")
     alignment_from: str = Field(description="Where these heads come from.")
     bytes: int = Field(description="Of model.bin.")
+    int8: Parity | None = Field(None, description="The same file, computed in 8 bits by whoever asks for that.")
 
 
-def export(
-    bundle: Bundle, quantize: str = "float32", texts: Sequence[str] | None = None, into: Path | None = None
-) -> ExportParity:
+def export(bundle: Bundle, quantize: str = "float32", texts: Sequence[str] | None = None, into: Path | None = None) -> ExportParity:
     """Write `ctranslate2/` into the bundle, or only the engine's files `into` a new folder. Refused when it translates otherwise.
 
     `texts`: sentences of the source to compare with; by default of the validation set of the bundle's run.
@@ -57,66 +55,59 @@ def export(
         raise ConfigError(f"CTranslate2 cannot run the model of {bundle.folder}:", missing)
     if into is not None and into.exists():
         raise ModelFileError(f"{into} exists already; give another name")
-    target = into.resolve() if into is not None else bundle.folder.resolve()
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        if into is None:
-            shutil.copytree(
-                target, beside, copy_function=link_or_copy, ignore=shutil.ignore_patterns(EXPORT.rstrip("/"))
-            )
-        folder = beside / EXPORT if into is None else beside
-        folder.mkdir(parents=True)
-        made = _convert(bundle, folder, quantize, texts)
-        (folder / FILE).write_bytes(made.model_dump_json(indent=1).encode() + b"\n")
-        if into is None:
-            _name_heads(beside, bundle, made)
-            relist(beside)
-            read(beside)
-        for path in (*beside.rglob("*"), beside):
-            force_to_disk(path)
-        put_folder(beside, target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    if into is not None:
+        with whole_folder(into.resolve()) as folder:
+            return _convert(bundle, folder, quantize, texts)
+    with changed_copy(bundle, left_out=EXPORT.rstrip("/")) as beside:
+        (beside / EXPORT).mkdir()
+        made = _convert(bundle, beside / EXPORT, quantize, texts)
+        if bundle.settings.alignment is None and made.alignment_from.startswith(MEASURED):
+            # So that both engines align alike.
+            put_settings(beside, bundle.settings.changed(alignment=made.alignment))
     return made
 
 
-def _name_heads(folder: Path, bundle: Bundle, made: ExportParity) -> None:
-    """Measured heads go into the bundle's settings, so that both engines align alike."""
-    if bundle.settings.alignment is None and made.alignment_from.startswith(MEASURED):
-        (
-            folder / CONFIG
-        ).unlink()  # a link to the old one, which must stay as it is until the new folder takes its place
-        (folder / CONFIG).write_bytes(bundle.settings.changed(alignment=made.alignment).encode())
+def try_export(folder: Path) -> str | None:
+    """Export a new bundle, with which it is fast; return why there is no export, if there is none."""
+    try:
+        export(read(folder))
+    except LimelightError as error:
+        return f"there is no export to CTranslate2, and torch runs the translator: {error}"
+    return None
 
 
 def _convert(bundle: Bundle, folder: Path, quantize: str, texts: Sequence[str] | None) -> ExportParity:
     model = bundle.load_model()
-    ours = TorchEngine(model, specials(bundle), bundle.settings.alignment)
+    ours = TorchEngine(model, specials(bundle), bundle.settings.alignment, count_threads(None).value)
     probes, probe = probe_texts(bundle, texts)
-    alignment, measured = _alignment(bundle, ours, probes, probe)
+    wanted = translate_probes(bundle, ours, probes)
+    alignment, measured = _alignment(bundle, ours, probes, wanted, probe)
     vocabularies = (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary)
     save(model.config, model.state_dict(), vocabularies, specials(bundle), alignment, folder, quantize)
-    other = CTranslate2Engine(folder, vocabularies, specials(bundle), model.config.max_length - 1)
-    parity = compare(bundle, ours, other, quantize, probes, probe)
-    other.close()
+
+    def compare_in(numbers: str, compute: str) -> Parity:
+        with closing(CTranslate2Engine(folder, vocabularies, specials(bundle), ours.longest_source, "cpu", compute)) as other:
+            return compare(wanted, translate_probes(bundle, other, probes), other.name, numbers, probe)
+
+    parity = compare_in(quantize, "default")
     if problems := parity.problems():
+        listed = "\n".join(f"  - {problem}" for problem in problems)
         raise ModelFileError(
-            "\n".join(
-                [
-                    f"the export of {bundle.folder} does not translate as the bundle does, and was not kept:",
-                    *(f"  - {problem}" for problem in problems),
-                    f"compared: {parity.sentences} sentences, {probe}; try --quantize float32, or report it with these figures",
-                ]
-            )
+            f"the export of {bundle.folder} does not translate as the bundle does, and was not kept:\n{listed}\n"
+            f"compared: {parity.sentences} sentences, {probe}; try --quantize float32, or report it with these figures"
         )
-    return ExportParity(
+    in_8_bits = quantize == "float32" and "int8" in computes_in("cpu")
+    made = ExportParity(
         **parity.model_dump(),
         quantize=quantize,
         version=ctranslate2.__version__,
         alignment=alignment,
         alignment_from=measured,
         bytes=(folder / "model.bin").stat().st_size,
+        int8=compare_in("int8", "int8") if in_8_bits else None,
     )
+    (folder / FILE).write_bytes(made.model_dump_json(indent=1).encode() + b"\n")
+    return made
 
 
 def save(
@@ -144,7 +135,7 @@ def save(
 
 
 def _alignment(
-    bundle: Bundle, ours: TorchEngine, probes: Sequence[str], probe: str
+    bundle: Bundle, ours: TorchEngine, probes: Sequence[str], translated: Sequence[Translation], probe: str
 ) -> tuple[tuple[tuple[int, int], ...], str]:
     """The bundle's own heads if it names them; else measured on the probes and their translations, if they are real text."""
     config = bundle.settings.model
@@ -154,20 +145,11 @@ def _alignment(
         return tuple(usual_heads(config)), "the last layer but one, since there was no text to measure with"
     translator = Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
     sources = translator.source_ids(probes)
-    targets = translator.target_ids([made.text for made in translator.translate(probes, guards=False)])
+    targets = translator.target_ids([made.text for made in translated])
     begin = (len(bundle.settings.source_begin), len(bundle.settings.target_begin))
-    pairs = [
-        (s, t)
-        for s, t in zip(sources, targets, strict=True)
-        if len(s) > begin[0] and len(t) > begin[1] and max(len(s), len(t)) < config.max_length
-    ]
+    every, most = zip(sources, targets, strict=True), config.max_length
+    pairs = [(s, t) for s, t in every if begin[0] < len(s) < most and begin[1] < len(t) < most]
     if not pairs:
         return tuple(usual_heads(config)), "the last layer but one, since nothing was translated"
     found = best_heads(ours.model, [s for s, _ in pairs], [t for _, t in pairs], ours.specials, begin)
     return found.chosen, f"{MEASURED} on {len(pairs)} translations, {found.score:.2f} agreement with word statistics"
-
-
-def read_parity(bundle: Bundle) -> ExportParity | None:
-    """What was written with the export; None if there is none."""
-    path = bundle.folder / EXPORT / FILE
-    return ExportParity.model_validate(json.loads(path.read_bytes())) if path.is_file() else None

@@ -14,14 +14,8 @@ from torch import Tensor
 
 from limelight.errors import ModelFileError
 
-KINDS = (
-    torch.float32,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.float16,
-    torch.bfloat16,
-)  # as the engine counts them
+# As the engine counts them.
+KINDS = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
 BY_SIZE = {4: torch.float32, 2: torch.int16, 1: torch.int8}  # before version 4 only the size of a number was written
 VERSIONS = range(2, 7)
 MOST_VARIABLES, MOST_BYTES = 100_000, 1 << 36
@@ -103,8 +97,7 @@ def _variable(reader: _Reader, version: int) -> tuple[str, Tensor]:
         raise reader.wrong(f"has numbers of kind {kind} in {name[:99]}")
     if math.prod(shape) * numbers.itemsize != size:
         raise reader.wrong(f"has {size:,} bytes for {name[:99]} of shape {tuple(shape)}")
-    if (
-        size == 0
-    ):  # a shape such as (2000000000, 0) costs no byte here, and memory without end where its rows are counted
+    if size == 0:
+        # A shape such as (2000000000, 0) costs no byte here, and memory without end where its rows are counted.
         raise reader.wrong(f"has no numbers in {name[:99]} of shape {tuple(shape)}")
     return name, torch.frombuffer(bytearray(reader.take(size)), dtype=numbers).view(shape)

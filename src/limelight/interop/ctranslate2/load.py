@@ -16,6 +16,7 @@ from sentencepiece import SentencePieceTrainer
 from torch import Tensor
 
 from limelight.bundle import BundleSettings, write
+from limelight.bundle.layout import refusal
 from limelight.bundle.strict_json import read_json
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
@@ -23,7 +24,7 @@ from limelight.errors import ConfigError, ModelFileError
 from limelight.interop.ctranslate2.file import EngineModel, read_model
 from limelight.interop.ctranslate2.shape import OFF, UNKNOWN, config_of
 from limelight.interop.ctranslate2.spec import names
-from limelight.interop.heads import join_projections
+from limelight.interop.names import join_projections
 from limelight.interop.quarantine import pieces_problem
 from limelight.model.config import ModelConfig
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
@@ -59,23 +60,19 @@ def understand(folder: Path) -> ParsedEngineModel:
     facts = _facts(folder)
     source, target = _vocabularies(folder, facts)
     problems: list[str] = []
-    config, weights = None, {}
     try:
-        config = config_of(model, facts, source, target, problems)
-        weights = {} if config is None else _weights(model, config, problems)
+        config = config_of(model, facts, source, target)
+        weights = _weights(model, config, problems)
+    except ConfigError as error:
+        problems += error.problems
     except (ValueError, TypeError, LookupError, RuntimeError, OverflowError) as error:  # shapes that belong to no model
         problems.append(f"model.bin: does not fit together ({str(error)[:300]})")
-    if problems or config is None:
-        listed = "\n".join(f"  - {problem}" for problem in problems)
-        raise ModelFileError(
-            f"{folder} cannot be imported:\n{listed}\nonly Transformers that Limelight can build are read"
-        )
+    if problems:
+        raise refusal(folder, problems, "cannot be imported", "only Transformers that Limelight can build are read")
+    unknown, ends = facts.get("unk_token", UNKNOWN), bool(facts.get("add_source_eos", False))
     place = {piece: number for number, piece in enumerate(target)}
-    unknown = place.get(facts.get("unk_token", UNKNOWN))
-    specials = Specials(
-        config.pad_token, unknown, config.start_token, config.end_token, bool(facts.get("add_source_eos", False))
-    )
-    return ParsedEngineModel(config, weights, source, target, specials, facts.get("unk_token", UNKNOWN))
+    specials = Specials(config.pad_token, place[unknown], config.start_token, config.end_token, ends)
+    return ParsedEngineModel(config, weights, source, target, specials, unknown)
 
 
 def import_model(folder: Path, output: Path, languages: tuple[str, str], force: bool = False) -> ParsedEngineModel:
@@ -127,9 +124,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     _, value = read_json(folder, "config.json")
     value = {key: part for key, part in value.items() if part is not None}  # null: as if it were not there
     if wrong := [key for key in value if key.endswith("_token") and not isinstance(value[key], str)]:
-        raise ModelFileError(
-            f"{folder / 'config.json'} has {wrong[0][:99]}={str(value[wrong[0]])[:99]}, which is no piece; get it again"
-        )
+        raise ModelFileError(f"{folder / 'config.json'} has {wrong[0][:99]}={str(value[wrong[0]])[:99]}, which is no piece; get it again")
     return value
 
 
@@ -140,9 +135,7 @@ def _vocabularies(folder: Path, facts: Mapping[str, Any]) -> tuple[list[str], li
         paths = [folder / f"{name}_vocabulary.{kind}" for name in (side, "shared") for kind in ("json", "txt")]
         path = next((path for path in paths if path.is_file()), None)
         if path is None:
-            raise ModelFileError(
-                f"{folder} has no {side}_vocabulary.json and no shared_vocabulary.json; get all its files"
-            )
+            raise ModelFileError(f"{folder} has no {side}_vocabulary.json and no shared_vocabulary.json; get all its files")
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
         try:
@@ -202,17 +195,14 @@ def _ours(config: ModelConfig, name: str, value: Tensor) -> Tensor:
 def _numbers(pieces: Sequence[str], found: ParsedEngineModel) -> Vocabulary:
     place = {piece: number for number, piece in enumerate(pieces)}
     known, unknown = found.specials, place[found.unknown]
-    control = tuple(
-        n for n, piece in enumerate(pieces) if _is_special(piece) and n not in (known.pad, known.end, unknown)
-    )
     start = known.start if known.start not in (known.pad, known.end) else None
+    ids = {"pad": known.pad, "unknown": unknown, "start": start, "end": known.end}
+    control = tuple(n for n, piece in enumerate(pieces) if _is_special(piece) and n not in ids.values())
     try:
-        return Vocabulary(pieces=tuple(pieces), pad=known.pad, unknown=unknown, start=start, end=known.end,
-                          control=tuple(n for n in control if n != start))  # fmt: skip
+        return Vocabulary(pieces=tuple(pieces), control=control, **ids)
     except ConfigError as error:
-        raise ModelFileError(
-            f"the vocabulary cannot be used: {'; '.join(error.problems)[:300]}; get it again"
-        ) from None
+        listed = "; ".join(error.problems)[:300]
+        raise ModelFileError(f"the vocabulary cannot be used: {listed}; get it again") from None
 
 
 def _characters(pieces: Sequence[str]) -> bytes:

@@ -72,19 +72,13 @@ class Shape:
         return found
 
 
-def config_of(
-    model: EngineModel, facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str], problems: list[str]
-) -> ModelConfig | None:
-    """None, and why not, when there is no such model of ours."""
+def config_of(model: EngineModel, facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str]) -> ModelConfig:
+    """Our model of this kind, or a ConfigError with every reason why there is none."""
     shape = Shape(model)
-    problems += shape.problems(source, target)
-    if problems:
-        return None
+    if problems := shape.problems(source, target) or _side_problems(facts, source, target):
+        raise ConfigError("", problems)
     d_model, tie = shape.decoder.shape[1], shape.tie
     try:
-        problems += side_problems(facts, source, target)
-        if problems:
-            return None
         return ModelConfig(
             vocab_size=len(target),
             source_vocab_size=None if tie == "all" else len(source),
@@ -106,8 +100,7 @@ def config_of(
             **_positions(shape.variables, d_model),
         )
     except ConfigError as error:
-        problems += [f"model.bin: does not fit together ({problem[:300]})" for problem in error.problems]
-        return None
+        raise ConfigError("", [f"model.bin: does not fit together ({one[:300]})" for one in error.problems]) from None
 
 
 def _tokens(facts: Mapping[str, Any], target: Sequence[str]) -> dict[str, int]:
@@ -122,17 +115,17 @@ def _tokens(facts: Mapping[str, Any], target: Sequence[str]) -> dict[str, int]:
     return {"pad_token": place[blank], "start_token": place[start], "end_token": place[end]}
 
 
-def side_problems(facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str]) -> list[str]:
+def _side_problems(facts: Mapping[str, Any], source: Sequence[str], target: Sequence[str]) -> list[str]:
     """A bundle has one padding, one end and one unknown piece for both sides; the engine may have two."""
     if facts.get("add_source_bos"):
         return ["config.json: add_source_bos is on, and Limelight begins sources with no start piece"]
     tokens, unknown = _tokens(facts, target), facts.get("unk_token", UNKNOWN)
-    kept = {"pad_token": tokens["pad_token"], "end_token": tokens["end_token"]}
-    return [
+    problems = [
         f"{name} is piece {number} of the target, {target[number]!r}, and the source has {source[number : number + 1]} there"
-        for name, number in kept.items()
-        if source[number : number + 1] != target[number : number + 1]
-    ] + [f"the source has no piece {unknown!r}" for _ in [0] if unknown not in source]
+        for name, number in tokens.items()
+        if name != "start_token" and source[number : number + 1] != target[number : number + 1]
+    ]
+    return problems if unknown in source else [*problems, f"the source has no piece {unknown!r}"]
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
@@ -147,20 +140,15 @@ def _positions(variables: Mapping[str, Tensor], d_model: int) -> dict[str, Any]:
         return {"positions": "rotary", "position_layout": "interleaved" if bool(turns) else "halves"}
     table = variables.get("encoder/position_encodings/encodings")
     if table is None:
-        return {
-            "positions": "sinusoidal",
-            "position_layout": "tensor2tensor",
-            "position_offset": 1,
-            "max_length": OLD_POSITIONS,
-        }
+        known = {"position_layout": "tensor2tensor", "position_offset": 1}
+        return {"positions": "sinusoidal", "max_length": OLD_POSITIONS, **known}
     if table.dim() != 2 or table.shape[1] != d_model:
         raise ValueError(f"positions of shape {tuple(table.shape)} for d_model={d_model}")
     within = 1e-5 if table.dtype == torch.float32 else 5e-3  # what 16 bits lose
     for layout in ("interleaved", "halves", "tensor2tensor"):
         for offset in (0, 1, 2):
-            if torch.allclose(
-                sinusoids(len(table), d_model, layout, offset).float(), table.float(), rtol=0, atol=within
-            ):
+            computed = sinusoids(len(table), d_model, layout, offset).float()
+            if torch.allclose(computed, table.float(), rtol=0, atol=within):
                 known = {"position_layout": layout, "position_offset": offset}
                 return {"positions": "sinusoidal", "max_length": len(table), **known}
     return {"positions": "learned", "max_length": len(table)}

@@ -11,18 +11,12 @@ import torch
 from ctranslate2 import specs
 from torch import Tensor
 
-from limelight.interop.heads import split_projections
+from limelight.interop.names import split_projections
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 
-ACTIVATIONS = {
-    "relu": specs.Activation.RELU,
-    "gelu": specs.Activation.GELU,
-    "silu": specs.Activation.SWISH,
-    "reglu": specs.Activation.RELU,
-    "geglu": specs.Activation.GELU,
-    "swiglu": specs.Activation.SWISH,
-}
+UNGATED = {"relu": specs.Activation.RELU, "gelu": specs.Activation.GELU, "silu": specs.Activation.SWISH}
+ACTIVATIONS = {**UNGATED, "reglu": UNGATED["relu"], "geglu": UNGATED["gelu"], "swiglu": UNGATED["silu"]}
 POSITIONS = ("sinusoidal", "learned", "rotary")
 ENCODER_PARTS = (
     ("attention_norm", "self_attention/layer_norm"),
@@ -136,9 +130,7 @@ def _sides(config: ModelConfig, layer: int, heads: int) -> tuple[Any, Any]:
         # 0: all dimensions of a head.
         shared |= {"rotary_dim": 0, "rotary_interleave": config.position_layout == "interleaved"}
     encoder = specs.TransformerEncoderSpec(config.encoder_layers, config.num_heads, **shared)
-    decoder = specs.TransformerDecoderSpec(
-        config.decoder_layers, config.num_heads, alignment_layer=layer, alignment_heads=heads, **shared
-    )
+    decoder = specs.TransformerDecoderSpec(config.decoder_layers, config.num_heads, alignment_layer=layer, alignment_heads=heads, **shared)
     return encoder, decoder
 
 

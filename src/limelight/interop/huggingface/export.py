@@ -5,12 +5,9 @@ positions of tensor2tensor M2M100's. What none of them can hold is refused, with
 """
 
 import json
-import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -19,16 +16,29 @@ from torch import Tensor
 from limelight.bundle import Bundle
 from limelight.bundle.card import card
 from limelight.errors import ConfigError, ModelFileError
-from limelight.files import force_to_disk, put_folder
-from limelight.interop.architecture import Architecture, unlike_all
-from limelight.interop.exported_pieces import tokenizer_files
+from limelight.files import whole_folder
+from limelight.interop.architecture import ARCHITECTURES, Architecture, unlike_all
+from limelight.interop.exported_pieces import encode_json, tokenizer_files
 from limelight.interop.huggingface.generation import write_search
-from limelight.interop.huggingface.load import ARCHITECTURES, CARD, CONFIG, GENERATION, OURS, license_of
-from limelight.interop.names import TABLES, Weights, position_table, to_ours, to_theirs
+from limelight.interop.huggingface.load import CARD, CONFIG, GENERATION, OURS, license_of
+from limelight.interop.names import TABLES, Weights, to_ours, to_theirs
+from limelight.interop.published_pieces import TOKENIZER_CONFIG
 from limelight.interop.stored_weights import WHOLE
 from limelight.model.config import ModelConfig
+from limelight.model.positions import sinusoids
 
-DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+USE = """
+## With transformers
+
+```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
+batch = tokenizer(["..."], return_tensors="pt", padding=True)
+tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+```
+"""
 
 
 @dataclass(frozen=True)
@@ -42,23 +52,19 @@ class HuggingFaceExport:
 def export_folder(bundle: Bundle, folder: Path, force: bool = False) -> HuggingFaceExport:
     """Write the folder, whole. `force` replaces a folder that has the config of a model of Hugging Face, and nothing else."""
     folder = folder.resolve()
-    _check_place(folder, force)
+    if folder.exists() and not force:
+        raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace an export")
+    if folder.exists() and not all((folder / name).is_file() for name in (CONFIG, TOKENIZER_CONFIG)):
+        raise ModelFileError(f"{folder} is no model of Hugging Face and will not be replaced; give another name")
     architecture = fitting(bundle.settings.model)
     weights = bundle.weights()
     theirs = _prove_weights(weights, bundle.settings.model, architecture)
     contents, notices = _contents(bundle, architecture, weights)
-    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    beside.mkdir(parents=True)
-    try:
+    with whole_folder(folder) as beside:
         for name, content in contents.items():
             (beside / name).write_bytes(content)
         save_file(theirs, beside / WHOLE, metadata={"format": "pt"})
         (beside / WHOLE).chmod(beside.stat().st_mode & 0o666)  # safetensors lets only the owner read
-        for path in (*beside.iterdir(), beside):
-            force_to_disk(path)
-        put_folder(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     return HuggingFaceExport(folder, architecture.model_class, _tokenizer_class(contents), notices)
 
 
@@ -80,31 +86,23 @@ def _prove_weights(weights: Mapping[str, Tensor], model: ModelConfig, architectu
     back = to_ours(theirs, model)
     wrong = [name for name in weights if name not in back or not torch.equal(weights[name], back[name])]
     if wrong or back.keys() != weights.keys():
-        raise ModelFileError(
-            f"the export was not written: {', '.join(wrong)[:300]} would not come back as they are; please report this"
-        )
+        raise ModelFileError(f"the export was not written: {', '.join(wrong)[:300]} would not come back as they are; please report this")
     if architecture.tables:
-        theirs |= {name: position_table(model) for name in TABLES}
+        theirs |= {name: sinusoids(model.max_length, model.d_model, "halves").float() for name in TABLES}
     # One tensor may stand under two names; safetensors wants each to have its own memory.
     return {name: w.clone(memory_format=torch.contiguous_format) for name, w in theirs.items()}
 
 
-def _contents(
-    bundle: Bundle, architecture: Architecture, weights: Mapping[str, Tensor]
-) -> tuple[dict[str, bytes], tuple[str, ...]]:
+def _contents(bundle: Bundle, architecture: Architecture, weights: Mapping[str, Tensor]) -> tuple[dict[str, bytes], tuple[str, ...]]:
     settings, model = bundle.settings, bundle.settings.model
     notices = []
     if len(settings.target_begin) > 1:
-        raise ConfigError(
-            "this bundle cannot be exported to Hugging Face:",
-            ["target_begin has several ids, and theirs can force one only"],
-        )
+        several = "target_begin has several ids, and theirs can force one only"
+        raise ConfigError("this bundle cannot be exported to Hugging Face:", [several])
     files = tokenizer_files(bundle)
     kind = _tokenizer_class(files)
     if settings.normalization:
-        notices.append(
-            f"texts must be normalized before they come to the tokenizer ({', '.join(settings.normalization)}); theirs does not"
-        )
+        notices.append(f"texts must be normalized before they come to the tokenizer ({', '.join(settings.normalization)}); theirs does not")
     if settings.source_begin and kind == "MarianTokenizer":
         tag = "".join(bundle.source_tokenizer.pieces(settings.source_begin))
         notices.append(f"a text must begin with {tag}, which Limelight puts there by itself")
@@ -115,54 +113,24 @@ def _contents(
     if settings.target_begin:
         generation["forced_bos_token_id"] = settings.target_begin[0]
     if model.tie == "decoder" and not architecture.separate:
-        more.append(
-            "the output is written beside the target's embedding, and both are read apart by transformers 5 and later only"
-        )
+        more.append("the output is written beside the target's embedding, and both are read apart by transformers 5 and later only")
     notices += more
-    formats = {w.dtype for w in weights.values()}
+    formats = {str(w.dtype).removeprefix("torch.") for w in weights.values()}
     config = {
         **architecture.write(model),
-        "dtype": DTYPES[formats.pop()] if len(formats) == 1 else "float32",
+        "dtype": formats.pop() if len(formats) == 1 else "float32",
         OURS: settings.model_dump(mode="json"),
     }
     license = license_of(bundle.folder)
     written = card(settings, weights, license).replace("library_name: limelight", "library_name: transformers", 1)
+    listed = "".join(["\n"] * bool(notices) + [f"- {notice}\n" for notice in notices])
     return {
-        CONFIG: _json(config),
-        GENERATION: _json(generation),
-        CARD: (written + _use(settings.languages, notices)).encode(),
+        CONFIG: encode_json(config),
+        GENERATION: encode_json(generation),
+        CARD: (written + USE + listed).encode(),
         **files,
     }, tuple(notices)
 
 
-def _use(languages: tuple[str, str], notices: list[str]) -> str:
-    lines = [
-        "",
-        "## With transformers",
-        "",
-        "```python",
-        "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer",
-        "",
-        'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
-        'model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")',
-        'batch = tokenizer(["..."], return_tensors="pt", padding=True)',
-        "tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)",
-        "```",
-        *(["", *(f"- {notice}" for notice in notices)] if notices else []),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def _tokenizer_class(files: Mapping[str, bytes]) -> str:
-    return str(json.loads(files["tokenizer_config.json"])["tokenizer_class"])
-
-
-def _check_place(folder: Path, force: bool) -> None:
-    if folder.exists() and not force:
-        raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace an export")
-    if folder.exists() and not ((folder / CONFIG).is_file() and (folder / "tokenizer_config.json").is_file()):
-        raise ModelFileError(f"{folder} is no model of Hugging Face and will not be replaced; give another name")
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False).encode() + b"\n"
+    return str(json.loads(files[TOKENIZER_CONFIG])["tokenizer_class"])

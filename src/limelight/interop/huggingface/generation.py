@@ -34,9 +34,7 @@ NO_EFFECT = {  # what cannot be said here, with the value that asks for nothing
 USUAL_BEAM = 4  # of SearchSettings, where the model names none: theirs would be greedy
 
 
-def read_search(
-    config: Mapping[str, Any], generation: Mapping[str, Any], model: ModelConfig
-) -> tuple[SearchSettings, list[str]]:
+def read_search(config: Mapping[str, Any], generation: Mapping[str, Any], model: ModelConfig) -> tuple[SearchSettings, list[str]]:
     """The settings, and what they cannot say."""
     asked = {**config, **generation}
     given = {name: usual if asked.get(name) is None else asked[name] for name, usual in KNOWN.items()}
@@ -56,9 +54,7 @@ def read_search(
         "no_repeat_ngram": given["no_repeat_ngram_size"] or None,
     }
     if given["num_beams"] == 1:
-        notices.append(
-            f"the model names no beam; {USUAL_BEAM} is used, where transformers takes the most probable piece each time"
-        )
+        notices.append(f"the model names no beam; {USUAL_BEAM} is used, where transformers takes the most probable piece each time")
     try:
         least = max(0, int(given["min_length"]) - 1)
         most = min(256 if given["max_length"] is None else int(given["max_length"]) - 1, model.max_length - 1)
@@ -66,10 +62,7 @@ def read_search(
     except (ConfigError, TypeError, ValueError) as error:
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]
         usual = SearchSettings(max_length=min(256, model.max_length - 1))
-        return usual, [
-            *notices,
-            *(f"the search of the model is not used, {problem[:300]}" for problem in problems),
-        ]
+        return usual, notices + [f"the search of the model is not used, {problem[:300]}" for problem in problems]
 
 
 def _read_suppressed(given: Mapping[str, Any], model: ModelConfig) -> tuple[tuple[int, ...], bool]:
@@ -81,9 +74,7 @@ def _read_suppressed(given: Mapping[str, Any], model: ModelConfig) -> tuple[tupl
     return tuple(sorted(ids - {model.end_token})), len(singles) < len(words)
 
 
-def write_search(
-    search: SearchSettings, model: ModelConfig, never: tuple[int, ...]
-) -> tuple[dict[str, Any], list[str]]:
+def write_search(search: SearchSettings, model: ModelConfig, never: tuple[int, ...]) -> tuple[dict[str, Any], list[str]]:
     """The keys of generation_config.json, and what they cannot say. `never`: ids that no translation has."""
     notices = []
     penalty = search.length_penalty
@@ -94,11 +85,9 @@ def write_search(
             f"the length penalty ((5 + n) / 6)^{search.length_penalty} is not among theirs; "
             f"n^{penalty}, its like for 20 pieces, stands in its place"
         )
-    for name in ("coverage_penalty", "sampling", "mbr_samples"):
-        if getattr(search, name):
-            notices.append(f"search.{name} is not among theirs and is left out")
-    if search.groups > 1:
-        notices.append("search.groups is not among theirs and is left out")
+    beyond = {name: getattr(search, name) for name in ("coverage_penalty", "sampling", "mbr_samples")}
+    beyond["groups"] = search.groups > 1
+    notices += [f"search.{name} is not among theirs and is left out" for name, value in beyond.items() if value]
     suppress = sorted({*never, *search.suppress} - {model.end_token})
     return {
         "num_beams": search.beam,

@@ -13,22 +13,18 @@ from typing import Any
 
 from limelight.bundle import BundleSettings, write
 from limelight.bundle.layout import refusal
-from limelight.bundle.strict_json import LARGEST, parse
+from limelight.bundle.strict_json import LARGEST
 from limelight.errors import ConfigError, ModelFileError
-from limelight.interop.architecture import Architecture
+from limelight.interop.architecture import ARCHITECTURES, Architecture
 from limelight.interop.huggingface.generation import read_search
-from limelight.interop.huggingface.m2m100 import M2M100
-from limelight.interop.huggingface.marian import MARIAN
-from limelight.interop.huggingface.pegasus import PEGASUS
 from limelight.interop.language_codes import find
-from limelight.interop.published_pieces import PublishedPieces, absent_pieces, read_pieces
+from limelight.interop.published_pieces import PublishedPieces, absent_pieces, read_pieces, read_published
 from limelight.interop.stored_weights import read_weights, weight_files
 from limelight.model.config import ModelConfig
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import Vocabulary
 
 CONFIG, GENERATION, CARD, OURS = "config.json", "generation_config.json", "README.md", "limelight"
-ARCHITECTURES = {one.model_type: one for one in (MARIAN, PEGASUS, M2M100)}
 NAMED = re.compile(r"opus-mt(?:-tc-(?:big|base|small|tiny))?-([a-z]{2,8})-([a-z]{2,8})(?:$|[^a-zA-Z])", re.IGNORECASE)
 LICENSE = re.compile(rb'^license: *"?([\w.+-]{1,60})"? *$', re.MULTILINE)
 FIX = "each line says what stands in the way; a folder that was not fully downloaded is fetched again"
@@ -62,7 +58,13 @@ def import_folder(
     architecture = _architecture(path, config)
     problems: list[str] = []
     ours = _section(config, architecture, problems)
-    model, notices = (ours.model, []) if ours else _model(architecture, config, problems)
+    if not ours and "quantization_config" in config:
+        problems.append(f"{CONFIG}: has quantization_config; import the model that was quantized, and quantize the export")
+    notices: list[str] = []
+    if ours:
+        model: ModelConfig | None = ours.model
+    else:
+        model, notices = _gather(problems, lambda: architecture.read(config)) or (None, notices)
     pieces = weights = None
     if model is not None:
         pieces = _gather(problems, lambda: read_pieces(path, architecture.model_type, model))
@@ -71,9 +73,7 @@ def import_folder(
             model, weights, more = found
             notices += more
             if ours and model != ours.model:
-                problems.append(
-                    f"{CONFIG}: {OURS} says how the weights are tied, or has a bias, and the weights say otherwise"
-                )
+                problems.append(f"{CONFIG}: {OURS} says how the weights are tied, or has a bias, and the weights say otherwise")
     else:
         problems += absent_pieces(path, architecture.model_type)
         _gather(problems, lambda: weight_files(path))
@@ -88,22 +88,21 @@ def import_folder(
         settings = _settings(path, name, config, architecture, model, pieces, languages).changed(search=search)
     else:
         settings = ours.changed(languages=tuple(b or a for a, b in zip(ours.languages, languages, strict=True)))
-    models, vocabulary = pieces.models, _vocabulary(pieces, ours is not None)
-    write(output, settings, weights, models, license_of(path), force, vocabulary)
-    parameters = sum(w.numel() for w in weights.values())
-    return HuggingFaceImport(
-        output, architecture.model_class, pieces.tokenizer_class, settings, parameters, tuple(notices)
-    )
+    # A bundle of ours had no vocabulary where its ids are those of SentencePiece.
+    own = ours is not None and all(_is_own(*pair) for pair in zip(pieces.models, pieces.vocabularies, strict=True))
+    vocabulary = None if own else pieces.vocabularies
+    write(output, settings, weights, pieces.models, license_of(path), force, vocabulary)
+    parameters, kinds = sum(w.numel() for w in weights.values()), (architecture.model_class, pieces.tokenizer_class)
+    return HuggingFaceImport(output, *kinds, settings, parameters, tuple(notices))
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
+    if not (folder / name).exists():
+        raise refusal(folder, [f"{name}: is missing"], "cannot be imported", "give the folder that has it")
     try:
-        with (folder / name).open("rb") as file:
-            return parse(file.read(LARGEST + 1))
-    except FileNotFoundError:
-        raise refusal(folder, [f"{name}: is missing"], "cannot be imported", "give the folder that has it") from None
-    except (OSError, ValueError) as error:
-        raise refusal(folder, [f"{name}: is damaged, {str(error)[:300]}"], "cannot be imported", FIX) from None
+        return read_published(folder, name, LARGEST)
+    except ConfigError as error:
+        raise refusal(folder, error.problems, "cannot be imported", FIX) from None
 
 
 def _architecture(folder: Path, config: Mapping[str, Any]) -> Architecture:
@@ -111,23 +110,8 @@ def _architecture(folder: Path, config: Mapping[str, Any]) -> Architecture:
     if isinstance(kind, str) and kind in ARCHITECTURES:
         return ARCHITECTURES[kind]
     known = ", ".join(f"{one.model_type} ({one.model_class})" for one in ARCHITECTURES.values())
-    raise refusal(
-        folder,
-        [f"{CONFIG}: has model_type={str(kind)[:99]!r}"],
-        "cannot be imported",
-        f"the architectures that can be are {known}",
-    )
-
-
-def _model(
-    architecture: Architecture, config: Mapping[str, Any], problems: list[str]
-) -> tuple[ModelConfig | None, list[str]]:
-    if "quantization_config" in config:
-        problems.append(
-            f"{CONFIG}: has quantization_config; import the model that was quantized, and quantize the export"
-        )
-    found = _gather(problems, lambda: architecture.read(config))
-    return (None, []) if found is None else found
+    problems = [f"{CONFIG}: has model_type={str(kind)[:99]!r}"]
+    raise refusal(folder, problems, "cannot be imported", f"the architectures that can be are {known}")
 
 
 def _gather(problems: list[str], attempt: Any) -> Any:
@@ -157,9 +141,7 @@ def _section(config: Mapping[str, Any], architecture: Architecture, problems: li
         return None
     for key, value in architecture.write(settings.model).items():
         if config.get(key) != value:
-            problems.append(
-                f"{CONFIG}: has {key}={str(config.get(key))[:99]}, but {OURS} says {str(value)[:99]}; remove one of them"
-            )
+            problems.append(f"{CONFIG}: has {key}={str(config.get(key))[:99]}, but {OURS} says {str(value)[:99]}; remove one of them")
     return settings
 
 
@@ -174,13 +156,9 @@ def _settings(
 ) -> BundleSettings:
     called = name or folder.resolve().name
     source, target = _languages(called, config, pieces, asked)
-    begin: tuple[int, ...] = ()
-    ending: tuple[int, ...] = ()
-    if pieces.languages and pieces.tokenizer_class == "MarianTokenizer":
-        begin = (pieces.languages[find(target, tuple(pieces.languages))],)
-    elif pieces.languages:
-        begin = (pieces.languages[find(source, tuple(pieces.languages))],)
-        ending = (pieces.languages[find(target, tuple(pieces.languages))],)
+    # Marian is told the target's language before the source; others are told each language on its own side.
+    before = ([target], []) if pieces.tokenizer_class == "MarianTokenizer" else ([source], [target])
+    begin, ending = (tuple(pieces.languages[find(code, tuple(pieces.languages))] for code in side if pieces.languages) for side in before)
     said = re.sub(r"[\x00-\x1f`]", " ", called)[:200]
     return BundleSettings(
         made_by=f"{said} ({architecture.model_class}), imported by limelight {version('limelight')}",
@@ -192,9 +170,7 @@ def _settings(
     )
 
 
-def _languages(
-    called: str, config: Mapping[str, Any], pieces: PublishedPieces, asked: tuple[str | None, str | None]
-) -> tuple[str, str]:
+def _languages(called: str, config: Mapping[str, Any], pieces: PublishedPieces, asked: tuple[str | None, str | None]) -> tuple[str, str]:
     """What was asked for, else what the tokenizer says, else what the model is called: opus-mt-en-de."""
     names = (called, config.get("_name_or_path"))
     found = next((match for one in names if isinstance(one, str) and (match := NAMED.search(one))), None)
@@ -209,16 +185,9 @@ def _languages(
     raise ConfigError(f"{called} does not say its languages: give {missing}, such as --source en --target de{choices}")
 
 
-def _vocabulary(pieces: PublishedPieces, exported: bool) -> tuple[Vocabulary, Vocabulary] | None:
-    """None where a bundle of ours had none: its ids are those of SentencePiece."""
-    own = exported and all(_is_own(*pair) for pair in zip(pieces.models, pieces.vocabularies, strict=True))
-    return None if own else pieces.vocabularies
-
-
 def _is_own(model: bytes, vocabulary: Vocabulary) -> bool:
-    tokenizer, v = Tokenizer(model), vocabulary
-    numbers = (tokenizer.pad, tokenizer.unknown, tokenizer.end)
-    return v.pieces == tuple(tokenizer.learnt) and numbers == (v.pad, v.unknown, v.end)
+    own, v = Tokenizer(model), vocabulary
+    return v.pieces == tuple(own.learnt) and (v.pad, v.unknown, v.end) == (own.pad, own.unknown, own.end)
 
 
 def license_of(folder: Path) -> str | None:

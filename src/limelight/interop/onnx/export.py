@@ -11,7 +11,6 @@ The folder appears only once ONNX Runtime gives the log-probabilities of the mod
 """
 
 import json
-import secrets
 import shutil
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -22,22 +21,13 @@ import onnxruntime
 import torch
 
 from limelight.bundle.bundle import Bundle
-from limelight.bundle.layout import (
-    CONFIG,
-    SHARED,
-    SOURCE,
-    SOURCE_VOCABULARY,
-    TARGET,
-    TARGET_VOCABULARY,
-    VOCABULARY,
-)
+from limelight.bundle.layout import CONFIG, PIECES, VOCABULARIES, pick_files
 from limelight.errors import ModelFileError
-from limelight.files import force_to_disk, put_folder
+from limelight.files import whole_folder
 from limelight.interop.onnx.graphs import DECODER, ENCODER, OPSET, decoder_ports, encoder_ports, write_graphs
 from limelight.interop.onnx.parity import OnnxParity, prove
 
 FORMAT = 1
-PIECES = (SHARED, SOURCE, TARGET, VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY)
 
 
 @dataclass(frozen=True)
@@ -56,23 +46,17 @@ def export_onnx(bundle: Bundle, folder: Path, force: bool = False) -> OnnxExport
         raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace an ONNX export")
     if folder.exists() and not all((folder / name).is_file() for name in (ENCODER, DECODER, CONFIG)):
         raise ModelFileError(f"{folder} is no ONNX export and will not be replaced; give another name")
-    beside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.part")
-    beside.mkdir(parents=True)
-    try:
+    with whole_folder(folder) as beside:
         model = bundle.load_model(torch.float32, "cpu")
         write_graphs(model, beside)
         parity = prove(model, beside)
-        for path in _pieces(bundle):
-            shutil.copyfile(path, beside / path.name)
+        for name in (*PIECES, *VOCABULARIES):
+            if (bundle.folder / name).is_file():
+                shutil.copyfile(bundle.folder / name, beside / name)
         text = json.dumps(config_of(bundle, beside, parity), indent=1, ensure_ascii=False, allow_nan=False)
         (beside / CONFIG).write_bytes(text.encode() + b"\n")
         files = {path.name: path.stat().st_size for path in sorted(beside.iterdir())}
-        for path in (*beside.iterdir(), beside):
-            force_to_disk(path)
-        put_folder(beside, folder)
-        return OnnxExport(folder, files, parity)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    return OnnxExport(folder, files, parity)
 
 
 def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any]:
@@ -87,8 +71,8 @@ def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any
         "made_by": f"limelight {version('limelight')}, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}",
         "languages": settings.languages,
         "normalization": settings.normalization,
-        "pieces": _sides(folder, SHARED, SOURCE, TARGET),
-        "vocabulary": _sides(folder, VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY),
+        "pieces": _sides(folder, PIECES),
+        "vocabulary": _sides(folder, VOCABULARIES),
         "special": special,
         "source_begin": settings.source_begin,
         "target_begin": settings.target_begin,
@@ -101,15 +85,11 @@ def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any
     }
 
 
-def _pieces(bundle: Bundle) -> list[Path]:
-    return [bundle.folder / name for name in PIECES if (bundle.folder / name).is_file()]
-
-
-def _sides(folder: Path, both: str, source: str, target: str) -> dict[str, str] | None:
+def _sides(folder: Path, names: tuple[str, str, str]) -> dict[str, str] | None:
     """Which file serves which side; None when there is none."""
-    if (folder / both).is_file():
-        return {"source": both, "target": both}
-    return {"source": source, "target": target} if (folder / source).is_file() else None
+    there = {path.name for path in folder.iterdir()}
+    source, target = pick_files(names, there)
+    return {"source": source, "target": target} if source in there else None
 
 
 def _describe_graph(name: str, inputs: list[Any], outputs: list[Any]) -> dict[str, Any]:

@@ -50,15 +50,18 @@ class Port:
     shape: tuple[int | str, ...]
 
 
+VISIBLE = Port("visible", "bool", ("batch", "source"))
+
+
 def encoder_ports(config: ModelConfig) -> tuple[list[Port], list[Port]]:
     source = Port("source", "int64", ("batch", "source"))
-    return [source], [*_pairs(config, "memory", "source"), _visible()]
+    return [source], [*_pairs(config, "memory", "source"), VISIBLE]
 
 
 def decoder_ports(config: ModelConfig) -> tuple[list[Port], list[Port]]:
     token = Port("token", "int64", ("batch",))
     log_probs = Port("log_probs", "float32", ("batch", config.vocab_size))
-    inputs = [token, _visible(), *_pairs(config, "memory", "source"), *_pairs(config, "past", "past")]
+    inputs = [token, VISIBLE, *_pairs(config, "memory", "source"), *_pairs(config, "past", "past")]
     return inputs, [log_probs, *_pairs(config, "present", "past + 1")]
 
 
@@ -162,16 +165,12 @@ def quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _trace_graph(
-    graph: nn.Module, inputs: tuple[Any, ...], shapes: tuple[Any, ...], ports: Sequence[list[Port]]
-) -> Any:
+def _trace_graph(graph: nn.Module, inputs: tuple[Any, ...], shapes: tuple[Any, ...], ports: Sequence[list[Port]]) -> Any:
     names = [[port.name for port in side] for side in ports]
     try:
         # Not left to the ONNX exporter, which would silently fix the sizes that it cannot let vary. Deferred: with grouped heads torch ends
         # with a condition that holds for every length (min(2 + 2 T, 4 + 4 T) = 2 + 2 T), but that it cannot prove.
-        program = torch.export.export(
-            graph, inputs, dynamic_shapes=shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True
-        )
+        program = torch.export.export(graph, inputs, dynamic_shapes=shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True)
         written: Any = torch.onnx.export(
             program,
             dynamo=True,
@@ -203,10 +202,4 @@ def _pair_tensors(tensors: Sequence[Tensor]) -> list[KeyValues]:
 
 def _pairs(config: ModelConfig, name: str, length: str) -> list[Port]:
     shape = ("batch", config.kv_heads, length, config.d_head)
-    return [
-        Port(f"{name}.{layer}.{letter}", "float32", shape) for layer in range(config.decoder_layers) for letter in "kv"
-    ]
-
-
-def _visible() -> Port:
-    return Port("visible", "bool", ("batch", "source"))
+    return [Port(f"{name}.{layer}.{letter}", "float32", shape) for layer in range(config.decoder_layers) for letter in "kv"]

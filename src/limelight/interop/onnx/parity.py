@@ -46,9 +46,7 @@ def prove(model: Transformer, folder: Path) -> OnnxParity:
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         raise OnnxError(f"ONNX Runtime {onnxruntime.__version__} cannot run the graphs in {folder}: {said}") from error
-    worst = float(
-        np.max([parity.worst for parity in found])
-    )  # of numpy: a maximum that is no number if one of them is none
+    worst = float(np.max([parity.worst for parity in found]))  # of numpy: it is no number if one of them is none
     parity = OnnxParity(worst, sum(parity.steps for parity in found), sum(parity.agreed for parity in found))
     if not parity.worst <= BOUND:
         raise OnnxError(

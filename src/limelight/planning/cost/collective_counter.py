@@ -51,9 +51,7 @@ class CollectiveCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __getitem__(self, collective: str) -> CollectiveCount:
         return self.counted[collective]
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
         name = str(func).removesuffix(".default")
         if func.namespace in ("c10d", "_c10d_functional") and name not in SENDS_NOTHING:

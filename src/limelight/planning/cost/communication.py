@@ -108,9 +108,7 @@ def _count_sharded(config: ModelConfig, parallel: Parallel, number: int, accumul
     return found
 
 
-def _tensor(
-    c: ModelConfig, among: int, number: int, shape: BatchShape, accumulate: int, recompute: bool
-) -> Sequence[Traffic]:
+def _tensor(c: ModelConfig, among: int, number: int, shape: BatchShape, accumulate: int, recompute: bool) -> Sequence[Traffic]:
     """Each sub-layer ends in a sum over its processes; backwards, each projection that begins one has a gradient of its input to add up.
 
     forward    attention.out, cross_attention.out, feed_forward.down                              each N D numbers
@@ -124,8 +122,6 @@ def _tensor(
     backward_calls = (1 + ups) * c.encoder_layers + (3 + ups) * c.decoder_layers
     backward = (1 + ups) * c.encoder_layers * source + c.decoder_layers * ((2 + ups) * target + source)
     return [
-        Traffic(
-            "sums, forward", "all_reduce", among, accumulate * passes * forward_calls, accumulate * passes * forward
-        ),
+        Traffic("sums, forward", "all_reduce", among, accumulate * passes * forward_calls, accumulate * passes * forward),
         Traffic("sums, backward", "all_reduce", among, accumulate * backward_calls, accumulate * backward),
     ]

@@ -19,9 +19,7 @@ class Flops:
     projections: float  # with the weights of the blocks
     attention: float  # q k^T and weights v
     output: float  # with the matrix of the vocabulary
-    spared: float = (
-        0.0  # of the projections: the last of each block, where nothing after it needs its result for the gradient
-    )
+    spared: float = 0.0  # of the projections: the last of each block, where nothing after it needs its result for the gradient
 
     @property
     def forward(self) -> float:

@@ -101,10 +101,7 @@ def _passing(config: ModelConfig, parallel: Parallel, precision: Precision) -> f
     number = 2 if precision == "masters" else 4
     if not parallel.sharded:
         return 2 * sum(elements(s) for s in weights(config).values()) if precision == "masters" else 0
-    whole = {
-        name: sum(elements(cut_by_tensor(n, s, parallel.tensor)) for n, s in block.items())
-        for name, block in blocks(config).items()
-    }
+    whole = {name: sum(elements(cut_by_tensor(n, s, parallel.tensor)) for n, s in block.items()) for name, block in blocks(config).items()}
     if parallel.shards == 1:  # nothing is let go that could not be gathered again
         return number * sum(whole.values())
     largest = max(size for name, size in whole.items() if name)

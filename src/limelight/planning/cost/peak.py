@@ -143,9 +143,7 @@ class _Step:
     def _of_blocks(self, encoder: float, decoder: float) -> float:
         """Kept by these numbers of blocks of either stack."""
         if self.recompute:
-            layers = max(
-                1, self.found.layers[0] * self.shape.source_stream + self.found.layers[1] * self.shape.target_stream
-            )
+            layers = max(1, self.found.layers[0] * self.shape.source_stream + self.found.layers[1] * self.shape.target_stream)
             here = encoder * self.shape.source_stream + decoder * self.shape.target_stream
             return self.found.between * here / layers
         return (encoder * self.found.encoder + decoder * self.found.decoder) / self.parallel.tensor

@@ -9,9 +9,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
     sum(parameters(ModelConfig(vocab_size=37_000)).values()) -> 63_082_496
     """
     c = config
-    vocabularies = {"all": c.vocab_size, "decoder": c.vocab_size + c.source_vocab}.get(
-        c.tie, 2 * c.vocab_size + c.source_vocab
-    )
+    vocabularies = {"all": c.vocab_size, "decoder": c.vocab_size + c.source_vocab}.get(c.tie, 2 * c.vocab_size + c.source_vocab)
     positions = 2 * (c.max_length + c.position_offset) * c.d_model if c.positions == "learned" else 0
     norm = c.d_model * (2 if c.norm == "layer" else 1)
     block = attention(c) + feed_forward(c) + 2 * norm

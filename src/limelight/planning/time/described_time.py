@@ -11,10 +11,8 @@ import math
 from dataclasses import dataclass
 
 from limelight.model.config import ModelConfig
-from limelight.planning.cost.activations import estimate_activations
 from limelight.planning.cost.communication import Traffic, communication
 from limelight.planning.cost.compute import flops
-from limelight.planning.cost.memory import memory
 from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.planning.cost.shape import BatchShape
 from limelight.planning.time.devices import Device
@@ -92,14 +90,3 @@ def _on_a_host(traffic: Traffic, parallel: Parallel, device: Device) -> int:
     else:
         apart = parallel.tensor
     return max(1, min(traffic.among, device.per_host // apart))
-
-
-def bytes_needed(
-    config: ModelConfig, parallel: Parallel, precision: Precision, shape: BatchShape, recompute: bool = False
-) -> float:
-    """Of one process on an accelerator: state with the twin that validates, what passes through, and activations, of which a tensor group
-    shares what is inside a block."""
-    found = estimate_activations(config, shape, precision, "accelerator")
-    inside = max(found.encoder, found.decoder) if recompute else found.total - found.outside
-    outside = found.outside + found.logits + (found.between if recompute else 0.0)
-    return memory(config, parallel, precision, validates=True).total + inside / parallel.tensor + outside

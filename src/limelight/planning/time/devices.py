@@ -54,6 +54,10 @@ class Device:
         """Operations a second in the products of a step."""
         return self.achieved * (self.peak_float32 if precision == "float32" else self.peak)
 
+    def cost(self, count: int, seconds: float) -> float | None:
+        """USD for so many of them and so long; None where nobody knows a price."""
+        return None if self.price is None else self.price * count * seconds / 3_600
+
 
 def catalogue(extra: Path | None = None) -> dict[str, Device]:
     """By name, those of this package first."""

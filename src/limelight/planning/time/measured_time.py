@@ -81,9 +81,7 @@ def work(config: ModelConfig, shape: BatchShape, precision: Precision, recompute
         looks=again * c.num_heads * sum(in_stages),
         fused=again * c.num_heads * (everything - sum(in_stages)),
         logits=float(shape.target_stream * c.vocab_size),
-        weights=float(
-            sum(parameters(c).values()) + 2 * c.vocab_size * c.d_model
-        ),  # embeddings: a gradient for each use
+        weights=float(sum(parameters(c).values()) + 2 * c.vocab_size * c.d_model),  # embeddings: a gradient for each use
         calls=again * (2 * c.encoder_layers + 3 * c.decoder_layers) + BESIDE,
     )
 

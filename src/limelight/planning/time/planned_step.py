@@ -13,7 +13,7 @@ from limelight.planning.cost.activations import Where
 from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.planning.cost.peak import peak
 from limelight.planning.cost.shape import BatchShape
-from limelight.planning.rules import TextStats
+from limelight.planning.sizing_rules import TextStats
 from limelight.planning.time.described_time import StepTime, step_time
 from limelight.planning.time.devices import MEASURED, Device
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import HTTPConnection
 
 from limelight.serving.access.origins import is_own
-from limelight.serving.http.paths import path_of
+from limelight.serving.http.error_dialects import path_of
 
 MOST = 4  # keys that one request may offer: each is compared with every key there is
 

@@ -20,10 +20,9 @@ from limelight.serving.access.origins import check_origin
 from limelight.serving.access.rate_limits import Caller, Strangers
 from limelight.serving.access.usage import Ledger
 from limelight.serving.http.disconnect import ClientLeft
-from limelight.serving.http.error_dialects import answer, dialect_of
+from limelight.serving.http.error_dialects import dialect_of, path_of
 from limelight.serving.http.hosts import check_host
-from limelight.serving.http.paths import path_of
-from limelight.serving.middleware.request_log import note_refusal
+from limelight.serving.middleware.request_log import send_refusal
 from limelight.serving.refusals import BadRequest, Forbidden, Refusal, Unauthorized
 from limelight.serving.settings import ServeSettings
 
@@ -132,19 +131,14 @@ class AccessGuard:
             return Forbidden("Invalid API key")
         if dialect == "libretranslate":
             url = self.settings.key_url
-            return NoKey(
-                f"Visit {url} to get an API key" if url else "Please contact the server operator to get an API key"
-            )
+            return NoKey(f"Visit {url} to get an API key" if url else "Please contact the server operator to get an API key")
         if dialect == "deepl":
             return Forbidden("Authorization failure: send the header Authorization: DeepL-Auth-Key KEY")
         return Unauthorized("A key is needed", "Send the header Authorization: Bearer KEY")
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-        note_refusal(Request(scope), refusal)
-        response = answer(path_of(scope), refusal)
-        if isinstance(refusal, Unauthorized):
-            response.headers["WWW-Authenticate"] = CHALLENGE
-        await response(scope, receive, send)
+        headers = {"WWW-Authenticate": CHALLENGE} if isinstance(refusal, Unauthorized) else None
+        await send_refusal(refusal, scope, receive, send, headers)
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """While the server lives, what was used is written down, and SIGHUP has the keys read again."""
@@ -191,9 +185,7 @@ class Closing:
             if self.status < 400 and "caller" not in self._scope["state"]:
                 self._withheld = True
                 logger.error("a route answered without asking who is there")
-                refusal = Unguarded(
-                    "This route did not ask for a key, so its answer was withheld", "Tell the operator."
-                )
+                refusal = Unguarded("This route did not ask for a key, so its answer was withheld", "Tell the operator.")
                 await self._guard._refuse(refusal, self._scope, self._receive, self._send)
                 return
         await self._send(message)

@@ -35,9 +35,7 @@ class Key(Settings):
 
     name: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Of the key, in hexadecimal.")
-    requests_per_minute: int | None = Field(
-        default=None, ge=1, le=1_000_000, description="A request with many texts counts as many."
-    )
+    requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000, description="A request with many texts counts as many.")
     characters_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
     characters_per_month: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     expires: date | None = Field(default=None, description="The last day on which it is good, UTC.")
@@ -46,9 +44,7 @@ class Key(Settings):
     @classmethod
     def _plain(cls, name: str) -> str:
         if not NAME.fullmatch(name):
-            raise ValueError(
-                "a name is made of letters, digits, . _ and -, at most 64, and begins with a letter or digit"
-            )
+            raise ValueError("a name is made of letters, digits, . _ and -, at most 64, and begins with a letter or digit")
         return name
 
 
@@ -100,25 +96,10 @@ class Keys:
         return None if found is None or (found.expires is not None and self._day() > found.expires) else found
 
     @staticmethod
-    def add_key(
-        path: Path,
-        name: str,
-        *,
-        requests_per_minute: int | None = None,
-        characters_per_minute: int | None = None,
-        characters_per_month: int | None = None,
-        expires: date | None = None,
-    ) -> str:
+    def add_key(path: Path, name: str, **granted: Any) -> str:
         """A new key for `name`, stored in the file as a hash and returned this once. What else is in the file stays as it is."""
         key = secrets.token_urlsafe(KEY_BYTES)
-        entry = Key(
-            name=name,
-            sha256=digest_of(key),
-            requests_per_minute=requests_per_minute,
-            characters_per_minute=characters_per_minute,
-            characters_per_month=characters_per_month,
-            expires=expires,
-        )
+        entry = Key(name=name, sha256=digest_of(key), **granted)
         document, known = _load_editable(path)
         if name in (other.name for other in known.keys):
             raise ConfigError(f"{path} has a key called {name!r}; take another name, or remove that entry first")
@@ -137,15 +118,11 @@ def digest_of(key: str) -> str:
 
 def _read(path: Path) -> KeyFile:
     if not path.exists():  # whoever left it out would let everybody in
-        raise ConfigError(
-            f"{path} does not exist, so nobody could call; make a key: limelight serve --make-key NAME --api-key-file {path}"
-        )
+        raise ConfigError(f"{path} does not exist, so nobody could call; make a key: limelight serve --make-key NAME --api-key-file {path}")
     try:
         return KeyFile.load(path)
     except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error.strerror}; the user that runs the server must be able to"
-        ) from None
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; the user that runs the server must be able to") from None
 
 
 def _load_editable(path: Path) -> tuple[Any, KeyFile]:

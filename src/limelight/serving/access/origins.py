@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
-from limelight.serving.http.error_dialects import dialect_of
-from limelight.serving.http.paths import path_of
+from limelight.serving.http.error_dialects import dialect_of, path_of
 from limelight.serving.refusals import Forbidden
 from limelight.serving.settings import ServeSettings
 

@@ -81,9 +81,7 @@ class Strangers:
 class Caller:
     """A caller sent a request, and is known for as long as it lasts. `name` is empty where no keys are asked for."""
 
-    def __init__(
-        self, account: UsageAccount, key: Key | None, now: Callable[[], float], day: Callable[[], date]
-    ) -> None:
+    def __init__(self, account: UsageAccount, key: Key | None, now: Callable[[], float], day: Callable[[], date]) -> None:
         self._account, self._key, self._now, self._day = account, key, now, day
         self._month, self._spent = "", 0
 

@@ -37,9 +37,7 @@ class UsageFile(Settings):
 class Ledger:
     """A ledger has one account for each name that ever called: as many as there are keys, and one for those without."""
 
-    def __init__(
-        self, state: Path | None = None, *, now: Callable[[], float] = time.monotonic, day: Callable[[], date] = today
-    ) -> None:
+    def __init__(self, state: Path | None = None, *, now: Callable[[], float] = time.monotonic, day: Callable[[], date] = today) -> None:
         self._path = None if state is None else state / "usage.json"
         self._now, self._day = now, day
         self._accounts: dict[str, UsageAccount] = {}
@@ -85,9 +83,7 @@ class Ledger:
             file = UsageFile(**json.loads(path.read_bytes()))
         except (ValueError, TypeError, ConfigError):
             raise ConfigError(f"{path} is damaged; remove it, and the quotas of this month begin at nothing") from None
-        self._accounts = {
-            name: UsageAccount(name, file.month, characters) for name, characters in file.characters.items()
-        }
+        self._accounts = {name: UsageAccount(name, file.month, characters) for name, characters in file.characters.items()}
 
     def _content(self) -> bytes:
         month = f"{self._day():%Y-%m}"

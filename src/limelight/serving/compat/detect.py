@@ -17,8 +17,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from limelight.serving.compat.language_codes import is_traditional, same
+from limelight.serving.compat.language_codes import is_traditional
 from limelight.text.identify import Identifier
+from limelight.text.language_names import same
 
 # For a language of ours against another. Measured as above: 10 says too little, 139 claims 2 % of foreign texts with .8 or more.
 PRIOR = 30.0

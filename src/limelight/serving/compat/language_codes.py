@@ -8,10 +8,8 @@ Published models may say deu_Latn: everybody else calls that de, so we do here.
 
 from collections.abc import Sequence
 
-from limelight.errors import ConfigError
-from limelight.interop.language_codes import find
 from limelight.serving.queue.models import Models, ServedModel
-from limelight.text.language_names import LONGEST_TAG, name, usual_tag
+from limelight.text.language_names import LONGEST_TAG, name, same, usual_tag
 from limelight.text.languages import SCRIPTS, base
 
 _ALIASES = {"pb": "pt-br", "zt": "zh-hant"}
@@ -75,15 +73,6 @@ def shorten_code(code: str) -> str:
     if short is None:
         return code
     return f"{short}-Hant" if is_traditional(code) else short
-
-
-def same(one: str, other: str) -> bool:
-    """Do two codes name one language, whatever its region: pt-BR and por_Latn, no and nb?"""
-    try:
-        find(base(one), [base(other)])
-    except ConfigError:
-        return False
-    return True
 
 
 def is_traditional(code: str) -> bool:

@@ -60,7 +60,5 @@ class PairResolver:
     def _pair(self, source: str, target: str, detected: DetectedLanguage | None) -> Pair:
         served = self.languages.find_model(source, target)
         if served is None and source != target:
-            raise BadRequest(
-                f"{name(target)} ({target}) is not available as a target language from {name(source)} ({source})"
-            )
+            raise BadRequest(f"{name(target)} ({target}) is not available as a target language from {name(source)} ({source})")
         return Pair(source, target, served, detected)

@@ -7,16 +7,22 @@ Clients use all of these: deep-translator sends a POST with everything in the qu
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
+from fastapi import Path
 from starlette.requests import Request
 
+from limelight.serving.access.guard import admit
+from limelight.serving.access.rate_limits import Caller
 from limelight.serving.http.body import Form, is_json, read_form, read_json
+from limelight.serving.http.described_routes import NO_ZERO
 from limelight.serving.refusals import BadRequest
 
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _MOST = 1_000  # values in a query string
+# Any other name is not found, so the document describes one and nobody checks it.
+NameInPath = Annotated[str, Path(json_schema_extra={"minLength": 1, "maxLength": 1_000, "pattern": NO_ZERO})]
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,12 @@ class Parameters:
         if word not in (*TRUE, *FALSE):
             raise BadRequest(f"Invalid request: {name} parameter is neither true nor false")
         return word in TRUE
+
+
+async def admit_request(request: Request, key: str) -> tuple[Parameters, Caller]:
+    """Read parameters, and admit who sent them. The `key` may be one of them, also in the body of a GET, as libretranslatepy sends it."""
+    parameters = await read_parameters(request)
+    return parameters, admit(request, parameters.key(key))
 
 
 async def read_parameters(request: Request) -> Parameters:

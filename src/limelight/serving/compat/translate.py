@@ -13,7 +13,7 @@ from limelight.errors import ConfigError
 from limelight.serving.access.rate_limits import Caller
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
-from limelight.serving.queue.markup import Markup, translate_markup
+from limelight.serving.queue.markup import Markup
 from limelight.serving.queue.models import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside, weight
@@ -45,9 +45,7 @@ class RequestTranslator:
     def __init__(self, service: Service, request: Request, caller: Caller) -> None:
         self.service, self.request, self.caller = service, request, caller
 
-    async def texts(
-        self, texts: Sequence[str], served: Sequence[ServedModel | None], wish: CompatOptions
-    ) -> list[TextAnswer]:
+    async def texts(self, texts: Sequence[str], served: Sequence[ServedModel | None], wish: CompatOptions) -> list[TextAnswer]:
         """Answer each text by its own translator. Without one, or without a letter or digit in it, a text is its own answer.
 
         They were paid for before: already to detect their language is work.
@@ -67,9 +65,7 @@ class RequestTranslator:
                     found[at] = answer
         return found
 
-    async def _translate(
-        self, texts: list[str], served: ServedModel, wish: CompatOptions, deadline: Deadline
-    ) -> list[TextAnswer]:
+    async def _translate(self, texts: list[str], served: ServedModel, wish: CompatOptions, deadline: Deadline) -> list[TextAnswer]:
         own = served.translator.settings.search
         search = None if wish.markup else with_alternatives(own, wish.alternatives)
         options = TranslateOptions(
@@ -80,18 +76,13 @@ class RequestTranslator:
             deadline=deadline,
             caller=self.caller.name,
         )
-        pieces = 0
-
-        async def translate(given: list[str]) -> list[Translation]:
-            nonlocal pieces
-            made = await self.service.translate(given, options)
-            pieces += sum(each.source_pieces for each in made)
-            return made
-
         if wish.markup is None:
-            answers = [answer_of(made, wish.alternatives) for made in await translate(texts)]
+            plain = await self.service.translate(texts, options)
+            pieces = sum(each.source_pieces for each in plain)
+            answers = [answer_of(made, wish.alternatives) for made in plain]
         else:
-            answers = [TextAnswer(text, []) for text in await translate_markup(texts, wish.markup, translate)]
+            marked, pieces = await self.service.markup(texts, wish.markup, options)
+            answers = [TextAnswer(made.text, []) for made in marked]
         note(self.request, pieces=pieces)
         return answers
 

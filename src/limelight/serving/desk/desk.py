@@ -1,4 +1,4 @@
-"""The handlers of the lighting desk make traces, files of them, and jobs that rank heads. They also serve the probes that training left;
+"""The handlers of the lighting desk make traces, files of them, and rankings of heads. They also serve the probes that training left;
 all are under /api/v1.
 
 A trace counts for its caller as a translation does. It is made in a thread beside the event loop, written as JSON there too, and thrown
@@ -7,8 +7,7 @@ away: who asks for another part of it names it, and it is made again.
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -22,15 +21,14 @@ from limelight.inspection.wire.arrays import Encoding
 from limelight.inspection.wire.trace_json import as_json
 from limelight.serving.access.guard import caller_of
 from limelight.serving.desk.files import TYPES, file_of
-from limelight.serving.desk.importance import make_importance_task, rank_heads
-from limelight.serving.desk.jobs import Jobs
+from limelight.serving.desk.importance import HeadRankings, make_importance_task, rank_heads
 from limelight.serving.desk.probes import probe, probes
 from limelight.serving.desk.requests import ExportRequest, TraceRequest, desk_requests
-from limelight.serving.desk.trace_pool import TraceInputs, TracePool, new_name
+from limelight.serving.desk.trace_pool import DeskPool, TraceInputs, new_name
 from limelight.serving.http.compression import json_answer
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
-from limelight.serving.native.events import COMMENT, SILENCE, EventStream, breathing, format_event
+from limelight.serving.native.events import format_event, stream_events
 from limelight.serving.native.requests import read_request
 from limelight.serving.queue.models import ServedModel
 from limelight.serving.queue.service import Service
@@ -58,8 +56,9 @@ class Desk:
     def __init__(self, service: Service) -> None:
         self.service, self.settings = service, service.settings.desk
         self.asked = desk_requests(service.settings)
-        self.traces, self.inputs = TracePool(self.settings), TraceInputs(self.settings.kept)
-        self.jobs = Jobs(self.settings.jobs, lambda: service.under_way.draining)
+        self.traces = DeskPool("trace", self.settings.at_once, self.settings.waiting)
+        self.rankings = HeadRankings(self.settings.jobs, lambda: service.under_way.draining)
+        self.inputs = TraceInputs(self.settings.kept)
 
     async def trace(self, request: Request) -> Response:
         """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
@@ -119,38 +118,19 @@ class Desk:
         return await self._run_trace(request, kept.served, kept.asked, answer)
 
     async def importance(self, request: Request) -> Response:
-        """Which heads matter: each is muted in turn, as a job."""
+        """Which heads matter: each is muted in turn. Tells how far it is, and then what it found, as server-sent events."""
         asked = await read_request(request, self.asked.importance)
         served, caller = self._pick_model(asked.model), caller_of(request)
-        about = await aside(weight(asked.sentences or ()), lambda: make_importance_task(served, asked, caller.name))
-        caller.spend(about.characters, about.sentences)
-        note(request, characters=about.characters, texts=about.sentences, model=served.id)
+        task = await aside(weight(asked.sentences or ()), lambda: make_importance_task(served, asked, caller.name))
+        caller.spend(task.characters, task.sentences)
+        note(request, characters=task.characters, texts=task.sentences, model=served.id)
+
+        async def encode(told: tuple[str, dict[str, Any]]) -> bytes:
+            return format_event(told[0], {"model": served.id, **told[1]})
+
         longest = self.settings.pieces
-        job = self.jobs.submit(
-            caller.name, served.id, about.key, lambda report: rank_heads(served, about, longest, report)
-        )
-        return JSONResponse(job.as_dict(), 200 if job.over else 202)
-
-    async def job(self, request: Request, id: Id) -> Response:
-        """How a job stands, and what it found."""
-        return JSONResponse(self.jobs.find(id, caller_of(request).name).as_dict())
-
-    async def job_events(self, request: Request, id: Id) -> Response:
-        """How a job stands, whenever that changes: `progress`, and `done` or `error` at the end."""
-        told = self.jobs.watch(self.jobs.find(id, caller_of(request).name))
-
-        async def events() -> AsyncGenerator[bytes, None]:
-            async with aclosing(breathing(told, SILENCE)) as items:
-                async for item in items:
-                    yield COMMENT if item is None else format_event(_event(item), item)
-
-        return EventStream(await anext(made := events()), made)
-
-    async def drop_job(self, request: Request, id: Id) -> Response:
-        """End a job, and forget it."""
-        job = self.jobs.find(id, caller_of(request).name)
-        self.jobs.drop(job)
-        return JSONResponse(job.as_dict())
+        found = self.rankings.run(task.key, caller.name, lambda report: rank_heads(served, task, longest, report))
+        return await stream_events(request, found, encode)
 
     async def probes(self, request: Request, model: ModelName = None) -> Response:
         """Sentences that were traced while the model was trained, and at which steps."""
@@ -179,7 +159,7 @@ class Desk:
 
     def close(self) -> None:
         self.traces.close()
-        self.jobs.close()
+        self.rankings.close()
 
     def _pick_model(self, model: str | None) -> ServedModel:
         known = self.service.models
@@ -258,10 +238,6 @@ def translation_beside(served: ServedModel, asked: TraceRequest, trace: Trace, s
 
 def _numbers(written: str | None) -> list[int] | None:
     return None if written is None else [int(each) for each in written.split(",")]
-
-
-def _event(job: dict[str, Any]) -> str:
-    return {"done": "done", "failed": "error", "cancelled": "error"}.get(job["state"], "progress")
 
 
 def _encode_json(value: dict[str, Any]) -> bytes:

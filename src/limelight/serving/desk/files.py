@@ -39,15 +39,11 @@ def file_of(trace: Trace, asked: ExportRequest, most_bytes: int) -> bytes:
     try:
         return page_with(values if asked.view is None else {**values, "view": asked.view})
     except ModelFileError:
-        raise NotFound(
-            "the page of the desk was not built here", "the operator runs make web; or ask for svg"
-        ) from None
+        raise NotFound("the page of the desk was not built here", "the operator runs make web; or ask for svg") from None
 
 
 def _pixels(trace: Trace) -> bytes:
     try:
         return picture_of(trace).png()
     except RuntimeChoiceError:
-        raise NotFound(
-            "nothing here draws a PNG", "the operator runs pip install 'limelight[pictures]'; or ask for svg"
-        ) from None
+        raise NotFound("nothing here draws a PNG", "the operator runs pip install 'limelight[pictures]'; or ask for svg") from None

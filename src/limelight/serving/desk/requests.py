@@ -15,7 +15,8 @@ from limelight.inspection.interventions import POSITIONS, Changes
 from limelight.inspection.wire.arrays import Encoding
 from limelight.inspection.wire.parts import PARTS
 from limelight.inspection.wire.trace_json import changes_from_json
-from limelight.serving.native.requests import NO_ZERO, Name, StrictRequest, whole, with_limits
+from limelight.serving.http.described_routes import NO_ZERO
+from limelight.serving.native.requests import Name, StrictRequest, whole, with_limits
 from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 
@@ -42,9 +43,9 @@ class PinAsked(StrictRequest):
 
 class Interventions(StrictRequest):
     # What pydantic says of the keys allows others beside them, which it refuses.
-    gates: Annotated[
-        dict[Pattern, Share], Field(max_length=MOST_GATES, json_schema_extra={"additionalProperties": False})
-    ] = Field(default={}, description='Dimmers, by head or pattern: {"cross.5.2": 0, "enc.0.*": 0.4}. Later ones win.')
+    gates: Annotated[dict[Pattern, Share], Field(max_length=MOST_GATES, json_schema_extra={"additionalProperties": False})] = Field(
+        default={}, description='Dimmers, by head or pattern: {"cross.5.2": 0, "enc.0.*": 0.4}. Later ones win.'
+    )
     gate_mode: Literal["zero", "mean"] = Field(default="zero", description="What a dimmed head gives instead.")
     mask_source: Annotated[list[Number], Field(max_length=4096)] = Field(
         default=[], description="Source pieces, counted from 0, that nobody looks at."
@@ -108,9 +109,7 @@ class TraceRequest(StrictRequest):
 
 class ImportanceRequest(StrictRequest):
     model: Name | None = Field(default=None, description='Id of a model. null or "default": the first.')
-    sentences: list[str] | None = Field(
-        default=None, description="Texts, each one sentence. The model translates them."
-    )
+    sentences: list[str] | None = Field(default=None, description="Texts, each one sentence. The model translates them.")
     set: Literal["valid"] | None = Field(
         default=None,
         description="Instead of sentences: pairs that the model was validated with, where it lies in its run.",
@@ -121,9 +120,7 @@ class ImportanceRequest(StrictRequest):
 
 class ExportRequest(StrictRequest):
     trace_id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
-    format: Format = Field(
-        description="html: the desk, in one file; svg and png: a picture; json and npz: the numbers."
-    )
+    format: Format = Field(description="html: the desk, in one file; svg and png: a picture; json and npz: the numbers.")
     view: Annotated[str, Field(max_length=8_000, pattern=NO_ZERO)] | None = Field(
         default=None, description="What the html file shows first, as it stands in the address of the page."
     )

@@ -4,10 +4,11 @@ check that they agree.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Json
 
-from limelight.serving.desk.jobs import JobState
-from limelight.serving.native.responses import Count, Number, Problem, Score, Share, Short, Text, WarningAnswer
+from limelight.serving.http.described_routes import Count, Number, Share, Short, Text
+from limelight.serving.http.error_dialects import ErrorAnswer
+from limelight.serving.native.responses import WarningAnswer
 
 MANY = 1 << 26  # characters or numbers of an array; `desk.answer_bytes` decides
 PIECES = 8192
@@ -72,18 +73,18 @@ class TargetPiece(BaseModel):
     id: Count
     piece: Short
     word: Count | None
-    logp: Score
+    logp: Number
     entropy: Number = Field(description="Of the prediction, in bits.")
     rank: Count = Field(description="0: the most probable.")
     margin: Number
-    topk: Annotated[list[tuple[Count, Short, Score]], Field(max_length=100)]
+    topk: Annotated[list[tuple[Count, Short, Number]], Field(max_length=100)]
 
 
 class TargetAnswer(BaseModel):
     text: Text
     finish: Literal["eos", "length"]
-    logp: Score
-    score: Score
+    logp: Number
+    score: Number
     inputs: Annotated[list[Short], Field(max_length=PIECES)] | None = Field(
         default=None, description="What the decoder reads; row t predicts tokens[t]."
     )
@@ -92,8 +93,8 @@ class TargetAnswer(BaseModel):
 
 class GuessAnswer(BaseModel):
     text: Text
-    logp: Score
-    score: Score
+    logp: Number
+    score: Number
     node: Count | None
 
 
@@ -103,8 +104,8 @@ class NodeAnswer(BaseModel):
     t: Count
     id: Count
     piece: Short
-    lp: Score
-    cum: Score
+    lp: Number
+    cum: Number
     kept: Annotated[int, Field(ge=0, le=1)]
     done: Annotated[int, Field(ge=0, le=1)]
 
@@ -141,9 +142,9 @@ class StatsAnswer(BaseModel):
 class BaselineAnswer(BaseModel):
     trace_id: Short = Field(description="Of the same without interventions.")
     text: Text
-    logp: Score
-    delta_logp: Score
-    deltas: Annotated[list[Score], Field(max_length=PIECES)]
+    logp: Number
+    delta_logp: Number
+    deltas: Annotated[list[Number], Field(max_length=PIECES)]
     chrf: Number
     tokens: Annotated[list[Short], Field(max_length=PIECES)] = Field(description="Pieces, one for each of the deltas.")
 
@@ -194,25 +195,31 @@ class TraceAnswer(BaseModel):
 
 class ImportantHead(BaseModel):
     id: Short
-    delta_logp: Number = Field(
-        description="Of a sentence, on average, when the head is muted; the lower, the more it matters."
-    )
+    delta_logp: Number = Field(description="Of a sentence, on average, when the head is muted; the lower, the more it matters.")
 
 
 class ImportanceAnswer(BaseModel):
+    model: Short
     sentences: Count
     skipped: Count = Field(description="Sentences of the set that are too long, and any whose translation is.")
     heads: Annotated[list[ImportantHead], Field(max_length=NODES)]
 
 
-class JobAnswer(BaseModel):
-    job: Short
-    state: JobState
+class RankingProgress(BaseModel):
     model: Short
     done: Count = Field(description="Passes.")
-    total: Count = Field(description="0: not known yet.")
-    result: ImportanceAnswer | None
-    error: Problem | None = None
+    total: Count
+
+
+class RankingDone(BaseModel):
+    took_ms: Number
+
+
+class RankingEvent(BaseModel):
+    """Each event. Its data is one line of JSON."""
+
+    event: Literal["progress", "result", "done", "error"]
+    data: Json[RankingProgress | ImportanceAnswer | RankingDone | ErrorAnswer] = Field(json_schema_extra={"maxLength": MANY})
 
 
 class ProbeAnswer(BaseModel):

@@ -1,5 +1,5 @@
-"""A pool of a few threads makes traces, and the inputs of past traces are kept to make them again. The threads run beside the batches of
-the engine.
+"""Pools of a few threads make traces and rank heads, and the inputs of past traces are kept to make them again. The threads run beside the
+batches of the engine.
 
 Of a trace its input stays, for its owner, for a while: a sentence and its options. The trace itself is made anew each time, since
 its numbers are thousands of times as large.
@@ -15,17 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from limelight.errors import ConfigError, DataError, DeadlineError, LengthError, ScoreError
+from limelight.errors import DeadlineError, LengthError, ScoreError
 from limelight.serving.desk.requests import TraceRequest
 from limelight.serving.queue.models import ServedModel
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Failed, NotFound, Refusal, TooLarge, TooMany
-from limelight.serving.settings import DeskSettings
+from limelight.serving.refusals import Failed, NotFound, Refusal, TooLarge, TooMany, refusal_of
 
 SECONDS = 3600.0  # an input is kept after it was last asked for
 MOST = 4096  # inputs of all callers together
 NAMELESS = 4  # times as many are kept for all callers without a name together
-USUAL = 0.5  # seconds that a trace takes, before any has been made
 MEMORY = 0.8  # of what was measured before, when the next is
 Result = TypeVar("Result")
 
@@ -36,20 +34,22 @@ class TooLong(TooLarge):
     code = "too_long"
 
 
-class TracePool:
-    """The pool lives in the event loop. `open` counts what waits and what runs, also where nobody waits for it any more."""
+class DeskPool:
+    """The pool lives in the event loop. `open` counts what waits and what runs, also where nobody waits for it any more.
 
-    def __init__(self, settings: DeskSettings) -> None:
-        self.open = 0
-        self._most, self._at_once = settings.at_once + settings.waiting, settings.at_once
-        self._seconds = USUAL
-        self._pool = ThreadPoolExecutor(settings.at_once, "trace")
+    `what` it does is named in refusals, and takes `seconds` before any has been measured.
+    """
+
+    def __init__(self, what: str, at_once: int, waiting: int, seconds: float = 0.5) -> None:
+        self.open, self.seconds = 0, seconds
+        self._what, self._most, self._at_once = what, at_once + waiting, at_once
+        self._pool = ThreadPoolExecutor(at_once, what)
 
     async def run(self, work: Callable[[], Result], deadline: Deadline) -> Result:
         """Run `work` in a thread. If nobody waits any more, or time is over, before its turn comes, it never begins."""
         if self.open >= self._most:
-            wait = self._seconds * self.open / self._at_once
-            raise TooMany(f"{self.open} traces wait already", "try again a little later", retry_after=wait)
+            wait = self.seconds * self.open / self._at_once
+            raise TooMany(f"{self.open} {self._what}s wait already", "try again a little later", retry_after=wait)
         loop, running = asyncio.get_running_loop(), self._pool.submit(self._run_timed, work, deadline)
         self.open += 1
         running.add_done_callback(lambda _: self._release(loop))
@@ -59,11 +59,11 @@ class TracePool:
             async with asyncio.timeout(deadline.left):
                 return await asyncio.shield(made)
         except (TimeoutError, DeadlineError):
-            raise deadline.late("the trace") from None
+            raise deadline.late(f"the {self._what}") from None
         except Refusal:
             raise
         except Exception as error:
-            raise _refusal(error) from error
+            raise self._refusal(error) from error
         finally:
             deadline.end()
             made.cancel()
@@ -73,10 +73,10 @@ class TracePool:
 
     def _run_timed(self, work: Callable[[], Result], deadline: Deadline) -> Result:
         if deadline.is_over():
-            raise deadline.late("the trace")
+            raise deadline.late(f"the {self._what}")
         begin = time.monotonic()
         result = work()
-        self._seconds += (1 - MEMORY) * (time.monotonic() - begin - self._seconds)
+        self.seconds += (1 - MEMORY) * (time.monotonic() - begin - self.seconds)
         return result
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -88,24 +88,21 @@ class TracePool:
         with suppress(RuntimeError):  # the loop is gone, and nobody counts
             loop.call_soon_threadsafe(one_less)
 
+    def _refusal(self, error: Exception) -> Refusal:
+        """What a translator objects to is the request's fault; all else is ours."""
+        if isinstance(error, LengthError):
+            return TooLong(str(error), 'ask for fewer layers, such as "layers": [5], or shorten the text')
+        if isinstance(error, ScoreError):
+            return Failed(
+                "the model's scores are no numbers",
+                "try it without interventions; else the weights are at fault: the operator has to look at the model",
+            )
+        return refusal_of(error, Failed(f"the {self._what} failed", "look into the server's log"))
+
 
 def _consume_exception(made: "asyncio.Future[Result]") -> None:
     if not made.cancelled():
         made.exception()  # whoever waited has heard of it
-
-
-def _refusal(error: Exception) -> Refusal:
-    """What a translator objects to is the request's fault; all else is ours."""
-    if isinstance(error, LengthError):
-        return TooLong(str(error), 'ask for fewer layers, such as "layers": [5], or shorten the text')
-    if isinstance(error, ConfigError | DataError):
-        return BadRequest(str(error))
-    if isinstance(error, ScoreError):
-        return Failed(
-            "the model's scores are no numbers",
-            "try it without interventions; else the weights are at fault: the operator has to look at the model",
-        )
-    return Failed("the trace failed", "look into the server's log")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ DEEPEST = 32  # of JSON; what clients send has three levels
 MEMBERS = 50_000  # values of a JSON body: 500,000 in 1 MB would keep everybody else waiting for a fifth of a second
 NAMES = 32  # different fields of a form
 VALUES = 1_000  # of all its fields together
+OPTIONS, HEADER_BYTES = 16, 4_096  # of a header that says what a form or its part is
 FILENAME = re.compile(rb"filename\*=utf-8''([^;\s]+)", re.IGNORECASE)  # RFC 5987: aiohttp writes names so
 SMALL = 16 << 10  # bytes of a body that are parsed in the event loop: 5 ms at worst (percent signs), and JSON 1 ms
 
@@ -75,13 +76,20 @@ def json_of(content: bytes) -> dict[str, Any]:
 
 async def read_form(request: Request) -> Form:
     """What a page or a client sent as fields. No body at all is a form without fields."""
-    kind, options = parse_options_header(request.headers.get("content-type"))
+    kind, options = _parse_options(request.headers.get("content-type", "").encode("latin-1"))
     if kind == MULTIPART.encode():
         return await _multipart(request, options.get(b"boundary", b""))
     content = await request.body()
     if kind == URLENCODED.encode() or not content:
         return await aside(len(content), lambda: _parse_urlencoded(content), SMALL)
     raise BadRequest("the body is of a kind that is not understood here", f"send {JSON}, {URLENCODED} or {MULTIPART}")
+
+
+def _parse_options(header: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """form-data; name="q" -> form-data and what stands behind it. To parse it takes 2 us for each sign, so that it is bounded here."""
+    if header.count(b";") > OPTIONS or len(header) > HEADER_BYTES:
+        raise _no_form(f"a header of it has more than {OPTIONS} options or {HEADER_BYTES:,} bytes")
+    return parse_options_header(header or None)
 
 
 def _parse_urlencoded(content: bytes) -> Form:
@@ -167,7 +175,7 @@ class _Parts:
         self.header, self.header_value = bytearray(), bytearray()
 
     def _headers_finished(self) -> None:
-        kind, self.options = parse_options_header(self.headers.get(b"content-disposition"))
+        kind, self.options = _parse_options(self.headers.get(b"content-disposition", b""))
         if kind != b"form-data" or b"name" not in self.options:
             raise _no_form("a part of it has no name")
         if self.headers.get(b"content-transfer-encoding", b"binary").lower() not in (b"binary", b"8bit", b"7bit"):

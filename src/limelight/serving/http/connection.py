@@ -12,16 +12,13 @@ from enum import Enum, auto
 from typing import Any, ClassVar, cast
 
 import httptools
-from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 from limelight.serving.http.connection_shares import Crowd, is_probe
-from limelight.serving.http.last_words import REASONS, Outlet, answer_of
+from limelight.serving.http.raw_refusals import REASONS, Outlet, answer_of
 from limelight.serving.settings import Limits
 
 REFUSED = "refused"  # in the state of the app: called with the code of what is refused before the app hears of it
-Loop = asyncio.AbstractEventLoop
 PIPELINED = 16  # requests of one connection that wait for the one before them
 LINGER_SECONDS = 2.0  # between our last word and the end, so that the client can read it
 IGNORED_BYTES = 256 << 10  # that a client may still send meanwhile
@@ -46,10 +43,8 @@ class LimitedProtocol(HttpToolsProtocol):
     crowd: ClassVar[Crowd] = Crowd(Limits())
     draining: ClassVar[bool] = False
 
-    def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Loop | None = None
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self.stage = Stage.IDLE
         self.front: RequestResponseCycle | None = None
         self.clock: asyncio.TimerHandle | None = None
@@ -134,7 +129,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.header_bytes = self.body_bytes = self.framing_bytes = self.ignored_bytes = 0
         self.cycle.transport = self.outlet
         if self.draining or self.reserved:
-            self.cycle.keep_alive = False
+            self._answer_last(self.cycle)
         if self.front is None:
             self.front = self.cycle
 
@@ -168,7 +163,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.front is None:
             self.leave()
         else:
-            self.cycle.keep_alive = False
+            self._answer_last(self.cycle)
 
     def abandon(self) -> None:
         """There is no time for an answer."""
@@ -255,7 +250,13 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _stop_listening(self) -> None:
         self.deaf = True
-        self.cycle.keep_alive = False
+        self._answer_last(self.cycle)
+
+    def _answer_last(self, cycle: RequestResponseCycle) -> None:
+        """The answer says that the connection ends with it, which uvicorn itself says since 0.53."""
+        if cycle.keep_alive:
+            cycle.keep_alive = False
+            cycle.default_headers = [*cycle.default_headers, (b"connection", b"close")]
 
     def _refuse(self, status: int) -> None:
         """Answers come in the order of the requests, so a refusal is said only if nothing else is to be said before it."""
@@ -266,11 +267,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.leave()
         elif receiving and self.cycle is self.front and not self.front.response_started:
             self._take_back(self.front, status)
-        elif receiving and self.cycle is not self.front:
-            self.pipeline.popleft()  # half a request behind others is forgotten, and they are answered
-            self.cycle = self.pipeline[0][0] if self.pipeline else self.front
-            self._stop_listening()
         else:
+            if receiving and self.cycle is not self.front:
+                self.pipeline.popleft()  # half a request behind others is forgotten, and they are answered
+                self.cycle = self.pipeline[0][0] if self.pipeline else self.front
             self._stop_listening()
 
     def _take_back(self, cycle: RequestResponseCycle, status: int) -> None:

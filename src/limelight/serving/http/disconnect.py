@@ -28,9 +28,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         leaves.cancel()
         if not task.done():
             task.cancel()
-            await asyncio.wait(
-                {task}
-            )  # what it holds, such as a place in the queue, is given back before anything else happens
+            await asyncio.wait({task})  # what it holds, such as a place in the queue, is given back before anything else happens
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

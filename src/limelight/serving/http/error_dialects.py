@@ -1,9 +1,11 @@
-"""A refusal is written in the dialect of the route that was called: LibreTranslate's, DeepL's or our own."""
+"""A refusal is written in the dialect of the route that was called: LibreTranslate's, DeepL's or our own. Paths tell which."""
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
 
 from limelight.serving.refusals import Refusal
 
@@ -11,6 +13,41 @@ Dialect = Literal["libretranslate", "deepl", "native"]
 LIBRETRANSLATE = (
     "/translate", "/languages", "/detect", "/frontend/settings", "/health", "/spec", "/translate_file", "/download_file", "/suggest",
 )  # fmt: skip
+Sentence = Annotated[str, Field(max_length=10_000)]
+
+
+class Problem(BaseModel):
+    code: Sentence = Field(description="For programs.")
+    message: Sentence = Field(description="For people.")
+    hint: Sentence | None = Field(description="What to do about it.")
+
+
+class ErrorAnswer(BaseModel):
+    error: Problem
+
+
+class LibreTranslateRefusal(BaseModel):
+    error: Sentence
+
+
+class DeepLRefusal(BaseModel):
+    message: Sentence
+    detail: Sentence = ""
+
+
+# What a refusal is called in the OpenAPI document, and its shape.
+SHAPES: dict[Dialect, tuple[str, type[BaseModel]]] = {
+    "native": ("Refusal", ErrorAnswer),
+    "libretranslate": ("LibreTranslateRefusal", LibreTranslateRefusal),
+    "deepl": ("DeepLRefusal", DeepLRefusal),
+}
+
+
+def path_of(scope: Scope) -> str:
+    """Cut off the prefix of `root_path`, unless a proxy before us has done so: with /mt, /mt/translate -> /translate."""
+    path: str = scope["path"]
+    prefix = scope.get("root_path", "")
+    return path[len(prefix) :] if prefix and (path + "/").startswith(prefix + "/") else path
 
 
 def dialect_of(path: str) -> Dialect:

@@ -21,6 +21,7 @@ from typing import Any, Protocol, cast
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from limelight.errors import ConfigError, LimelightError
 from limelight.serving.http.connection import LimitedProtocol, make_protocol
@@ -51,6 +52,7 @@ def serve(app: ASGIApp, settings: ServeSettings, service: Drainable, *, started:
 
     `started` is called with the address once requests are answered.
     """
+    _check_uvicorn()
     listener = bind_socket(settings.host, settings.port)
     _allow_files(settings.limits.connections + RESERVE + FILES)
     _keep_what_is_loaded()
@@ -78,13 +80,9 @@ def serve(app: ASGIApp, settings: ServeSettings, service: Drainable, *, started:
 def bind_socket(host: str, port: int) -> socket.socket:
     """A socket with that address. It does not listen yet."""
     try:
-        family, kind, number, _, place = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except socket.gaierror as error:
-        raise ConfigError(
-            f"host={host} is no address of this machine ({error.strerror}); try --host 127.0.0.1"
-        ) from None
+        raise ConfigError(f"host={host} is no address of this machine ({error.strerror}); try --host 127.0.0.1") from None
     listener = socket.socket(family, kind, number)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last server may linger
@@ -104,9 +102,7 @@ def address(listener: socket.socket, host: str) -> str:
 class DrainingServer(uvicorn.Server):
     """The server is uvicorn's with another end: its own closes idle connections at once, with requests that are on their way."""
 
-    def __init__(
-        self, config: uvicorn.Config, service: Drainable, settings: ServeSettings, started: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, service: Drainable, settings: ServeSettings, started: Callable[[], None]) -> None:
         super().__init__(config)
         self.service, self.tell = service, started
         self.drain_seconds = settings.drain_seconds
@@ -184,9 +180,7 @@ class DrainingServer(uvicorn.Server):
             await asyncio.sleep(LAST_SECONDS)
         for connection in self._connections():
             connection.shutdown()
-        while any(
-            not connection.leaving or connection.transport.get_write_buffer_size() for connection in self._connections()
-        ):
+        while any(not connection.leaving or connection.transport.get_write_buffer_size() for connection in self._connections()):
             await asyncio.sleep(0.02)
         if self._connections():  # they have all that we said, and may still be saying something
             await asyncio.sleep(LAST_SECONDS)
@@ -260,6 +254,13 @@ def _why(error: OSError, port: int) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return "this machine has no such address; try --host 127.0.0.1"
     return str(error.strerror)
+
+
+def _check_uvicorn() -> None:
+    """What we overrule must be there to be overruled: else nobody would call it, and no limit would hold."""
+    ours = [name for name in vars(LimitedProtocol) if name.startswith("on_")]
+    if missing := [name for name in ours if not hasattr(HttpToolsProtocol, name)]:
+        raise ConfigError(f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}; pip install 'uvicorn==0.54'")
 
 
 def _allow_files(wanted: int) -> None:

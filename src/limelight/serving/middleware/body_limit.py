@@ -10,16 +10,15 @@ Content-Encoding, two lengths, no length      400
 import re
 from collections.abc import Iterable
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from limelight.serving.http.error_dialects import answer
-from limelight.serving.http.paths import path_of
-from limelight.serving.middleware.request_log import note_refusal
+from limelight.serving.http.error_dialects import path_of
+from limelight.serving.middleware.request_log import send_refusal
 from limelight.serving.refusals import BadRequest, Busy, Refusal, TooLarge
 from limelight.serving.settings import ServeSettings
 
 FILES = ("/translate_file", "/v2/document")  # routes that take files
+LAST = {"Connection": "close"}  # the rest of the body is not wanted
 LONGEST = 18  # digits of a length; more are too large whatever they say
 
 
@@ -36,7 +35,7 @@ class BodyLimit:
             return
         too_large = self._too_large(scope)
         if refusal := _refusal(scope["headers"], too_large):
-            await _refuse(refusal, scope, receive, send)
+            await send_refusal(refusal, scope, receive, send, LAST)
             return
         counted = CountedBody(self, too_large, receive, send)
         try:
@@ -47,7 +46,7 @@ class BodyLimit:
         finally:
             self.held -= counted.taken
         if counted.refusal is not None and not counted.started:
-            await _refuse(counted.refusal, scope, receive, send)
+            await send_refusal(counted.refusal, scope, receive, send, LAST)
 
     def _too_large(self, scope: Scope) -> "BodyTooLarge":
         limit = self.limits.file_bytes if path_of(scope) in FILES else self.limits.body_bytes
@@ -90,9 +89,7 @@ class CountedBody:
         if self.taken > self._too_large.limit:
             self.refusal = self.refusal or self._too_large
         elif self._bounded.held > self._bounded.limits.bodies_bytes:
-            self.refusal = self.refusal or Busy(
-                "too many large requests are under way", "send it again in a moment", retry_after=1.0
-            )
+            self.refusal = self.refusal or Busy("too many large requests are under way", "send it again in a moment", retry_after=1.0)
 
     async def send(self, message: Message) -> None:
         if self.refusal is None or self.started:
@@ -107,9 +104,7 @@ def _refusal(headers: Iterable[tuple[bytes, bytes]], too_large: BodyTooLarge) ->
     if any(packing not in (b"", b"identity") for packing in packings):
         return BadRequest("bodies are not unpacked here", "send the body as it is, without Content-Encoding")
     if len(lengths) > 1 or (lengths and transfers):
-        return BadRequest(
-            "the request states the length of its body twice", "send either Content-Length or Transfer-Encoding, once"
-        )
+        return BadRequest("the request states the length of its body twice", "send either Content-Length or Transfer-Encoding, once")
     if not lengths:
         return None
     if not re.fullmatch(rb"[0-9]+", lengths[0]):
@@ -117,10 +112,3 @@ def _refusal(headers: Iterable[tuple[bytes, bytes]], too_large: BodyTooLarge) ->
     if len(lengths[0]) > LONGEST or int(lengths[0]) > too_large.limit:
         return too_large
     return None
-
-
-async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    note_refusal(Request(scope), refusal)
-    response = answer(path_of(scope), refusal)
-    response.headers["Connection"] = "close"  # the rest of the body is not wanted
-    await response(scope, receive, send)

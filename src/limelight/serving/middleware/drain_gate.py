@@ -2,12 +2,10 @@
 often it translates in between. What was let in is finished.
 """
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from limelight.serving.http.error_dialects import answer
-from limelight.serving.http.paths import path_of
-from limelight.serving.middleware.request_log import note_refusal
+from limelight.serving.http.error_dialects import path_of
+from limelight.serving.middleware.request_log import send_refusal
 from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.refusals import Stopping
 
@@ -24,11 +22,8 @@ class DrainGate:
         if scope["type"] != "http" or path_of(scope) in ALWAYS:
             await self.app(scope, receive, send)
         elif self.under_way.refuses:
-            refusal = Stopping(
-                "the server is stopping", "send it to another one, or again in a moment", retry_after=5.0
-            )
-            note_refusal(Request(scope), refusal)
-            await answer(path_of(scope), refusal)(scope, receive, send)
+            refusal = Stopping("the server is stopping", "send it to another one, or again in a moment", retry_after=5.0)
+            await send_refusal(refusal, scope, receive, send)
         else:
             self.under_way.add(1)
             try:

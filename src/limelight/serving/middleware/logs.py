@@ -54,7 +54,7 @@ def kinds_of(error: BaseException) -> list[str]:
 
 
 def places_of(error: BaseException) -> list[str]:
-    """Where it began, outermost first: ["serving/queue/service.py:120", "translator/planned.py:61"]"""
+    """Where it began, outermost first: ["serving/queue/service.py:120", "translator/pipeline.py:61"]"""
     frames = traceback.extract_tb(_chain(error)[-1].__traceback__)
     return [f"{'/'.join(Path(frame.filename).parts[-2:])}:{frame.lineno}" for frame in frames[-DEEPEST:]]
 
@@ -85,9 +85,7 @@ class Records(logging.Handler):
                 "time": now(),
                 "level": record.levelname.lower(),
                 "logger": record.name,
-                "event": ARGUMENT.sub("...", str(record.msg)).strip()
-                if trusted
-                else f"{Path(record.pathname).name}:{record.lineno}",
+                "event": ARGUMENT.sub("...", str(record.msg)).strip() if trusted else f"{Path(record.pathname).name}:{record.lineno}",
                 "error": kinds_of(error) if error else None,
                 "places": places_of(error) if error else None,
             }

@@ -6,15 +6,18 @@ rate(limelight_pieces_total[1m]); the share of time that an engine works is rate
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from fastapi import APIRouter
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 from starlette.responses import Response
 
+from limelight.serving.http.described_routes import TEXT, DescribedRoutes
 from limelight.serving.middleware.otel import stage
 from limelight.serving.queue.observer import BatchReport
 from limelight.serving.queue.service import Service, State
+from limelight.serving.settings import ServeSettings
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -44,42 +47,30 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = here = CollectorRegistry()
         ProcessCollector(registry=here)
-        self._routes, self._reasons, self._stages, self._models = (
-            BoundedLabels(),
-            BoundedLabels(),
-            BoundedLabels(),
-            BoundedLabels(),
-        )
-        self._requests = Counter("limelight_requests", "Requests answered.", ["route", "status"], registry=here)
-        self._request_seconds = _histogram(
-            "limelight_request_seconds", "From a request to the end of its answer.", SECONDS, here, ["route"]
-        )
-        self._stage_seconds = _histogram(
-            "limelight_stage_seconds", "Of a request, in one stage.", SECONDS, here, ["stage"]
-        )
-        self._refusals = Counter("limelight_refusals", "Requests refused.", ["reason"], registry=here)
-        self._rows = _histogram("limelight_batch_rows", "Sentences of a batch.", ROWS, here)
-        self._batch_pieces = _histogram("limelight_batch_pieces", "Source pieces of a batch.", PIECES, here)
-        self._fill = _histogram("limelight_batch_fill", "Share of a batch's room that was used.", SHARES, here)
-        self._batch_seconds = _histogram("limelight_batch_seconds", "Of the engine, for a batch.", SECONDS, here)
-        self._pieces = Counter("limelight_pieces", "Source pieces translated.", ["model"], registry=here)
+        self._routes, self._reasons, self._stages, self._models = (BoundedLabels() for _ in range(4))
+        counter, histogram = partial(Counter, registry=here), partial(Histogram, registry=here)
+        self._requests = counter("limelight_requests", "Requests answered.", ["route", "status"])
+        told = "From a request to the end of its answer."
+        self._request_seconds = histogram("limelight_request_seconds", told, ["route"], buckets=SECONDS)
+        told = "Of a request, in one stage."
+        self._stage_seconds = histogram("limelight_stage_seconds", told, ["stage"], buckets=SECONDS)
+        self._refusals = counter("limelight_refusals", "Requests refused.", ["reason"])
+        self._rows = histogram("limelight_batch_rows", "Sentences of a batch.", buckets=ROWS)
+        self._batch_pieces = histogram("limelight_batch_pieces", "Source pieces of a batch.", buckets=PIECES)
+        self._fill = histogram("limelight_batch_fill", "Share of a batch's room that was used.", buckets=SHARES)
+        self._batch_seconds = histogram("limelight_batch_seconds", "Of the engine, for a batch.", buckets=SECONDS)
+        self._pieces = counter("limelight_pieces", "Source pieces translated.", ["model"])
 
     def attach(self, service: Service) -> None:
         """From now on the queue, the state and the models are those of this service, read when somebody asks."""
         here = self.registry
-        _gauge(
-            "limelight_queue_requests",
-            "Requests that wait or are under way.",
-            lambda: service.pressure().requests,
-            here,
-        )
-        _gauge("limelight_queue_pieces", "Source pieces that wait.", lambda: service.pressure().pieces, here)
-        _gauge(
-            "limelight_queue_wait_seconds",
-            "Seconds of work that wait.",
-            lambda: service.pressure().wait_seconds,
-            here,
-        )
+        waiting: dict[tuple[str, str], Callable[[], float]] = {
+            ("requests", "Requests that wait or are under way."): lambda: service.pressure().requests,
+            ("pieces", "Source pieces that wait."): lambda: service.pressure().pieces,
+            ("wait_seconds", "Seconds of work that wait."): lambda: service.pressure().wait_seconds,
+        }
+        for (name, told), value in waiting.items():
+            Gauge(f"limelight_queue_{name}", told, registry=here).set_function(value)
         states = Gauge("limelight_state", "1 for the state that the server is in.", ["state"], registry=here)
         for state in STATES:
             states.labels(state).set_function(lambda state=state: float(service.state == state))  # type: ignore[misc]
@@ -112,26 +103,11 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def router(metrics: Metrics) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.get("/metrics", response_class=Response)
+def router(metrics: Metrics, settings: ServeSettings) -> APIRouter:
     async def figures() -> Response:
         """Figures for Prometheus."""
         return Response(await asyncio.to_thread(metrics.text), media_type=CONTENT_TYPE_LATEST)
 
-    return routes
-
-
-def _histogram(
-    name: str,
-    what: str,
-    buckets: tuple[float, ...],
-    registry: CollectorRegistry,
-    labels: tuple[str, ...] | list[str] = (),
-) -> Histogram:
-    return Histogram(name, what, labels, buckets=buckets, registry=registry)
-
-
-def _gauge(name: str, what: str, value: Callable[[], float], registry: CollectorRegistry) -> None:
-    Gauge(name, what, registry=registry).set_function(value)
+    routes = DescribedRoutes(settings)
+    routes.add("GET", "/metrics", figures, content={"text/plain": TEXT})
+    return routes.api

@@ -65,9 +65,7 @@ class OtelTracing:
         if wanted == "none" or not (wanted or named):
             return None
         if not INSTALLED:
-            logger.warning(
-                "the environment asks for traces, but OpenTelemetry is not installed: pip install 'limelight[tracing]'"
-            )
+            logger.warning("the environment asks for traces, but OpenTelemetry is not installed: pip install 'limelight[tracing]'")
             return None
         return cls(ConsoleSpanExporter() if wanted == "console" else OTLPSpanExporter())
 
@@ -90,9 +88,7 @@ class RequestSpan:
     def end(self, line: Mapping[str, Value]) -> None:
         context.detach(self._token)
         self._span.update_name(f"{line['method']} {line['route']}")
-        self._span.set_attributes(
-            {NAMES[name]: value for name, value in line.items() if name in NAMES and value is not None}
-        )
+        self._span.set_attributes({NAMES[name]: value for name, value in line.items() if name in NAMES and value is not None})
         if isinstance(status := line["status"], int) and status >= 500:
             self._span.set_status(trace.StatusCode.ERROR)
         self._span.end()

@@ -9,6 +9,7 @@ exception that nothing else caught becomes a plain 500 here.
 
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.datastructures import MutableHeaders
@@ -17,8 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limelight.serving.http.connection import REFUSED
 from limelight.serving.http.disconnect import ClientLeft
-from limelight.serving.http.error_dialects import answer
-from limelight.serving.http.paths import path_of
+from limelight.serving.http.error_dialects import answer, path_of
 from limelight.serving.middleware.logs import Log, Value, kinds_of, now, places_of
 from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.middleware.otel import OtelTracing
@@ -42,20 +42,9 @@ class RequestFacts:
     places: list[str] | None = None
 
 
-def note(
-    request: HTTPConnection,
-    *,
-    characters: int | None = None,
-    texts: int | None = None,
-    pieces: int | None = None,
-    model: str | None = None,
-) -> None:
-    """Note for routes how much it was, and which model's (its id, not what the client called it). Numbers given before stay."""
-    facts = _facts(request.scope)
-    facts.characters = characters if characters is not None else facts.characters
-    facts.texts = texts if texts is not None else facts.texts
-    facts.pieces = pieces if pieces is not None else facts.pieces
-    facts.model = model if model is not None else facts.model
+def note(request: HTTPConnection, **known: int | str) -> None:
+    """Note for routes how much it was, and which model's (its id, not what the client called it). What was noted before stays."""
+    vars(_facts(request.scope)).update(known)
 
 
 def note_refusal(request: HTTPConnection, refusal: Refusal) -> None:
@@ -64,6 +53,14 @@ def note_refusal(request: HTTPConnection, refusal: Refusal) -> None:
     facts.refusal = refusal.code
     if refusal.status == 500:
         facts.error, facts.places = kinds_of(refusal), places_of(refusal)
+
+
+async def send_refusal(refusal: Refusal, scope: Scope, receive: Receive, send: Send, headers: Mapping[str, str] | None = None) -> None:
+    """Note a refusal, and answer with it in the words of the route."""
+    note_refusal(Request(scope), refusal)
+    response = answer(path_of(scope), refusal)
+    response.headers.update(headers or {})
+    await response(scope, receive, send)
 
 
 def _facts(scope: Scope) -> RequestFacts:
@@ -101,14 +98,12 @@ class RequestLog:
 
     async def _answer_failure(self, error: Exception, seen: "HttpExchange") -> None:
         """Answer and do not raise again: the server around us would write its message down, which may quote a text."""
-        request = Request(seen.scope)
-        refusal = Failed(
-            "The server made a mistake", f"Tell its operator the number {seen.scope['state']['request_id']}."
-        )
+        refusal = Failed("The server made a mistake", f"Tell its operator the number {seen.scope['state']['request_id']}.")
         refusal.__cause__ = error
-        note_refusal(request, refusal)
         if not seen.started and not seen.left:
-            await answer(path_of(seen.scope), refusal)(seen.scope, seen.receive, seen.send)
+            await send_refusal(refusal, seen.scope, seen.receive, seen.send)
+        else:
+            note_refusal(Request(seen.scope), refusal)
 
     def _line(self, seen: "HttpExchange") -> dict[str, Value]:
         scope, facts = seen.scope, _facts(seen.scope)

@@ -8,8 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from limelight.serving.http.error_dialects import dialect_of
-from limelight.serving.http.paths import path_of
+from limelight.serving.http.error_dialects import dialect_of, path_of
 from limelight.serving.settings import ServeSettings
 
 # An answer of an API that a browser shows as a page, such as a translated file, may do nothing at all.

@@ -1,4 +1,4 @@
-"""Translations are streamed as they are made, as server-sent events (WHATWG HTML, section 9.2):
+"""Server-sent events (WHATWG HTML, section 9.2) stream what takes long as it is made. Translations are:
 
     event: part      {"text": 0, "part": 1, "parts": 3, "translation": "Zwei.", "confidence": 0.93}
     event: result    {"text": 0, "result": {...}}          when all parts of a text are done
@@ -12,7 +12,7 @@ proxies close what is silent. When the client leaves, the work is taken out of t
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -33,13 +33,10 @@ Item = TypeVar("Item")
 
 
 async def stream_events(
-    request: Request,
-    made: AsyncIterator[StreamedSentence | StreamedText],
-    result: Callable[[int, Translation], dict[str, Any]],
-    silence: float = SILENCE,
+    request: Request, made: AsyncIterator[Item], encode: Callable[[Item], Awaitable[bytes]], silence: float = SILENCE
 ) -> Response:
-    """The answer, once the first event is there or there was silence for a while. `result`: a text's number and translation as JSON."""
-    events = events_of(made, result, silence)
+    """The answer, once the first event is there or there was silence for a while. `encode` makes an event of what was made."""
+    events = events_of(made, encode, silence)
 
     async def begun() -> bytes:
         return await anext(events)
@@ -52,17 +49,13 @@ async def stream_events(
     return EventStream(first, events)
 
 
-async def events_of(
-    made: AsyncIterator[StreamedSentence | StreamedText],
-    result: Callable[[int, Translation], dict[str, Any]],
-    silence: float,
-) -> AsyncGenerator[bytes, None]:
+async def events_of(made: AsyncIterator[Item], encode: Callable[[Item], Awaitable[bytes]], silence: float) -> AsyncGenerator[bytes, None]:
     """Yield events as bytes for the wire. What is refused before anything was sent is raised; after that it is an event."""
     begin, sent = time.monotonic(), False
     try:
         async with aclosing(breathing(made, silence)) as items:
             async for item in items:
-                yield COMMENT if item is None else await _event(item, result)
+                yield COMMENT if item is None else await encode(item)
                 sent = True
     except Refusal as refusal:
         if not sent:
@@ -105,7 +98,8 @@ def format_event(name: str, value: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps(value, ensure_ascii=False, allow_nan=False)}\n\n".encode()
 
 
-async def _event(item: StreamedSentence | StreamedText, result: Callable[[int, Translation], dict[str, Any]]) -> bytes:
+async def encode_translated(item: StreamedSentence | StreamedText, result: Callable[[int, Translation], dict[str, Any]]) -> bytes:
+    """Make an event of a sentence or a whole text. `result`: a text's number and translation as JSON."""
     if isinstance(item, StreamedText):
         text, made = item
 

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-import polars as pl
-
-from limelight.text.normalize import INVISIBLE, MAY_COMPOSE, Step, normalize
+from limelight.text.normalize import Step, is_invisible, is_white, may_compose, normalize_text
 from limelight.text.pieces.model_file import fields
 from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.text.pieces.words import as_column, split_texts
+from limelight.text.pieces.word_memory import cut_words
 
 _SURFACE_BEGIN, _SURFACE_END = 4, 5  # of sentencepiece.proto, in bytes
 
@@ -44,8 +42,7 @@ def locate_pieces(tokenizer: Tokenizer, steps: Sequence[Step], text: str) -> tup
     tidy = "".join(each.text for each in kept)
     if not tidy or tidy.isspace():
         return tidy, []
-    split = split_texts(as_column([tidy]), at_spaces=tokenizer.by_words)
-    words = [split.words[row] for row in split.rows]
+    words = cut_words(tidy, tokenizer.by_words)
     result, at = list[PieceAt](), 0
     for word, bare, ids in zip(words, tokenizer.bare_words(words), tokenizer.segment_words(words), strict=True):
         places = _places(tokenizer, bare, len(word) - len(bare)) or [(0, len(word))]
@@ -58,20 +55,16 @@ def locate_pieces(tokenizer: Tokenizer, steps: Sequence[Step], text: str) -> tup
 def characters(text: str, steps: Sequence[Step]) -> list[Character]:
     """What `normalize` makes of a text, character by character."""
     kept = [Character(sign, at, at + 1) for at, sign in enumerate(text)]
-    signs = pl.Series(list(text), dtype=pl.String)
-    composes = signs.str.contains(MAY_COMPOSE).to_list()
     if "invisible" in steps:
-        stays = [not unseen for unseen in signs.str.contains(INVISIBLE).to_list()]
-        kept = [each for each, seen in zip(kept, stays, strict=True) if seen]
-        composes = [joins for joins, seen in zip(composes, stays, strict=True) if seen]
+        kept = [each for each in kept if not is_invisible(each.text)]
     clusters = list[list[Character]]()
-    for each, joins in zip(kept, composes, strict=True):
-        if joins and clusters and "nfc" in steps:
+    for each in kept:
+        if clusters and "nfc" in steps and may_compose(each.text):
             clusters[-1].append(each)
         else:
             clusters.append([each])
-    whole = pl.Series(["".join(each.text for each in cluster) for cluster in clusters], dtype=pl.String)
-    changed = normalize(whole, [step for step in steps if step in ("nfc", "quotes")]).to_list()
+    own: list[Step] = [step for step in steps if step in ("nfc", "quotes")]
+    changed = [normalize_text("".join(each.text for each in cluster), own) for cluster in clusters]
     result = [each for cluster, new in zip(clusters, changed, strict=True) for each in _compose(cluster, new)]
     return _single_spaces(result) if "spaces" in steps else result
 
@@ -85,10 +78,9 @@ def _compose(cluster: list[Character], new: str) -> list[Character]:
 
 def _single_spaces(given: list[Character]) -> list[Character]:
     """A run of blanks is one space with the place of the run; none at the ends."""
-    blank = pl.Series([each.text for each in given], dtype=pl.String).str.contains(r"^\s$").to_list()
     result = list[Character]()
-    for each, space in zip(given, blank, strict=True):
-        if not space:
+    for each in given:
+        if not is_white(each.text):
             result.append(each)
         elif result and result[-1].text == " ":
             result[-1] = Character(" ", result[-1].begin, each.end)

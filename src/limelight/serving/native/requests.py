@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from starlette.requests import Request as HttpRequest
 
 from limelight.serving.http.body import SMALL, read_json
+from limelight.serving.http.described_routes import NO_ZERO
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
@@ -25,7 +26,6 @@ from limelight.text.careful.term_targets import LONGEST_TERM
 
 # What `glossary` refuses, said in the schema: control characters, and terms of blanks alone.
 _TERM = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][^\x00-\x1f\x7f-\x9f]*$"
-NO_ZERO = r"^[^\x00]*$"  # a body with U+0000 is refused before anybody looks at its fields
 MOST_PROBLEMS = 20  # that are listed
 UNKNOWN = 3  # keys that are named: looking for what each may mean takes time, and a body has room for 100,000
 
@@ -34,9 +34,7 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Whole = Annotated[
-    int, BeforeValidator(whole)
-]  # bounds go before the validator: after it pydantic checks but does not tell them
+Whole = Annotated[int, BeforeValidator(whole)]  # bounds go before the validator: after it pydantic checks but does not tell them
 Name = Annotated[str, Field(max_length=255, pattern=NO_ZERO)]
 Code = Annotated[str, Field(max_length=35, pattern=NO_ZERO)]
 Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM, pattern=_TERM)]
@@ -64,9 +62,7 @@ class TranslateRequest(StrictRequest):
     segment: bool | None = Field(
         default=True, description="Sentence by sentence. null: only texts of several lines, or too long for the model."
     )
-    glossary: Terms | None = Field(
-        default=None, description="Terms, each with its translation or several that will do."
-    )
+    glossary: Terms | None = Field(default=None, description="Terms, each with its translation or several that will do.")
     format: Literal["text", "html"] = Field(default="text", description="html: tags and entities stay.")
     stream: bool = Field(default=False, description="Server-sent events, one for each sentence that is done.")
     timeout: float | None = Field(default=None, description="Seconds after which the answer is of no use.")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from limelight.documents.units import Remark
 from limelight.planning.cost.size import parameters
+from limelight.serving.http.described_routes import MANY, Count, Number, Share, Short, Text
 from limelight.serving.native.requests import TranslateRequest
 from limelight.serving.queue.models import Models, ServedModel
 from limelight.serving.queue.service import State
@@ -18,24 +19,7 @@ from limelight.text.language_names import name
 from limelight.translator.alignment import split_at_spaces
 from limelight.translator.translation import DIGITS, Alternative, Translation
 
-MANY = 10_000_000  # a bound for what an answer holds; what decides it are the limits of requests
-Count = Annotated[int, Field(ge=0, le=1 << 53)]
-Text = Annotated[str, Field(max_length=MANY)]
-Short = Annotated[str, Field(max_length=1_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Score = Annotated[float, Field(ge=-1e12, le=1e12)]
-Number = Annotated[float, Field(ge=-1e12, le=1e12)]
 Finish = Literal["eos", "length", "empty_input"]
-
-
-class Problem(BaseModel):
-    code: Short = Field(description="For programs.")
-    message: Text = Field(description="For people.")
-    hint: Text | None = Field(description="What to do about it.")
-
-
-class ErrorAnswer(BaseModel):
-    error: Problem
 
 
 class WordAnswer(BaseModel):
@@ -58,7 +42,7 @@ class AlignmentAnswer(BaseModel):
 
 class AlternativeAnswer(BaseModel):
     text: Text
-    score: Score
+    score: Number
     confidence: Share
     words: Annotated[list[WordAnswer], Field(max_length=MANY)]
     alignment: AlignmentAnswer | None = None
@@ -71,7 +55,7 @@ class WarningAnswer(BaseModel):
 
 class ResultAnswer(BaseModel):
     text: Text
-    score: Score | None = Field(description="What the search maximized; null for html.")
+    score: Number | None = Field(description="What the search maximized; null for html.")
     confidence: Share | None = Field(description="Share of the words that should be right; null for html.")
     finish: Finish = Field(description="Ended by the model, by the limit, or there was nothing to translate.")
     words: Annotated[list[WordAnswer], Field(max_length=MANY)]
@@ -108,7 +92,7 @@ class TokenizeAnswer(BaseModel):
 
 class ScoreAnswer(BaseModel):
     model: Short
-    log_prob: Score = Field(description="Natural logarithm of the probability of all pieces and of the end.")
+    log_prob: Number = Field(description="Natural logarithm of the probability of all pieces and of the end.")
     confidence: Share
     pieces: Annotated[list[PieceAnswer], Field(max_length=MANY)]
 
@@ -209,9 +193,7 @@ def html_result(given: str, text: str, remarks: Sequence[Remark]) -> dict[str, A
     """A `ResultAnswer` of a fragment of a page: many texts, so there is no one score."""
     told = [{"code": code, "message": f"line {line}: {message}"} for line, code, message in remarks]
     nothing: dict[str, Any] = {
-        "score": None,
-        "confidence": None,
-        "source_pieces": None,
+        **dict.fromkeys(("score", "confidence", "source_pieces")),
         "words": [],
         "alternatives": [],
     }

@@ -6,6 +6,7 @@ The body is read strictly (`http.body`), validated with the limits of this serve
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
@@ -16,13 +17,14 @@ from starlette.responses import JSONResponse, Response
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.serving.access.guard import caller_of
+from limelight.serving.http.described_routes import MANY, DescribedRoutes
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.native import responses
-from limelight.serving.native.events import stream_events
+from limelight.serving.native.events import encode_translated, stream_events
 from limelight.serving.native.piece_offsets import locate_pieces
-from limelight.serving.native.requests import StrictRequest, TranslateRequest, read_request, requests
-from limelight.serving.queue.markup import HtmlMarkup, translate_markup
+from limelight.serving.native.requests import TranslateRequest, read_request, requests
+from limelight.serving.queue.markup import HtmlMarkup
 from limelight.serving.queue.models import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside, weight
@@ -37,32 +39,21 @@ _EVENT = {
     "type": "object",
     "description": "With stream=true: each event. Its data is one line of JSON.",
     "required": ["event", "data"],
-    "properties": {"event": {"enum": _NAMES}, "data": {"type": "string", "maxLength": responses.MANY}},
+    "properties": {"event": {"enum": _NAMES}, "data": {"type": "string", "maxLength": MANY}},
 }
 EVENTS = {"text/event-stream": {"schema": _EVENT}}
 
 
 def router(service: Service) -> APIRouter:
-    api, native = APIRouter(prefix="/api/v1", tags=["native"]), Native(service)
-    asked = native.asked
-
-    def add(path: str, route: Any, answer: type, body: type[StrictRequest] | None = None, **others: Any) -> None:
-        described: dict[str, Any] = {"responses": {200: {"model": answer, "description": "Done.", **others}}}
-        if body is not None:
-            schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
-            described["openapi_extra"] = {
-                "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
-            }
-        methods = ["GET"] if body is None else ["POST"]
-        api.add_api_route(path, route, methods=methods, response_class=JSONResponse, response_model=None, **described)
-
-    add("/translate", native.translate, responses.TranslateAnswer, asked.translate, content=EVENTS)
-    add("/tokenize", native.tokenize, responses.TokenizeAnswer, asked.tokenize)
-    add("/score", native.score, responses.ScoreAnswer, asked.score)
-    add("/models", native.models, responses.ModelsAnswer)
-    add("/models/{id}", native.model, responses.ModelAnswer)
-    add("/health", native.health, responses.HealthAnswer)
-    return api
+    routes, native = DescribedRoutes(service.settings, "native", "/api/v1"), Native(service)
+    add, asked = routes.add, native.asked
+    add("POST", "/translate", native.translate, responses.TranslateAnswer, body=asked.translate, content=EVENTS)
+    add("POST", "/tokenize", native.tokenize, responses.TokenizeAnswer, body=asked.tokenize)
+    add("POST", "/score", native.score, responses.ScoreAnswer, body=asked.score)
+    add("GET", "/models", native.models, responses.ModelsAnswer)
+    add("GET", "/models/{id}", native.model, responses.ModelAnswer)
+    add("GET", "/health", native.health, responses.HealthAnswer)
+    return routes.api
 
 
 class Native:
@@ -88,7 +79,8 @@ class Native:
                 await aside(weight(prefixes), lambda: _check_prefixes(prefixes, len(texts), served.translator))
             if asked.stream:
                 made = self.service.stream(texts, options, prefixes=prefixes)
-                return await stream_events(request, made, lambda at, each: responses.result(texts[at], each, asked))
+                encode = partial(encode_translated, result=lambda at, each: responses.result(texts[at], each, asked))
+                return await stream_events(request, made, encode)
             work = self.service.translate(texts, options, prefixes=prefixes)
             found = _results(request, asked, await while_connected(request, work))
         facts = {"model": served.id, "source": served.source, "target": served.target}
@@ -144,9 +136,7 @@ class Native:
         }
         return JSONResponse(found, 200 if service.state == "ready" else 503)
 
-    def _options(
-        self, request: Request, asked: TranslateRequest, served: ServedModel, characters: int
-    ) -> TranslateOptions:
+    def _options(self, request: Request, asked: TranslateRequest, served: ServedModel, characters: int) -> TranslateOptions:
         search = _search(asked, served.translator.settings.search)
         _check_terms(asked, characters, self.service.settings.limits.glossary_work)
         if asked.format == "html":
@@ -173,8 +163,8 @@ class Native:
 
     async def _html(self, texts: Sequence[str], options: TranslateOptions) -> Iterable[dict[str, Any]]:
         html = HtmlMarkup((options.served.source, options.served.target))
-        made = await translate_markup(texts, html, lambda given: self.service.translate(given, options))
-        return (responses.html_result(text, page, html.remarks[text]) for text, page in zip(texts, made, strict=True))
+        made, _ = await self.service.markup(texts, html, options)
+        return (responses.html_result(text, *page) for text, page in zip(texts, made, strict=True))
 
 
 def _results(request: Request, asked: TranslateRequest, made: Sequence[Translation]) -> Iterable[dict[str, Any]]:

@@ -7,9 +7,8 @@ from limelight.decoding.config import SearchSettings
 from limelight.errors import DeadlineError
 from limelight.serving.queue.models import ServedModel
 from limelight.serving.queue.work import Unfinished
-from limelight.translator.careful.two_searches import CarefulRequest
-from limelight.translator.planned import TranslationOptions
-from limelight.translator.running import PostponedSentence
+from limelight.translator.pipeline import TranslationOptions
+from limelight.translator.sentences import SourceSentence
 from limelight.translator.translation import Scored, Translation
 
 AGAIN_PIECES = 256  # of a batch: such a search is slow, and those in it wait for each other
@@ -37,29 +36,25 @@ class TranslateKind(OneModel):
     search: SearchSettings
     wanted: TranslationOptions
 
-    def run(self, payloads: Sequence[CarefulRequest]) -> list[Translation | Unfinished | DeadlineError | None]:
+    def run(self, payloads: Sequence[SourceSentence]) -> list[Translation | Unfinished | DeadlineError | None]:
         made = self.served.translator.begin(payloads, self.search, self.wanted)
         further = SearchAgainKind(self.served, self.search, self.wanted)
         return [
-            Unfinished(further, each) if isinstance(each, PostponedSentence) else _in_time(asked, each)
+            Unfinished(further, each) if isinstance(each, SourceSentence) else _in_time(asked, each)
             for asked, each in zip(payloads, made, strict=True)
         ]
 
 
-@dataclass(frozen=True)
-class SearchAgainKind(OneModel):
+class SearchAgainKind(TranslateKind):
     """Its sentences are those the first search lost something of, or cannot do: under constraints, with an engine that has them."""
-
-    search: SearchSettings
-    wanted: TranslationOptions
 
     @property
     def batch_pieces(self) -> int:
         return AGAIN_PIECES
 
-    def run(self, payloads: Sequence[PostponedSentence]) -> list[Translation | DeadlineError | None]:
+    def run(self, payloads: Sequence[SourceSentence]) -> list[Translation | Unfinished | DeadlineError | None]:
         made = self.served.translator.end(payloads, self.search, self.wanted)
-        return [_in_time(each.asked, translation) for each, translation in zip(payloads, made, strict=True)]
+        return [_in_time(each, translation) for each, translation in zip(payloads, made, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -70,6 +65,6 @@ class ScoreKind(OneModel):
         return self.served.translator.score([source for source, _ in payloads], [target for _, target in payloads])
 
 
-def _in_time(asked: CarefulRequest, made: Translation | None) -> Translation | DeadlineError | None:
+def _in_time(asked: SourceSentence, made: Translation | None) -> Translation | DeadlineError | None:
     """Return None only for a model whose scores are no numbers."""
-    return DeadlineError("its time was over before it was translated") if made is None and asked.is_over() else made
+    return DeadlineError("its time was over before it was translated") if made is None and asked.request.is_over() else made

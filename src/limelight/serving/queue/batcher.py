@@ -11,15 +11,16 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from limelight.errors import ConfigError, DataError, DeadlineError
+from limelight.errors import DeadlineError
 from limelight.serving.queue.fair_queue import FairQueue, QueuedSentence, RequestSentences
 from limelight.serving.queue.observer import BatchReport, ServiceObserver
 from limelight.serving.queue.work import BatchKind, QueuedRequest, Unfinished
-from limelight.serving.refusals import BadRequest, Busy, Failed, Refusal, TooLarge
+from limelight.serving.refusals import Busy, Failed, TooLarge, refusal_of
 from limelight.serving.settings import QueueSettings
-from limelight.translator.batching import LEAST_PIECES
+from limelight.translator.searching import LEAST_PIECES
 
 ROWS = 256  # of a batch
+BATCH_SECONDS = 1.5  # that a batch may take
 MEMORY = 0.8  # of the speed so far, for each second that an engine has worked since
 PRIOR = 0.05  # seconds
 STRANGE = 5.0  # times as long as expected
@@ -46,9 +47,8 @@ class RequestBatcher:
         self.queue = FairQueue()
         self.jobs: dict[RequestSentences, QueuedRequest] = {}
         self._pool = ThreadPoolExecutor(workers, "engine")
-        self._alone: deque[QueuedSentence] = (
-            deque()
-        )  # of batches that failed: each by itself tells which of them it was
+        # Of batches that failed: each by itself tells which of them it was.
+        self._alone: deque[QueuedSentence] = deque()
         self._running = 0
         self._under_way = 0  # pieces that engines work on
         self._last_end = float("-inf")
@@ -74,9 +74,12 @@ class RequestBatcher:
         return len(self.queue) > 0 or (self.slower is not None and self.slower.crowded)
 
     def wait_for(self, pieces: int, flow: Hashable) -> float:
-        """Seconds until a flow's next sentence begins, with `pieces` new ones of its own before it, as far as one can tell. Whether it
-        will be finished here is not known, so what waits in the slower queue counts as well."""
-        here = (self.queue.ahead(pieces, flow) + self._under_way / 2) / self.speed + 2 * self._lag
+        """Seconds until a flow's next sentence begins at the latest, with `pieces` new ones of its own before it, as far as one can tell.
+        One that does not go with its like waits for a batch more. Whether it will be finished here is not known, so what waits in the
+        slower queue counts as well."""
+        before = self.queue.ahead(pieces, flow) + self._under_way / 2
+        unlike = min(before, self._batch_pieces()) if len(self.queue) else 0
+        here = (before + unlike) / self.speed + 2 * self._lag
         return here if self.slower is None else here + self.slower.wait_for(0, flow)
 
     def submit(
@@ -142,9 +145,7 @@ class RequestBatcher:
         self.refuse_when_full(flow)
         ends = self.wait_for(total - pieces[-1], flow) + pieces[-1] / self.speed
         if ends > timeout:
-            raise Busy(
-                f"with what waits already this would take {ends:.0f} s", "try again later", retry_after=ends - timeout
-            )
+            raise Busy(f"with what waits already this would take {ends:.0f} s", "try again later", retry_after=ends - timeout)
 
     def _pump(self) -> None:
         """Send what can go now; else look again when the wait for company is over."""
@@ -159,7 +160,7 @@ class RequestBatcher:
                     self._timer = asyncio.get_running_loop().call_later(wait, self._timer_over)
                 return
             free = self.workers - self._running
-            biggest = self.settings.batch_pieces or self._batch_pieces()
+            biggest = self._batch_pieces()
             room = min(biggest, max(LEAST_PIECES, -(-self.queue.pieces // free)))
             items = self.queue.take(room, ROWS)
             if not items:
@@ -174,14 +175,18 @@ class RequestBatcher:
         """Seconds to wait for company. None for a full batch, nor when nobody else has been here lately."""
         now, window = time.monotonic(), self.settings.window_ms / 1000
         oldest = self.queue.oldest
-        if oldest is None or self.queue.pieces >= (self.settings.batch_pieces or self._batch_pieces()):
+        if oldest is None or self.queue.pieces >= self._batch_pieces():
             return 0.0
         if not self._running and now - self._last_end > window:
             return 0.0
         return oldest + window - now
 
     def _batch_pieces(self) -> int:
-        return max((job.request.kind.batch_pieces for job in self.jobs.values()), default=512)  # type: ignore[attr-defined]
+        """What the engine is fastest with, but no more than it does in `BATCH_SECONDS`: whoever was let in waits for a whole batch."""
+        if self.settings.batch_pieces is not None:
+            return self.settings.batch_pieces
+        fastest = max((job.request.kind.batch_pieces for job in self.jobs.values()), default=512)  # type: ignore[attr-defined]
+        return min(fastest, max(LEAST_PIECES, int(BATCH_SECONDS * self.speed / self.workers)))
 
     def _send(self, items: list[QueuedSentence], room: int) -> None:
         now = time.monotonic()
@@ -278,19 +283,11 @@ class RequestBatcher:
         if job is None:
             return
         if not job.done.done():
-            job.done.set_exception(_refusal(error))
+            # That time is over is told by whoever gave it.
+            known = isinstance(error, DeadlineError)
+            failed = Failed("the engine failed", "look into the server's log")
+            job.done.set_exception(error if known else refusal_of(error, failed))
         self.leave(job)
-
-
-def _refusal(error: BaseException) -> BaseException:
-    """What a translator objects to is the request's fault; all else is ours. That time is over is told by whoever gave it."""
-    if isinstance(error, Refusal | DeadlineError):
-        return error
-    if isinstance(error, ConfigError | DataError):
-        return BadRequest(str(error))
-    failed = Failed("the engine failed", "look into the server's log")
-    failed.__cause__ = error
-    return failed
 
 
 def _run_timed(kind: BatchKind, payloads: Sequence[Any]) -> tuple[float, float, list[Any]]:

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from limelight.documents.document import Kind, TranslatedDocument, translate_document
+from limelight.documents.document import Kind, translate_document
+from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Busy
@@ -31,9 +32,7 @@ class DocumentPool:
         work = asyncio.get_running_loop().run_in_executor(
             self._pool,
             _forgetting,
-            lambda: translate_document(
-                data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()
-            ),
+            lambda: translate_document(data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()),
         )
         self.open += 1
         work.add_done_callback(self._release)  # a thread that still reads is no room for another document

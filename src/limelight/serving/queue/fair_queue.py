@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 FREE = 256  # pieces, a long paragraph
 PORTION = 256  # sentences of a request that stand in the heap
-LOOK = 2  # batches' worth of the oldest sentences are looked at for those of like length: more pad less, but the odd wait longer
+LOOK = 2  # batches' worth of the oldest sentences are a round, and those of like length in it go together: more pad less
 
 
 @dataclass(eq=False)
@@ -55,6 +55,7 @@ class FairQueue:
         self._heap: list[QueuedSentence] = []
         self._now = 0.0
         self._numbers = 0  # given so far
+        self._round = (0.0, -1)  # tag and number of its last sentence
         self._ends: dict[Hashable, float] = {}  # of the flows that have something waiting
         self._longest: dict[Hashable, int] = {}  # their longest sentence
         self._left: dict[Hashable, int] = {}  # their pieces
@@ -74,10 +75,7 @@ class FairQueue:
         """Count pieces before a flow's next sentence, if `pieces` of its own stand before it: of each flow what has a smaller tag."""
         tag = self._tag(flow) + pieces
         # A flow's sentences have the tags from end - left on. The one that begins before ours goes whole.
-        return sum(
-            min(left, max(0.0, tag - (self._ends[other] - left)) + self._longest[other])
-            for other, left in self._left.items()
-        )
+        return sum(min(left, max(0.0, tag - (self._ends[other] - left)) + self._longest[other]) for other, left in self._left.items())
 
     def put(self, request: RequestSentences, payloads: Sequence[Any], pieces: Sequence[int], arrived: float) -> None:
         tag, free = self._tag(request.flow), 0 if request.flow in self._ends else FREE
@@ -95,7 +93,7 @@ class FairQueue:
     def take(self, room: int, rows: int) -> list[QueuedSentence]:
         """The sentence whose turn it is and those most like it, of its kind: rows * longest <= room, and always one.
 
-        Those passed over keep their tags, so each has its turn.
+        Those passed over go before any of the next round, so that none waits long for being unlike the others.
         """
         self._drop_gone()
         if not self._heap:
@@ -110,7 +108,9 @@ class FairQueue:
                 continue
             seen += max(1, item.pieces)
             (others if item.request.kind == first.request.kind else passed).append(item)
-        others.sort(key=lambda item: (abs(item.pieces - first.pieces), item.tag, item.number))
+        if others and first[:2] > self._round:
+            self._round = others[-1][:2]
+        others.sort(key=lambda item: (item[:2] > self._round, abs(item.pieces - first.pieces), item.tag, item.number))
         taken, longest = [first], max(1, first.pieces)
         for at, item in enumerate(others):
             longest = max(longest, item.pieces)

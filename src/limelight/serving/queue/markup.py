@@ -1,96 +1,109 @@
 """Texts with tags are translated with their tags kept: pieces of HTML pages, and XML of any kind.
 
-The documents room finds what is to be translated and puts the answers in their places; tags stay as they are to the byte. Its functions
-call a translator and wait for it, which an event loop must not. So they are given one that knows a few answers already and stops them at
-the first text that it does not know:
-
-    run -> "these are unknown" -> translate them, of all texts together -> run again -> ... -> the finished texts
+The documents room finds what is to be translated and puts the answers in their places; tags stay as they are to the byte.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
-from limelight.documents.document import translate_document
+from limelight.documents.document import find_units
 from limelight.documents.encodings import Document
-from limelight.documents.formats.html import HtmlBlock
-from limelight.documents.formats.xml_elements import Element, read, read_elements
-from limelight.documents.formats.xml_sentences import texts_between, write
-from limelight.documents.inline import InlineItem, cut
-from limelight.documents.sentences import Sentence
-from limelight.documents.splices import LineCounter, apply_splices
-from limelight.documents.translating import Translate, UnitTranslator
-from limelight.documents.units import DocumentUnit, Remark, UnitTranslation, collect_splices, has_words
-from limelight.errors import LimelightError
-from limelight.serving.queue.text_thread import aside, weight
-from limelight.serving.refusals import BadRequest
+from limelight.documents.formats.xml_elements import Element, read, read_elements, write
+from limelight.documents.sentences import InlineItem, find_sentences
+from limelight.documents.splices import LineCounter
+from limelight.documents.translating import FoundUnits, Known
+from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, UnitTranslation, has_words
+from limelight.errors import DeadlineError, LimelightError
+from limelight.serving.queue.text_thread import SMALL, TextThread, weight
+from limelight.serving.queue.work import Deadline
+from limelight.serving.refusals import BadRequest, Late
 
+Result = TypeVar("Result")
 _MARK = "\ufeff"  # says that a piece of a page is UTF-8, whatever a <meta> in it says; without it an answer in ASCII would get &#228; for ä
 _ROOT = "limelight-text"
 _DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
 _PREFIX = re.compile(r"<([A-Za-z_][\w.-]*):|\s([A-Za-z_][\w.-]*):[\w.-]+\s*=")
-_NAME = re.compile(r"<([^\s/>]+)")
+
+
+class TranslatedText(NamedTuple):
+    text: str
+    remarks: tuple[Remark, ...]
+
+
+class MarkedText(NamedTuple):
+    """A text has its units, and what stands around it only while it is parsed."""
+
+    units: FoundUnits
+    before: str  # that is not parsed
+    opening: str
+    closing: str = ""
+
+    def splice(self, known: Known) -> TranslatedText:
+        made = self.units.splice(known)
+        text = made.data.decode().removeprefix(self.opening).removesuffix(self.closing)
+        return TranslatedText(self.before + text, made.warnings)
 
 
 class Markup(Protocol):
-    def translate_text(self, text: str, translate: Translate) -> str:
-        """The text with its words translated, and its tags as they were."""
-
-
-class _UnknownError(Exception):
-    def __init__(self, texts: Sequence[str]) -> None:
-        super().__init__()
-        self.texts = texts
+    def find(self, text: str, is_over: Callable[[], bool]) -> MarkedText:
+        """Find what is to be translated in a text, unless time is over."""
 
 
 async def translate_markup(
-    texts: Sequence[str], markup: Markup, translate: Callable[[list[str]], Awaitable[Sequence[UnitTranslation]]]
-) -> list[str]:
-    """Each text translated; `translate` is asked two or three times, for the words of all of them."""
+    texts: Sequence[str],
+    markup: Markup,
+    translate: Callable[[list[str]], Awaitable[Sequence[UnitTranslation]]],
+    reading: TextThread,
+    deadline: Deadline,
+) -> list[TranslatedText]:
+    """Each text translated; `translate` is asked at most twice, for the words of all of them. All of it ends with the deadline."""
+    size = weight(texts)
     known: dict[str, UnitTranslation] = {}
-    done: list[str | None] = [None] * len(texts)
-    while True:
-        unknown = await aside(weight(texts), lambda: _run(texts, markup, known, done))
-        if not unknown:
-            return [text for text in done if text is not None]
-        known.update(zip(unknown, await translate(unknown), strict=True))
+    found: list[MarkedText] = []
+
+    async def read(work: Callable[[], list[Result]]) -> list[Result]:
+        try:
+            return await reading.run(size, work, deadline.left)
+        except Late:
+            raise deadline.late() from None
+
+    async def ask(wanted: Sequence[str]) -> None:
+        if unknown := [text for text in dict.fromkeys(wanted) if text not in known]:
+            known.update(zip(unknown, await translate(unknown), strict=True))
+
+    try:
+        with deadline:
+            found += await read(lambda: [_find(markup, text, deadline.is_over) for text in texts])
+            await ask([text for each in found for text in each.units.texts()])
+            await ask(await read(lambda: [run for each in found for run in each.units.runs(known)]))
+            return await read(lambda: [each.splice(known) for each in found])
+    finally:  # an error holds this frame, and it all units: freed in a thread, not in the event loop (40 ms)
+        if size > SMALL:
+            asyncio.get_running_loop().run_in_executor(None, found.clear)
 
 
-def _run(texts: Sequence[str], markup: Markup, known: dict[str, UnitTranslation], done: list[str | None]) -> list[str]:
-    """Run as far as it goes with what is known; returns what must be known to go on."""
-
-    def look(wanted: list[str]) -> list[UnitTranslation]:
-        if unknown := [text for text in wanted if text not in known]:
-            raise _UnknownError(unknown)
-        return [known[text] for text in wanted]
-
-    unknown: dict[str, None] = {}
-    for at, text in enumerate(texts):
-        if done[at] is None:
-            try:
-                done[at] = markup.translate_text(text, look)
-            except _UnknownError as stopped:
-                unknown |= dict.fromkeys(stopped.texts)
-            except LimelightError:  # its message may hold parts of the text
-                raise BadRequest(
-                    "a text cannot be parsed", "check its tags and entities, or send it as plain text"
-                ) from None
-    return list(unknown)
+def _find(markup: Markup, text: str, is_over: Callable[[], bool]) -> MarkedText:
+    try:
+        return markup.find(text, is_over)
+    except DeadlineError:
+        raise
+    except LimelightError:  # its message may hold parts of the text
+        raise BadRequest("a text cannot be parsed", "check its tags and entities, or send it as plain text") from None
 
 
 @dataclass(frozen=True)
 class HtmlMarkup:
-    """The text is a piece of a page. Broken HTML is no error: what does not end is left alone. `remarks` are about each text."""
+    """The text is a piece of a page. Broken HTML is no error: what does not end is left alone."""
 
     languages: tuple[str, str]
-    remarks: dict[str, tuple[Remark, ...]] = field(default_factory=dict, compare=False)
 
-    def translate_text(self, text: str, translate: Translate) -> str:
-        made = translate_document((_MARK + text).encode(), "html", self.languages, translate, name="the text")
-        self.remarks[text] = made.warnings
-        return made.data.decode().removeprefix(_MARK)
+    def find(self, text: str, is_over: Callable[[], bool]) -> MarkedText:
+        data = (_MARK + text).encode()
+        return MarkedText(find_units(data, "html", self.languages, name="the text", is_over=is_over), "", _MARK)
 
 
 @dataclass(frozen=True)
@@ -109,59 +122,45 @@ class XmlMarkup:
     unsplitting: frozenset[str] = frozenset()
     outline: bool = True
 
-    def translate_text(self, text: str, translate: Translate) -> str:
+    def find(self, text: str, is_over: Callable[[], bool]) -> MarkedText:
         declared = _DECLARATION.match(text)
-        before, inner = (declared[0], text[declared.end() :]) if declared else ("", text)
+        before = declared[0] if declared else ""
+        inner = text[len(before) :]
         # A piece of a document uses prefixes that are declared elsewhere.
         names = sorted({one or two for one, two in _PREFIX.findall(inner)} - {"xml", "xmlns"})
         opening = f"<{_ROOT}" + "".join(f' xmlns:{name}="urn:{name}"' for name in names) + ">"
         whole = f"{opening}{inner}</{_ROOT}>"
-        document = Document("the text", whole.encode(), whole, "utf-8", b"", references=True)
-        outcome = UnitTranslator(document, translate, None).run(list(self._units(document)))
-        return before + apply_splices(whole, collect_splices(outcome.units)).removeprefix(opening).removesuffix(
-            f"</{_ROOT}>"
-        )
+        document = Document("the text", whole.encode(), whole, "utf-8", b"", references=True, is_over=is_over)
+        found = FoundUnits(document, ExtractionResult(list(self._units(document))))
+        return MarkedText(found, before, opening, f"</{_ROOT}>")
 
     def _units(self, document: Document) -> Iterator[DocumentUnit]:
         roots: list[Element] = []
         read_elements(document, _ROOT, (_ROOT,), lambda element, _: roots.append(element))
         lines = LineCounter(document.text)
-        for ends, items in groupby(self._items(roots[0], document.text), key=lambda item: item is None):
-            for part in [] if ends else cut([item for item in items if item is not None]):
-                sentence = Sentence(part, document.text, read, write)
-                if sentence.has_words:
-                    yield HtmlBlock(lines.of(sentence.start), sentence)
+        for _, items in groupby(self._items(roots[0]), key=lambda item: item is None):
+            yield from find_sentences([item for item in items if item], document.text, read, write, lines)
 
-    def _items(self, element: Element, document: str) -> Iterator[InlineItem | None]:
+    def _items(self, element: Element) -> Iterator[InlineItem | None]:
         """What stands inside an element; None where a sentence ends."""
-        gaps = list(_gaps(element, document))
+        gaps = list(element.gaps())
         worded = any(has_words(item.text) for gap in gaps for item in gap)
         for gap, child in zip(gaps, [*element.children, None], strict=True):
             yield from gap
             if child is not None:
-                yield from self._child(child, worded, document)
+                yield from self._child(child, worded)
 
-    def _child(self, child: Element, in_sentence: bool, document: str) -> Iterator[InlineItem | None]:
-        named = _NAME.match(document, child.start)
-        name = named[1] if named else child.name
+    def _child(self, child: Element, in_sentence: bool) -> Iterator[InlineItem | None]:
+        name = child.written_name
         if name in self.ignored:
             yield InlineItem("single", child.start, child.end)
         elif name in self.splitting or (self.outline and not in_sentence and name not in self.unsplitting):
             yield None
-            yield from () if child.is_empty_tag else self._items(child, document)
+            yield from self._items(child)
             yield None
         elif child.is_empty_tag:
             yield InlineItem("single", child.start, child.end)
         else:
             yield InlineItem("open", child.start, child.inner, name=f"{child.start}")
-            yield from self._items(child, document)
+            yield from self._items(child)
             yield InlineItem("close", child.close, child.end, name=f"{child.start}")
-
-
-def _gaps(element: Element, document: str) -> Iterator[list[InlineItem]]:
-    """The texts before each child, and after the last."""
-    start = element.inner
-    for child in element.children:
-        yield list(texts_between(start, child.start, document))
-        start = child.end
-    yield list(texts_between(start, element.close, document))

@@ -35,6 +35,11 @@ class ServedModel:
     def target(self) -> str:
         return self.translator.settings.languages[1]
 
+    def translates(self, source: str | None, target: str | None) -> bool:
+        """Whether it is for these languages; None is any."""
+        wanted = ((source, self.source), (target, self.target))
+        return all(asked is None or base(asked) == base(has) for asked, has in wanted)
+
 
 class Models:
     """Models stand in the order given: where several can do the same, the first does."""
@@ -46,28 +51,20 @@ class Models:
             language_names.name(each.source)
 
     def by_id(self, id: str) -> ServedModel:
-        for each in self.all:
-            if each.id == id:
-                return each
+        if found := next((each for each in self.all if each.id == id), None):
+            return found
         raise NotFound("there is no such model", f"there are {', '.join(each.id for each in self.all)}")
 
     def find(self, source: str | None, target: str | None) -> ServedModel | None:
         """The first from and to these languages; None is any. Regions do not count: en-GB is en."""
-        for each in self.all:
-            if (source is None or base(source) == base(each.source)) and (
-                target is None or base(target) == base(each.target)
-            ):
-                return each
-        return None
+        return next((each for each in self.all if each.translates(source, target)), None)
 
     def pick(self, source: str | None, target: str | None, model: str | None = None) -> ServedModel:
         if model is not None:
             served = self.by_id(model)
-            if self._is(served, source, target):
+            if served.translates(source, target):
                 return served
-            raise BadRequest(
-                f"the model {served.id} translates from {served.source} to {served.target}", "change the languages"
-            )
+            raise BadRequest(f"the model {served.id} translates from {served.source} to {served.target}", "change the languages")
         found = self.find(source, target)
         if found is None:
             pairs = ", ".join(dict.fromkeys(f"{each.source} to {each.target}" for each in self.all))
@@ -91,11 +88,6 @@ class Models:
         for each in self.all:
             each.translator.close()
 
-    @staticmethod
-    def _is(served: ServedModel, source: str | None, target: str | None) -> bool:
-        wanted = ((source, served.source), (target, served.target))
-        return all(asked is None or base(asked) == base(has) for asked, has in wanted)
-
 
 def load(places: Sequence[str], threads: int | None, engine: str | None = None) -> Models:
     """Load translators, each a folder or name=folder. All problems with names at once; then one bundle after the other, each warmed up."""
@@ -105,9 +97,7 @@ def load(places: Sequence[str], threads: int | None, engine: str | None = None) 
     names = [name for name, _ in named]
     problems = [f"two are called {name}; write NAME=FOLDER" for name in dict.fromkeys(names) if names.count(name) > 1]
     problems += [
-        f"{name!r} is no name; write NAME=FOLDER with letters, digits, dots and dashes"
-        for name in names
-        if not _NAME.fullmatch(name)
+        f"{name!r} is no name; write NAME=FOLDER with letters, digits, dots and dashes" for name in names if not _NAME.fullmatch(name)
     ]
     if problems:
         raise ConfigError("these bundles cannot be served together:", problems)

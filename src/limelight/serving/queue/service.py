@@ -10,12 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import Kind as DocumentKind
-from limelight.documents.document import TranslatedDocument
+from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
 from limelight.serving.queue.documents import DocumentPool
 from limelight.serving.queue.in_flight import InFlight
+from limelight.serving.queue.markup import Markup, TranslatedText, translate_markup
 from limelight.serving.queue.models import Models, ServedModel
 from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
@@ -23,7 +24,8 @@ from limelight.serving.queue.work import Deadline, QueuedRequest, within
 from limelight.serving.refusals import Failed, Late
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
-from limelight.translator.planned import TranslationOptions, TranslationPlan
+from limelight.translator.parts import TranslationPlan
+from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.translation import Scored, Translation
 
 LARGE = 1_024  # pieces, some thirty sentences
@@ -93,25 +95,16 @@ class Service:
         *,
         prefixes: Sequence[str] | None = None,
         phrases: Sequence[Sequence[str]] | None = None,
-    ) -> list[Translation]:
-        """Return a translation for each text. Cancelling takes what has not begun out of the queue."""
-        return await self._translate(texts, options, prefixes, phrases)
-
-    async def _translate(
-        self,
-        texts: Sequence[str],
-        options: TranslateOptions,
-        prefixes: Sequence[str] | None,
-        phrases: Sequence[Sequence[str]] | None,
         document: object | None = None,
     ) -> list[Translation]:
+        """Return a translation for each text. Cancelling takes what has not begun out of the queue. `document`: what the texts are of, if
+        it was let in before."""
         if document is None:
             self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
         with deadline:
-            size = self._size(texts, options, prefixes, phrases)
-            planned, lengths = await self._plan(texts, options, prefixes, phrases, deadline, size)
-            job = self._submit(planned, lengths, options, document=document)
+            planned, size = await self._plan(texts, options, prefixes, phrases, deadline)
+            job = self._submit(planned, options, document=document)
             try:
                 made = await within(job, deadline)
             finally:
@@ -128,26 +121,23 @@ class Service:
         self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
         with deadline:
-            size = self._size(texts, options, prefixes, None)
-            planned, lengths = await self._plan(texts, options, prefixes, None, deadline, size)
+            planned, size = await self._plan(texts, options, prefixes, None, deadline)
         told: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
-        job = self._submit(planned, lengths, options, told=lambda *each: told.put_nowait(each))
+        job = self._submit(planned, options, told=lambda *each: told.put_nowait(each))
         made: list[Any] = [None] * len(planned.asked)
-        left = [len(cut.parts) for cut in planned.cuts]
-        first = planned.begins()
+        owner = [text for text, places in enumerate(planned.places) for _ in places]
+        left = [len(places) for places in planned.places]
         try:
             for _ in planned.asked:
                 place, result = await _next(told, job, deadline)
                 made[place] = _numbers([result])[0]
-                text = planned.owner[place]
-                parts = len(planned.cuts[text].parts)
-                yield StreamedSentence(text, place - first[text], parts, made[place])
+                text = owner[place]
+                places = planned.places[text]
+                yield StreamedSentence(text, place - places.start, len(places), made[place])
                 left[text] -= 1
                 if not left[text]:
-                    own = made[first[text] : first[text] + parts]
-                    yield StreamedText(
-                        text, await self._reading.run(size, partial(planned.join_text, text, own), JOINING)
-                    )
+                    own = made[places.start : places.stop]
+                    yield StreamedText(text, await self._reading.run(size, partial(planned.join_text, text, own), JOINING))
         finally:
             self.batcher.leave(job)
             deadline.end()
@@ -156,9 +146,7 @@ class Service:
         """How probable given translations are."""
         translator, deadline = options.served.translator, options.deadline or self.deadline()
         size = weight((*sources, *targets))
-        lengths = await self._reading.run(
-            size, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left
-        )
+        lengths = await self._reading.run(size, lambda: [len(ids) for ids in translator.source_ids(sources)], deadline.left)
         pairs = list(zip(sources, targets, strict=True))
         job = self.batcher.submit(ScoreKind(options.served), pairs, lengths, options.caller or None)
         try:
@@ -166,17 +154,28 @@ class Service:
         finally:
             self.batcher.leave(job)
 
-    async def document(
-        self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document"
-    ) -> TranslatedDocument:
+    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document") -> TranslatedDocument:
         """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
         its_own, deadline = object(), options.deadline or self.deadline()
 
         def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
-            return self._translate(texts, replace(options, deadline=deadline), None, None, its_own)
+            return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
         languages = (options.served.source, options.served.target)
         return await self._documents.translate(data, kind, languages, translate, deadline, name)
+
+    async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
+        """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
+        self.batcher.refuse_when_full(options.caller or None)
+        deadline = options.deadline or self.deadline()
+        pieces: list[int] = []
+
+        async def translate(given: Sequence[str]) -> list[Translation]:
+            made = await self.translate(given, replace(options, deadline=deadline))
+            pieces.extend(each.source_pieces for each in made)
+            return made
+
+        return await translate_markup(texts, markup, translate, self._reading, deadline), sum(pieces)
 
     def pressure(self) -> Pressure:
         batcher = self.batcher
@@ -208,7 +207,6 @@ class Service:
     def _submit(
         self,
         planned: TranslationPlan,
-        lengths: Sequence[int],
         options: TranslateOptions,
         told: Callable[[int, Any], None] | None = None,
         document: object | None = None,
@@ -216,20 +214,10 @@ class Service:
         """Part of a document was let in with the document. It, and a request as large as one, has a share of the engine of its own: what
         its caller asks for beside it does not wait behind it."""
         wanted = TranslationOptions(options.align, True, options.probabilities)
+        lengths = [each.pieces for each in planned.asked]
         kind = TranslateKind(options.served, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
         return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
-
-    def _size(
-        self,
-        texts: Sequence[str],
-        options: TranslateOptions,
-        prefixes: Sequence[str] | None,
-        phrases: Sequence[Sequence[str]] | None,
-    ) -> int:
-        """What it costs to cut texts and to join them. With a glossary never little: each place of a text may begin many terms."""
-        beside = chain(prefixes or (), chain.from_iterable(phrases or ()))
-        return weight(texts) + weight(beside) + (0 if options.glossary is None else SMALL)
 
     async def _plan(
         self,
@@ -238,40 +226,34 @@ class Service:
         prefixes: Sequence[str] | None,
         phrases: Sequence[Sequence[str]] | None,
         deadline: Deadline,
-        size: int,
-    ) -> tuple[TranslationPlan, list[int]]:
-        translator = options.served.translator
-
-        def plan() -> tuple[TranslationPlan, list[int]]:
-            try:
-                planned = translator.plan(
-                    texts,
-                    options.settings,
-                    prefixes=prefixes,
-                    phrases=phrases,
-                    protect=options.protect,
-                    glossary=options.glossary,
-                    segment=options.segment,
-                    is_over=deadline.is_over,
-                )
-            except DeadlineError:
-                raise Late("the text was not read in time") from None
-            return planned, translator.lengths(planned)
-
+    ) -> tuple[TranslationPlan, int]:
+        """The sentences, and what it costs to cut texts and to join them. With a glossary never little: each place of a text may begin
+        many terms."""
+        beside = chain(prefixes or (), chain.from_iterable(phrases or ()))
+        size = weight(texts) + weight(beside) + (0 if options.glossary is None else SMALL)
+        plan = partial(
+            options.served.translator.plan,
+            texts,
+            options.settings,
+            prefixes=prefixes,
+            phrases=phrases,
+            protect=options.protect,
+            glossary=options.glossary,
+            segment=options.segment,
+            is_over=deadline.is_over,
+        )
         begin = time.monotonic()
         try:
-            result = await self._reading.run(size, plan, deadline.left)
+            planned = await self._reading.run(size, plan, deadline.left)
         except Late:
             raise deadline.late("the text was not even read, and the answer") from None
         self.watching.stage("prepare", time.monotonic() - begin)
-        return result
+        return planned, size
 
 
 def _numbers(made: Sequence[Any]) -> list[Any]:
     if any(each is None for each in made):
-        raise Failed(
-            "the model's scores are no numbers", "the weights are at fault: the operator has to look at the model"
-        )
+        raise Failed("the model's scores are no numbers", "the weights are at fault: the operator has to look at the model")
     return list(made)
 
 

@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from limelight.errors import LimelightError
+from limelight.errors import DeadlineError, LimelightError
 from limelight.serving.refusals import BadRequest, Busy, Late
 
 # Bytes of text that are read in the event loop. The slowest known takes 40 microseconds a byte (the pieces of what no piece fits), so that
 # is 10 ms; an ordinary sentence takes 2.
 SMALL = 256
+EACH = 8  # bytes that a text counts for beside its own
 LONG = 20_000  # bytes of text from which on it goes to the second thread: up to a second
 MOST = 4_000_000  # bytes that wait to be read
+_UNREAD = "the text was not even read in time", "give it more time, or send less at once"
 Result = TypeVar("Result")
 
 
@@ -32,8 +34,8 @@ async def aside(size: int, work: Callable[[], Result], small: int = SMALL) -> Re
 
 
 def weight(texts: Iterable[str]) -> int:
-    """What texts cost to read grows with their bytes, whatever their script; and an empty one is not free."""
-    return sum(len(text.encode()) + 1 for text in texts)
+    """What texts cost to read grows with their bytes, whatever their script; and an empty one costs as much as a word."""
+    return sum(len(text.encode()) + EACH for text in texts)
 
 
 class TextThread:
@@ -44,9 +46,9 @@ class TextThread:
     async def run(self, size: int, work: Callable[[], Result], seconds: float) -> Result:
         """Run `work` in `seconds` at most. What a translator objects to is the request's fault."""
         try:
-            if size <= SMALL:
-                return work()
-            return await self._in_thread(size, work, seconds)
+            return work() if size <= SMALL else await self._in_thread(size, work, seconds)
+        except DeadlineError:
+            raise Late(*_UNREAD) from None
         except LimelightError as error:
             raise BadRequest(str(error)) from None
 
@@ -59,7 +61,7 @@ class TextThread:
                 pool = self._pool if size > LONG else None
                 return await asyncio.get_running_loop().run_in_executor(pool, work)
         except TimeoutError:
-            raise Late("the text was not even read in time", "give it more time, or send less at once") from None
+            raise Late(*_UNREAD) from None
         finally:
             self.waiting -= size
 

@@ -25,7 +25,8 @@ _LETTER = r"[^\W\d_]"
 _APPENDED = re.compile(rf"(?:[ \u00a0]|(?<![A-Za-z0-9_]))[(\uff08]([{SIGNS}])({_LETTER})[)\uff09]")  # File (_F)
 _SHORTENED = re.compile(r"(?i)\b(?:\w&\w|drag&drop|(?:copy|cut)&paste|plug&play|(?:find|search)&replace|black&white)\b")
 # Scripts that are not typed letter by letter, or whose letters have vowel signs around them: the custom is "(_F)" at the end.
-_NO_KEYS = re.compile(
+# Compiled by the first label that needs it, as any class of so many ranges: that takes milliseconds.
+_NO_KEYS = (
     "[\u0900-\u109f\u1100-\u13ff\u1780-\u17ff\u3040-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u9fff\ua840-\ud7ff"
     "\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff]"
 )
@@ -45,9 +46,10 @@ def lift_accelerator(text: str) -> tuple[str, Accelerator | None]:
     """The text without its one sign, and what the sign said. A text without one, or with several, comes back as it is."""
     if len(text) > LONGEST or not any(sign in text for sign in SIGNS):
         return text, None
-    if len(appended := list(_APPENDED.finditer(text))) == 1 and _ends_label(text, appended[0]):
-        found = appended[0]
-        return text[: found.start()] + text[found.end() :], Accelerator(found[1], found[2])
+    if len(appended := list(_APPENDED.finditer(text))) == 1:
+        before, sign, after = text[: appended[0].start()], appended[0][1], text[appended[0].end() :]
+        if text.count(sign) == 1 and not after.strip(_ENDING):  # "File (_F)..." and not "call f (_x) now"
+            return before + after, Accelerator(sign, appended[0][2])
     places = [at for sign in SIGNS if (at := _only(text, sign)) is not None and _is_label(text, at)]
     return _without(text, places[0]) if len(places) == 1 else (text, None)
 
@@ -58,16 +60,12 @@ def place_accelerator(translation: str, accelerator: Accelerator) -> str:
         return translation
     sign, letter = accelerator.sign, accelerator.letter
     letters = [i for i, is_free in enumerate(_free(translation)) if is_free and translation[i].isalpha()]
-    if not letters or _NO_KEYS.search(translation):
+    if not letters or re.search(_NO_KEYS, translation):
         at = len(translation.rstrip(_ENDING))
         return f"{translation[:at]}({sign}{letter.upper()}){translation[at:]}"
     begins = [i for i in letters if i == 0 or not translation[i - 1].isalnum()]
-    same = letter.casefold()
-    for places in (begins, letters):
-        for i in places:
-            if translation[i].casefold() == same:
-                return translation[:i] + sign + translation[i:]
-    at = (begins or letters)[0]
+    same = (i for i in (*begins, *letters) if translation[i].casefold() == letter.casefold())
+    at = next(same, (begins or letters)[0])
     return translation[:at] + sign + translation[at:]
 
 
@@ -85,11 +83,6 @@ def lift_pair(source: str, target: str) -> tuple[str, str] | None:
     return (bare_source, bare_target) if other is not None and other.sign == accelerator.sign else None
 
 
-def _ends_label(text: str, found: re.Match[str]) -> bool:
-    """ "File (_F)..." and not "call f (_x) now"."""
-    return text.count(found[1]) == 1 and not text[found.end() :].strip(_ENDING)
-
-
 def _without(text: str, at: int) -> tuple[str, Accelerator]:
     return text[:at] + text[at + 1 :], Accelerator(text[at], text[at + 1])
 
@@ -99,11 +92,8 @@ def _only(text: str, sign: str) -> int | None:
     if sign not in text:
         return None
     free = _free(text)
-    places = [
-        match.start()
-        for match in re.finditer(rf"(?<!{sign}){sign}(?={_LETTER})", text)
-        if free[match.start()] and free[match.end()]
-    ]
+    signs = (match.span() for match in re.finditer(rf"(?<!{sign}){sign}(?={_LETTER})", text))
+    places = [start for start, end in signs if free[start] and free[end]]
     underscores = sum(is_free and char == "_" for is_free, char in zip(free, text, strict=True)) if sign == "_" else 0
     return places[0] if len(places) == 1 and underscores <= 1 else None
 

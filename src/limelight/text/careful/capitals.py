@@ -35,8 +35,8 @@ def lower_capitals(text: str, language: str) -> str | None:
     small = lower(text, language)
     if base(language) == "en":
         small = re.sub(r"\bi\b", "I", small)
-    return _WORD_BEGIN.sub(lambda begin: upper(begin[0], language) if _begins_sentence(begin) else begin[0], small)
 
+    def capitalize(begin: re.Match[str]) -> str:
+        return upper(begin[0], language) if begin.start() == 0 or _STOP.search(begin[0]) else begin[0]
 
-def _begins_sentence(begin: re.Match[str]) -> bool:
-    return begin.start() == 0 or _STOP.search(begin[0]) is not None
+    return _WORD_BEGIN.sub(capitalize, small)

@@ -64,18 +64,16 @@ class Glossary:
         if len(content) > LARGEST_FILE:
             raise DataError(f"{path}: more than {LARGEST_FILE >> 20} MB; a glossary has at most {MOST_TERMS:,} terms")
         content = content.removeprefix(b"\xef\xbb\xbf")
+        problems = list[str]()
         if path.suffix.lower() in (".tbx", ".xml") or content.lstrip()[:1] == b"<":
             pairs = pairs_of(str(path), read_tbx(str(path), content), languages)
             rows = [(f"line {line}", source, targets) for line, source, targets in pairs]
-            problems: list[str] = []
         else:
             rows, problems = _tsv_rows(content)
         merged, more = _merge_rows(rows)
-        problems += more
-        if problems:
-            raise DataError(
-                "\n".join([f"{path}: this glossary cannot be used", *(f"  - {each}" for each in _first(problems))])
-            )
+        if problems or more:
+            listed = (f"  - {each}" for each in _first(problems + more))
+            raise DataError("\n".join([f"{path}: this glossary cannot be used", *listed]))
         return cls(merged)
 
     def find(self, text: str) -> list[Term]:

@@ -8,7 +8,6 @@ apostrophe, '{' a brace. One pass, with a bounded depth.
 """
 
 import re
-from dataclasses import dataclass
 
 DEEPEST = 8  # constructs inside of each other
 _BEGINS = re.compile(r"\{\s{0,9}\w{1,80}\s{0,9},\s{0,9}(plural|selectordinal|select)\s{0,9},")
@@ -19,16 +18,6 @@ _QUOTED = re.compile(r"'(?:'|[{}#|][^']*+(?:''[^']*+)*+'?)")
 _ORDINAL = re.compile(r"\s*#\w+\s*")  # 1st, 2nd: an ending of the source language
 
 
-class _NoMessageError(Exception):
-    """The braces are not those of a message."""
-
-
-@dataclass
-class _Reading:
-    text: str
-    at: int = 0
-
-
 def is_message(text: str) -> bool:
     """Whether this is a message with plural forms or a selection: its braces hold text to be translated."""
     return "{" in text and _BEGINS.search(text) is not None
@@ -36,12 +25,8 @@ def is_message(text: str) -> bool:
 
 def texts_of(message: str) -> list[tuple[int, int]] | None:
     """Where its texts stand, without the blanks around them. None where its braces do not fit, or lie too deep."""
-    reading, found = _Reading(message), list[tuple[int, int]]()
-    try:
-        _read(reading, found, 0)
-    except _NoMessageError:
-        return None
-    return found if reading.at == len(message) else None
+    reader = _Reader(message)
+    return reader.found if reader.read_message(0) and reader.at == len(message) else None
 
 
 def unescape(text: str) -> str:
@@ -59,63 +44,62 @@ def escape(shown: str) -> str:
     return shown.replace("'", "''").replace("{#}", "#")
 
 
-def _read(reading: _Reading, found: list[tuple[int, int]], depth: int) -> None:
-    """One message, up to the brace that closes it or the end. A text that quotes a brace is none to be translated."""
-    text, begin, worded, quoted = reading.text, reading.at, False, False
-    while reading.at < len(text) and text[reading.at] != "}":
-        sign = text[reading.at]
-        if sign == "{" and (construct := _BEGINS.match(text, reading.at)):
-            _add(text, begin, reading.at, found, worded and not quoted)
-            _read_construct(reading, construct, found, depth + 1)
-            begin, worded, quoted = reading.at, False, False
-        elif sign == "{":
-            _skip_argument(reading)
-        elif sign == "'" and (quote := _QUOTED.match(text, reading.at)):
-            quoted |= quote[0] != "''"
-            reading.at = quote.end()
-        else:
-            worded |= sign.isalpha()
-            reading.at += 1
-    _add(text, begin, reading.at, found, worded and not quoted)
+class _Reader:
+    """A reader goes through a message once, and notes its texts. Its steps say False where the braces are not those of a message."""
 
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.found = text, 0, list[tuple[int, int]]()
 
-def _read_construct(reading: _Reading, construct: re.Match[str], found: list[tuple[int, int]], depth: int) -> None:
-    text = reading.text
-    reading.at = construct.end()
-    if depth > DEEPEST:
-        raise _NoMessageError
-    if construct[1] != "select" and (offset := _OFFSET.match(text, reading.at)):
-        reading.at = offset.end()
-    branches = 0
-    while selector := _SELECTOR.match(text, reading.at):
-        reading.at = selector.end()
-        _read(reading, found, depth)
-        if not text.startswith("}", reading.at):
-            raise _NoMessageError
-        reading.at += 1
-        branches += 1
-    closing = _CLOSES.match(text, reading.at)
-    if closing is None or not branches:
-        raise _NoMessageError
-    reading.at = closing.end()
+    def read_message(self, depth: int) -> bool:
+        """One message, up to the brace that closes it or the end. A text that quotes a brace is none to be translated."""
+        text, begin, worded, quoted = self.text, self.at, False, False
+        while self.at < len(text) and text[self.at] != "}":
+            sign = text[self.at]
+            if sign == "{" and (construct := _BEGINS.match(text, self.at)):
+                self._note(begin, worded and not quoted)
+                if not self._read_construct(construct, depth + 1):
+                    return False
+                begin, worded, quoted = self.at, False, False
+            elif sign == "{":
+                if not self._skip_argument():
+                    return False
+            elif sign == "'" and (quote := _QUOTED.match(text, self.at)):
+                quoted |= quote[0] != "''"
+                self.at = quote.end()
+            else:
+                worded |= sign.isalpha()
+                self.at += 1
+        self._note(begin, worded and not quoted)
+        return True
 
+    def _read_construct(self, construct: re.Match[str], depth: int) -> bool:
+        self.at = construct.end()
+        if construct[1] != "select" and (offset := _OFFSET.match(self.text, self.at)):
+            self.at = offset.end()
+        branches = 0
+        while selector := _SELECTOR.match(self.text, self.at):
+            self.at = selector.end()
+            if depth > DEEPEST or not self.read_message(depth) or not self.text.startswith("}", self.at):
+                return False
+            self.at += 1
+            branches += 1
+        closing = _CLOSES.match(self.text, self.at)
+        self.at = closing.end() if closing else self.at
+        return closing is not None and branches > 0
 
-def _skip_argument(reading: _Reading) -> None:
-    """{name}, {n, number, #,##0}: a style may have braces of its own."""
-    text, depth = reading.text, 0
-    while reading.at < len(text):
-        sign = text[reading.at]
-        depth += (sign == "{") - (sign == "}")
-        reading.at += 1
-        if not depth:
-            return
-        if depth > DEEPEST:
-            break
-    raise _NoMessageError
+    def _skip_argument(self) -> bool:
+        """{name}, {n, number, #,##0}: a style may have braces of its own."""
+        depth = 0
+        while self.at < len(self.text) and depth <= DEEPEST:
+            sign = self.text[self.at]
+            depth += (sign == "{") - (sign == "}")
+            self.at += 1
+            if not depth:
+                return True
+        return False
 
-
-def _add(text: str, begin: int, end: int, found: list[tuple[int, int]], is_text: bool) -> None:
-    core = text[begin:end].strip()
-    if is_text and not _ORDINAL.fullmatch(core):
-        start = begin + text[begin:end].index(core)
-        found.append((start, start + len(core)))
+    def _note(self, begin: int, is_text: bool) -> None:
+        core = self.text[begin : self.at].strip()
+        if is_text and not _ORDINAL.fullmatch(core):
+            start = begin + self.text[begin : self.at].index(core)
+            self.found.append((start, start + len(core)))

@@ -12,7 +12,6 @@ Pure functions of a text, and of one random number where chance decides: each ch
 
 import re
 import unicodedata
-from functools import cache
 from typing import Final
 
 from limelight.text.languages import base
@@ -31,9 +30,7 @@ WORD: Final = re.compile(r"[^\W\d_]{4,}")
 WORDS_FOR_A_MISTAKE: Final = 8
 MOST_MISTAKES: Final = 3
 _ROWS: Final = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
-NEIGHBOURS: Final = {
-    key: row[max(0, at - 1) : at] + row[at + 1 : at + 2] for row in _ROWS for at, key in enumerate(row)
-}
+NEIGHBOURS: Final = {key: row[max(0, at - 1) : at] + row[at + 1 : at + 2] for row in _ROWS for at, key in enumerate(row)}
 
 
 def upper(text: str, language: str) -> str:
@@ -97,9 +94,4 @@ def mistype(word: str, draw: int) -> tuple[int, str]:
 
 
 def _map_dotted(text: str, language: str, table: dict[int, str]) -> str:
-    return text.translate(table) if _is_dotted(language) else text
-
-
-@cache
-def _is_dotted(language: str) -> bool:
-    return base(language) in DOTTED
+    return text.translate(table) if base(language) in DOTTED else text

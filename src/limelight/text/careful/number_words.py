@@ -54,9 +54,7 @@ _LARGE: Final = {  # stems of 100 and 1000
 
 # Sino-Japanese numerals say their value in one sign each.
 _HAN: Final = {
-    sign: value
-    for value, signs in enumerate(("〇零", "一", "二两両", "三", "四", "五", "六", "七", "八", "九", "十"))
-    for sign in signs
+    sign: value for value, signs in enumerate(("〇零", "一", "二两両", "三", "四", "五", "六", "七", "八", "九", "十")) for sign in signs
 }
 
 _MONTHS: Final = (
@@ -117,10 +115,8 @@ def knows(language: str) -> bool:
 
 def months(text: str) -> Counter[int]:
     """Months that the text names with a capital or in full, by number."""
-    found = (word for word in re.findall(r"[^\W\d_]+", text))
-    return Counter(
-        _MONTH_OF[word.lower()] for word in found if word.lower() in _MONTH_OF and (word[0].isupper() or len(word) > 3)
-    )
+    words = (word for word in re.findall(r"[^\W\d_]+", text) if word[0].isupper() or len(word) > 3)
+    return Counter(_MONTH_OF[word.lower()] for word in words if word.lower() in _MONTH_OF)
 
 
 @cache

@@ -43,6 +43,7 @@ _STYLES: Final = {
 }  # fmt: skip
 _STYLE_OF: Final = {code: (style[0], style[1]) for style, codes in _STYLES.items() for code in codes.split()}
 _FOUR_TOGETHER: Final = ("es", "pl", "bg", "et", "lv")  # 1234, but 12 345
+_ROUND: Final = ("10", "11", "12", "20", "100", "1000")  # may be words in a language whose words are not known
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,15 @@ def differ(source: str, translation: str, languages: tuple[str, str] = ("", ""))
     if not any(map(str.isdigit, source + translation)):
         return None
     # "3 100" is one number in French and may be two in a list: the reading in which the sides agree best.
-    readings = product(
-        *(_readings(_bare(text), language) for text, language in zip((source, translation), languages, strict=True))
-    )
-    a, b = min(readings, key=lambda pair: _distance(pair[0].counts, pair[1].counts))
+    readings = product(_readings(source, languages[0]), _readings(translation, languages[1]))
+    a, b = min(readings, key=lambda ab: (ab[0].counts - ab[1].counts).total() + (ab[1].counts - ab[0].counts).total())
     missing, added = a.counts - b.counts, b.counts - a.counts
     _explain(a, b, missing, added)
     if not missing and not added:
-        return _unit_faults(a.text, b.text)
+        # The same figures with other units: 5 km is not 5 kg. Only where a figure has one unit on each side.
+        units, others = _units(a.text), _units(b.text)
+        wrong = [figure for figure, unit in units.items() if unit and others.get(figure) and others[figure] != unit]
+        return f"{len(wrong)} of the units differ" if wrong else None
     faults = [f"{_count(missing)} of the source missing"] if missing else []
     faults += [f"{_count(added)} not from the source"] if added else []
     return " and ".join(faults)
@@ -114,13 +116,9 @@ def _bare(text: str) -> str:
 
 def _readings(text: str, language: str) -> list[_Figures]:
     """A space that may part thousands is read both ways."""
-    text = _NARROW_GROUPS.sub(_without_spaces, text)
+    text = _NARROW_GROUPS.sub(_without_spaces, _bare(text))
     joined = _SPACED_GROUPS.sub(_without_spaces, text)
-    return [_read(text, language)] + ([_read(joined, language)] if joined != text else [])
-
-
-def _distance(a: Counter[str], b: Counter[str]) -> int:
-    return (a - b).total() + (b - a).total()
+    return [_read(each, language) for each in dict.fromkeys((text, joined))]
 
 
 def _read(text: str, language: str) -> _Figures:
@@ -231,19 +229,11 @@ def _explain_words(other: _Figures, figures: Counter[str], facing: Counter[str])
         return
     words = count_numbers(other.text, other.language)
     for figure in [figure for figure in figures if figure.isdigit() and len(figure) <= 4]:
-        decade = (
-            len(figure) == 4 and figure.startswith(("19", "20")) and figure.endswith("0") and words[int(figure[2:])]
-        )
-        if words[int(figure)] or decade or _may_be_a_word(figure, other.language):
+        decade = re.fullmatch(r"(?:19|20)([0-9]0)", figure)
+        # In a language whose words are not known, any digit may be one. In the others nought and one: "a man" says one, too.
+        may_be = figure in ("0", "1") if knows(other.language) else len(figure) == 1 or figure in _ROUND
+        if words[int(figure)] or (decade and words[int(decade[1])]) or may_be:
             del figures[figure]
-
-
-def _may_be_a_word(figure: str, language: str) -> bool:
-    """In a language whose words are not known, any digit may be one. In the others nought and one: "a man" says one, too."""
-    return figure in ("0", "1") if knows(language) else len(figure) == 1 or figure in _ROUND
-
-
-_ROUND = ("10", "11", "12", "20", "100", "1000")  # in a language whose words are not known
 
 
 def _holds(counts: Counter[str], figures: tuple[str, ...]) -> bool:
@@ -261,13 +251,6 @@ def _take(figure: str, figures: Counter[str]) -> None:
     figures[figure] -= 1
     if figures[figure] <= 0:
         del figures[figure]
-
-
-def _unit_faults(source: str, translation: str) -> str | None:
-    """The same figures with other units: 5 km is not 5 kg. Only where a figure has one unit on each side."""
-    units, others = _units(source), _units(translation)
-    wrong = [figure for figure, unit in units.items() if unit and others.get(figure) and others[figure] != unit]
-    return f"{len(wrong)} of the units differ" if wrong else None
 
 
 def _units(text: str) -> dict[str, str | None]:

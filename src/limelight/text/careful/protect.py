@@ -66,12 +66,8 @@ def find_placeholder_faults(marked: str, protected: Protected) -> str | None:
     wanted, given = (Counter(_marks(text)) for text in (protected.text, marked))
     missing, more = wanted - given, given - wanted
     foreign = sum(count for number, count in more.items() if number not in wanted)
-    twice = more.total() - foreign
-    faults = [
-        f"{count} {what}"
-        for count, what in ((missing.total(), "missing"), (twice, "too often"), (foreign, "not of this text"))
-        if count
-    ]
+    counts = {"missing": missing.total(), "too often": more.total() - foreign, "not of this text": foreign}
+    faults = [f"{count} {what}" for what, count in counts.items() if count]
     if faults:
         return f"of {wanted.total()} marks: {', '.join(faults)}"
     at = {number: i for i, number in enumerate(protected.numbers)}
@@ -107,7 +103,7 @@ def text_faults(source: str, translation: str) -> str | None:
     wanted, given = Counter(from_spans), Counter(to_spans)
     missing, more = wanted - given, given - wanted
     faults = [
-        f"{count} {kind} {what}"
+        f"{count} {kind}{('es' if kind.endswith('s') else 's') if count > 1 else ''} {what}"
         for spans, what in ((missing, "missing"), (more, "added"))
         for kind, count in Counter(span.kind for span in spans.elements()).items()
     ]
@@ -154,16 +150,9 @@ def _protect_ranges(text: str, ranges: Sequence[Range], numbers: Sequence[int], 
 
 def _first(ranges: Sequence[Range], most: int) -> list[Range]:
     """The first spans, but marks before all else: one that stayed could not be told from ours. If they are too many, nothing is masked."""
-    marks = sum(kind == "mark" for _, _, kind in ranges)
-    if marks > most:
-        return []
-    others = most - marks
-    kept = []
-    for one in ranges:
-        if one[2] == "mark" or others > 0:
-            kept.append(one)
-            others -= one[2] != "mark"
-    return kept
+    marks = [one for one in ranges if one[2] == "mark"]
+    others = [one for one in ranges if one[2] != "mark"]
+    return sorted([*marks, *others[: most - len(marks)]]) if len(marks) <= most else []
 
 
 def _mask_ranges(text: str, ranges: Iterable[Range], numbers: Iterable[int]) -> str:
@@ -240,13 +229,12 @@ def _is_nested(order: Iterable[int], nested: Iterable[tuple[int, int]]) -> bool:
 
 def _blanks_outside(marked: str, protected: Protected) -> str:
     """Innermost tags first, so that a blank passes all that it must: "a⟦0⟧⟦1⟧ b" -> "a⟦0⟧ ⟦1⟧b" -> "a ⟦0⟧⟦1⟧b"."""
-    openings, closings = (
-        {protected.numbers[pair[side]] for pair in protected.nested} - loose
-        for side, loose in (
-            (0, _beside_blank(protected.text, after=True)),
-            (1, _beside_blank(protected.text, after=False)),
-        )
-    )
+    source = MARK.split(protected.text)
+    marks = range(1, len(source), 2)
+    openings = {protected.numbers[opening] for opening, _ in protected.nested}
+    openings -= {int(source[i]) for i in marks if source[i + 1].startswith(" ")}
+    closings = {protected.numbers[closing] for _, closing in protected.nested}
+    closings -= {int(source[i]) for i in marks if source[i - 1].endswith(" ")}
     parts = MARK.split(marked)  # text, number, text, number, ..., text
     last = len(parts) - 1
     for i in range(last - 1, 0, -2):
@@ -281,15 +269,4 @@ def _beside_letter(protected: Protected, *, after: bool) -> set[int]:
 
 def _run_together(before: str, after: str) -> bool:
     """Whether both are letters that have capitals, or figures; scripts without spaces may follow each other."""
-    return all(sign.isdigit() or sign.lower() != sign.upper() for sign in (before[-1:], after[:1])) and bool(
-        before and after
-    )
-
-
-def _beside_blank(text: str, *, after: bool) -> set[int]:
-    """The marks with a blank just after (or just before) them."""
-    return {
-        int(mark[1])
-        for mark in MARK.finditer(text)
-        if (text[mark.end() : mark.end() + 1] if after else text[max(mark.start() - 1, 0) : mark.start()]) == " "
-    }
+    return all(sign.isdigit() or sign.lower() != sign.upper() for sign in (before[-1:], after[:1]))

@@ -9,6 +9,7 @@ What was decided by looking at catalogues: a file's bare name, a bare domain, @n
 import html
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal
 
 from limelight.text import patterns
@@ -97,15 +98,16 @@ _EVERY = r"(?<![A-Za-z_\d])(?<!\d[.,])(?:\d{1,3}(?: \d{3}){1,9}\b(?:[.,]\d{1,40}
 
 # Pictures as sequences: skin tones, joiners, flags, keycaps. A run of them is one span.
 _PICTURES = "\U0001f000-\U0001faff\u2600-\u27bf\u2b50\u2b55\u231a\u231b\u23e9-\u23f3"
-_SYMBOLS = (
-    r"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"  # pictures only when U+FE0F says so
-)
+# Pictures only when U+FE0F says so.
+_SYMBOLS = r"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299"
 _ONE = rf"(?:[{_PICTURES}]\ufe0f?|[{_SYMBOLS}]\ufe0f|[0-9#*]\ufe0f?\u20e3)"
 _EMOJI = rf"(?:{_ONE}[\U000e0020-\U000e007f]{{0,9}}(?:\u200d{_ONE}){{0,9}}){{1,99}}"
 
 
-def _scanner(number: str) -> re.Pattern[str]:
+@cache  # compiled when the first text needs it: that takes as long as translating a sentence
+def _scanner(numbers: Numbers) -> re.Pattern[str]:
     """One pattern for all. Two guards tell quickly that nothing begins at a letter inside a word, where most attempts are made."""
+    number = _LONG if numbers == "long" else f"{_LONG}|{_EVERY}"
     signs = {
         "mark": MARK.pattern.replace("(", "(?:"),
         "tag": _TAG,
@@ -115,32 +117,24 @@ def _scanner(number: str) -> re.Pattern[str]:
         "emoji_1": _EMOJI,
     }
     words = {"address": _ADDRESS, "path_2": _PATH, "emoji_2": rf"(?=[0-9]\ufe0f?\u20e3){_EMOJI}", "number": number}
-    at_sign, at_word = (
-        "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()) for kinds in (signs, words)
-    )
-    return re.compile(
-        rf"(?=[⟦<&/~.%{{$#@_\\*\[{_PICTURES}{_SYMBOLS}])(?:{at_sign})|(?<![A-Za-z0-9])(?=\w)(?:{at_word})"
-    )
+    at_sign, at_word = ("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in k.items()) for k in (signs, words))
+    return re.compile(rf"(?=[⟦<&/~.%{{$#@_\\*\[{_PICTURES}{_SYMBOLS}])(?:{at_sign})|(?<![A-Za-z0-9])(?=\w)(?:{at_word})")
 
 
-_SCANNERS: dict[Numbers, re.Pattern[str]] = {"long": _scanner(_LONG), "all": _scanner(f"{_LONG}|{_EVERY}")}
 # Cheap to look for: a text without these has no span.
 _ANY: dict[Numbers, re.Pattern[str]] = {
-    "long": re.compile(
-        rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|\[X|www\.|mailto:|[0-9]:[0-9]|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"
-    ),
+    "long": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}]|__|\[X|www\.|mailto:|[0-9]:[0-9]|(?:[0-9][A-Za-z_. -]{{0,20}}){{5}}"),
     "all": re.compile(rf"[⟦<&/%{{$@\\\ufe0f\u20e3{_PICTURES}\d]|__|\[X|www\.|mailto:"),
 }
 _PERCENTAGE = re.compile(r"(?<![%\w.,])\d[\d.,]*+%")  # as in "20%ige"
 _GOES_ON = re.compile(r"['\u2019]?\w")
+_QUOTES = frozenset("'\"‘’‚‛“”„‟«»‹›")  # noqa: RUF001
 # Filled in one after the other, so their order is their meaning: %s %-10s %*d, and {} {:>10} {!r} of Python. %m takes nothing.
 _IN_TURN = (
     re.compile(r"%[-+#0', ]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?!m)[A-Za-z@]"),
     re.compile(r"\{(?:![rsa])?(?::[^{}]*)?\}"),
 )
-_DATE = re.compile(
-    r"%[-_0^#]?[ABDHIMNPRVWYZabhjklryz]"
-)  # no printf has these, and the parts of a date may change places
+_DATE = re.compile(r"%[-_0^#]?[ABDHIMNPRVWYZabhjklryz]")  # no printf has these; the parts of a date may change places
 _CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,80})\s{0,99}>")
 _KNOWN = re.compile(patterns.KNOWN_TAGS, re.IGNORECASE)
 # /Edit/Preferences is a menu: a path begins with a folder that systems have, ends with a suffix, or knows no capital letter.
@@ -153,7 +147,7 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
     """Character ranges of spans, in order, not overlapping. With numbers="all" every number, date and time is one too."""
     if not _ANY[numbers].search(text):
         return []
-    scanner = _SCANNERS[numbers]
+    scanner = _scanner(numbers)
     closed = frozenset(_CLOSING.findall(text))
     percentages = {match.end() - 1 for match in _PERCENTAGE.finditer(text)} if "%" in text else set[int]()
     message = is_message(text)
@@ -167,8 +161,8 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
             length *= _is_tag(hit, closed)
         elif kind == "placeholder":
             length *= not (start in percentages and _is_percentage(text, match)) and not (message and hit[0] == "{")
-        elif kind == "entity" and not _is_verbatim(hit):
-            at = match.end()  # its digits are no number
+        elif kind == "entity" and ((meant := html.unescape(hit)).isalpha() or meant in _QUOTES):
+            at = match.end()  # letters and quotation marks are text, and the digits of don&#39;t are no number
             continue
         elif kind == "address":
             length = _address_length(hit)
@@ -206,15 +200,6 @@ def _is_percentage(text: str, match: re.Match[str]) -> bool:
     if hit.startswith("%%"):
         return False
     return hit.endswith("%") or re.fullmatch(r"%[-+,]\w", hit) is not None or bool(_GOES_ON.match(text, end))
-
-
-def _is_verbatim(entity: str) -> bool:
-    """Letters and quotation marks are text: f&uuml;r, don&#39;t. Unknown names (&kde;) are not."""
-    meant = html.unescape(entity)
-    return not (meant.isalpha() or meant in _QUOTES)
-
-
-_QUOTES = frozenset("'\"‘’‚‛“”„‟«»‹›")  # noqa: RUF001
 
 
 def _address_length(hit: str) -> int:

@@ -1,23 +1,16 @@
-"""`read_tbx` reads the terms of a TBX file (ISO 30042), the exchange format of terminology. It has concepts, in each some languages, in
-each some terms.
+"""`read_tbx` reads the terms of a TBX file (ISO 30042), which has concepts, in each some languages, in each some terms.
 
 <conceptEntry><langSec xml:lang="en"><termSec><term>connector</term>...  <langSec xml:lang="de"><termSec><term>Konnektor</term>...
 
-Both generations are read: termEntry, langSet, tig or ntig of 2008, and conceptEntry, langSec, termSec of 2019. As in every XML of
-strangers, entities are refused, no DTD is looked for, and what expat holds is bounded.
+Both generations are read: termEntry, langSet, tig or ntig of 2008, and conceptEntry, langSec, termSec of 2019.
 """
 
 from dataclasses import dataclass, field
-from xml.parsers import expat
 
 from limelight.errors import DataError
+from limelight.safe_xml import READ, XML_LANGUAGE, Attributes, parse_xml
 from limelight.text.languages import base
 
-DEEPEST = 256
-READ = 64 << 10
-LONGEST_TOKEN = 2 << 20  # bytes; expat holds a tag or a comment until it ends
-SEPARATOR = " "  # stands between namespace and name
-LANGUAGE = f"http://www.w3.org/XML/1998/namespace{SEPARATOR}lang"
 ENTRIES, LANGUAGES, TERMS = ("termEntry", "conceptEntry"), ("langSet", "langSec"), ("tig", "ntig", "termSec")
 UNWANTED = ("deprecated", "superseded", "forbidden", "obsolete")
 
@@ -33,21 +26,12 @@ class TermEntry:
 def read_tbx(name: str, content: bytes) -> list[TermEntry]:
     """All concepts of a file. Terms that its status calls deprecated are left out."""
     collector = _Collector()
-    parser = _parser(name, collector)
-    try:
-        for at in range(0, len(content), READ):
-            parser.Parse(content[at : at + READ], False)
-            if at + READ - parser.CurrentByteIndex > LONGEST_TOKEN:
-                raise _refusal(name, parser, f"a tag or comment of more than {LONGEST_TOKEN:,} bytes")
-        parser.Parse(b"", True)
-    except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: an encoding Python lacks
-        raise DataError(f"{name}: not well-formed XML ({error}); mend it: xmllint --recover {name}") from None
+    for _ in parse_xml(name, (content[at : at + READ] for at in range(0, len(content), READ)), collector):
+        pass
     return collector.entries
 
 
-def pairs_of(
-    name: str, entries: list[TermEntry], languages: tuple[str, str] | None
-) -> list[tuple[int, str, list[str]]]:
+def pairs_of(name: str, entries: list[TermEntry], languages: tuple[str, str] | None) -> list[tuple[int, str, list[str]]]:
     """(line, source, targets) for each term of the source language whose concept has terms of the target language.
 
     Without languages a file of exactly two is read in the order in which they come.
@@ -55,9 +39,7 @@ def pairs_of(
     codes = list(dict.fromkeys(code for entry in entries for code in entry.terms))
     if languages is None:
         if len({base(code) for code in codes}) != 2:
-            raise DataError(
-                f"{name}: has terms in {len(codes)} languages ({', '.join(codes[:9])}); say from which to which"
-            )
+            raise DataError(f"{name}: has terms in {len(codes)} languages ({', '.join(codes[:9])}); say from which to which")
         first, second = dict.fromkeys(base(code) for code in codes)
         languages = first, second
     source, target = (base(code) for code in languages)
@@ -79,7 +61,6 @@ class _Collector:
     """What has been read, and where we are."""
 
     entries: list[TermEntry] = field(default_factory=list)
-    depth: int = 0
     entry: TermEntry | None = None
     language: str | None = None
     term: list[str] | None = None  # characters of the term, while inside of <term>
@@ -87,11 +68,11 @@ class _Collector:
     words: str = ""
     said: str = ""
 
-    def start(self, name: str, attributes: dict[str, str], line: int) -> None:
+    def start(self, name: str, attributes: Attributes, line: int, _: int) -> None:
         if name in ENTRIES:
             self.entry = TermEntry(line, {})
         elif name in LANGUAGES:
-            self.language = attributes.get(LANGUAGE) or attributes.get("lang")
+            self.language = attributes.get(XML_LANGUAGE) or attributes.get("lang")
         elif name in TERMS:
             self.words = self.said = ""
         elif name == "term":
@@ -99,7 +80,7 @@ class _Collector:
         elif name == "termNote" and attributes.get("type") == "administrativeStatus":
             self.status = []
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, _: int) -> None:
         if name == "term" and self.term is not None:
             self.words, self.term = " ".join("".join(self.term).split()), None
         elif name == "termNote" and self.status is not None:
@@ -118,40 +99,3 @@ class _Collector:
         for held in (self.term, self.status):
             if held is not None:
                 held.append(text)
-
-
-def _parser(name: str, collector: _Collector) -> expat.XMLParserType:
-    parser = expat.ParserCreate(namespace_separator=SEPARATOR)
-    parser.buffer_text = True
-
-    def start(element: str, attributes: dict[str, str]) -> None:
-        collector.depth += 1
-        if collector.depth > DEEPEST:
-            raise _refusal(name, parser, f"elements more than {DEEPEST} deep")
-        collector.start(element.rpartition(SEPARATOR)[2], attributes, parser.CurrentLineNumber)
-
-    def end(element: str) -> None:
-        collector.depth -= 1
-        collector.end(element.rpartition(SEPARATOR)[2])
-
-    def doctype(element: str, system: str | None, public: str | None, subset: bool) -> None:
-        if subset:
-            raise _refusal(name, parser, "a DTD inside the file")
-
-    def refused(*declaration: object) -> int:
-        raise _refusal(name, parser, "an entity")
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = collector.text
-    parser.StartDoctypeDeclHandler = doctype
-    parser.EntityDeclHandler = refused
-    parser.ExternalEntityRefHandler = refused
-    parser.SkippedEntityHandler = refused
-    return parser
-
-
-def _refusal(name: str, parser: expat.XMLParserType, what: str) -> DataError:
-    return DataError(
-        f"{name}, line {parser.CurrentLineNumber}: {what} is refused, since it can be an attack; if you trust the file, "
-        f"expand and remove it: xmllint --noent --dropdtd --nonet {name}"
-    )

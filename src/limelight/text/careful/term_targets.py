@@ -21,7 +21,7 @@ _ENDING = 4  # letters after the stem of a word before the last: "neue Datei" is
 _CASE_ENDINGS = "аеийоуыьюя"  # of Slavic nouns; without it the plural of many would be another word
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _BETWEEN = re.compile(r"[\s\u2010\u2011-]+")  # "Cloud Connector" is Cloud-Connector
-_SPACELESS = re.compile(f"[{SPACELESS}]")
+_SPACELESS = f"[{SPACELESS}]"  # compiled by the first glossary
 _SIGNS = re.compile(r"\W+")
 _LETTERS = re.compile(rf"\w{{0,{_ENDING}}}")
 
@@ -46,7 +46,7 @@ class TargetFinder:
         # Only what a space follows is inflected: "E-Mail" is not in "eine Mail".
         parts = [list(filter(None, _BETWEEN.split(word))) for word in target.split()]
         *first, (last, _) = [(word, word is not part[-1]) for part in parts for word in part]
-        if _SPACELESS.search(last):
+        if re.search(_SPACELESS, last):
             return " ".join(word for word, _ in [*first, (last, False)]) in self._text
         last = last[:-1] if len(last) > _LONG and last[-1] in _CASE_ENDINGS else last
         if not first:

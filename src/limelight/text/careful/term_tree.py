@@ -14,7 +14,7 @@ from itertools import accumulate
 
 # A word, or one sign of a script that puts no spaces between words; any other sign stands for itself.
 SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_TOKEN = re.compile(rf"[{SPACELESS}]|[^\W{SPACELESS}]+|[^\w\s]")
+_TOKEN = rf"[{SPACELESS}]|[^\W{SPACELESS}]+|[^\w\s]"  # compiled by the first glossary
 
 
 class _Node:
@@ -135,7 +135,7 @@ class _Ending:
 
 
 def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(unicodedata.normalize("NFC", text))
+    return re.findall(_TOKEN, unicodedata.normalize("NFC", text))
 
 
 def _singulars(word: str) -> Iterator[str]:

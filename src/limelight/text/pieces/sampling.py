@@ -25,7 +25,9 @@ import pyarrow as pa
 from limelight.chance import STEP, mix_bits
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces.tokenizer import SLICE, Tokenizer
-from limelight.text.pieces.words import Integers, as_column, gather, split_texts
+from limelight.text.pieces.vocabulary import Integers
+from limelight.text.pieces.word_memory import lay_out
+from limelight.text.pieces.words import as_column, as_lists, split_texts
 
 REMEMBERED = 200_000  # distinct words kept between calls, with all their candidates: about 200 MB
 
@@ -60,9 +62,8 @@ class Sampler:
         if len(draws) != len(column):
             raise DataError(f"{len(column)} texts need as many draws, not {len(draws)}")
         draws = np.asarray(draws, np.uint64)
-        slices = [
-            self._encode_slice(column.slice(at, SLICE), draws[at : at + SLICE]) for at in range(0, len(column), SLICE)
-        ]
+        parts = ((column.slice(at, SLICE), draws[at : at + SLICE]) for at in range(0, len(column), SLICE))
+        slices = [self._encode_slice(*part) for part in parts]
         return pa.concat_arrays(slices) if slices else pa.array([], pa.list_(pa.int32()))
 
     def segmentations(self, word: str) -> Candidates:
@@ -77,8 +78,8 @@ class Sampler:
     def _best(self, word: str) -> Candidates:
         found = self.tokenizer.processor.nbest_encode(word, nbest_size=self.candidates)
         # A placeholder cut into its characters is none. The first candidate, the best, has them all.
-        held = _count(found[0], self._merges.whole_ids)
-        kept = [ids for ids in found if _count(ids, self._merges.whole_ids) == held]
+        held = [sum(i in self._merges.whole_ids for i in ids) for ids in found]
+        kept = [ids for ids, count in zip(found, held, strict=True) if count == held[0]]
         scores = [sum(self._score[i] for i in ids) for ids in kept]
         weights = [math.exp(self.alpha * (score - max(scores))) for score in scores]
         return [(ids, weight / sum(weights)) for ids, weight in zip(kept, weights, strict=True)]
@@ -86,9 +87,8 @@ class Sampler:
     def _trials(self, word: str) -> Candidates:
         generator = random.Random(word)  # a str seeds by SHA-512, alike on every machine
         symbols = self._merges.symbols(self.tokenizer.processor.normalize(word))
-        cut = Counter(
-            tuple(self._merges.merge(symbols, self.dropout, generator.random)) for _ in range(self.candidates)
-        )
+        trials = (self._merges.merge(symbols, self.dropout, generator.random) for _ in range(self.candidates))
+        cut = Counter(map(tuple, trials))
         return [(self._merges.ids(pieces), count / self.candidates) for pieces, count in sorted(cut.items())]
 
     def _forget(self) -> None:
@@ -109,7 +109,8 @@ class Sampler:
         chance = uniform(np.repeat(draws, counts), places)
         # chance has 32 bits and rows fewer than 20, so the sum is exact and stays below row + 1.
         picked = np.searchsorted(self._reach, rows + chance, side="right")
-        return gather(self._ids, self._ends, picked, split.starts)
+        ids, ends = lay_out(self._ids, self._ends, picked)
+        return as_lists(ids, ends[split.starts])
 
     def _remember(self, words: list[str]) -> None:
         if not words:
@@ -185,7 +186,3 @@ def uniform(draws: npt.NDArray[np.uint64], places: Integers) -> npt.NDArray[np.f
     # Mixed twice: draws that differ by a multiple of golden would otherwise share a shifted sequence.
     bits = mix_bits(mix_bits(draws + golden) + places.astype(np.uint64) * golden) >> np.uint64(32)
     return bits.astype(np.float64) * 2.0**-32
-
-
-def _count(ids: Sequence[int], wanted: set[int]) -> int:
-    return sum(i in wanted for i in ids)

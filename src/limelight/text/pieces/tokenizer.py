@@ -14,12 +14,10 @@ import math
 import random
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-import numpy as np
-import pyarrow as pa
 from pydantic import Field
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
@@ -28,12 +26,15 @@ from limelight.errors import DataError
 from limelight.files import write_whole
 from limelight.text.pieces.model_file import read_facts
 from limelight.text.pieces.vocabulary import Numbering, Vocabulary
-from limelight.text.pieces.words import Integers, as_column, gather, split_texts
+from limelight.text.pieces.word_memory import WordMemory, cut_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
+TERM_TAG: Final = 1  # the tag before each term that is told with a source
 SPACE = "\u2581"  # SentencePiece writes a space as this block; a block in a text comes back as a space
 SLICE = 1 << 16  # texts split at once: temporaries stay below about 30 MB for sentences
-REMEMBERED = 200_000  # distinct words kept between calls, about 40 MB
 
 _PLACEHOLDER = re.compile("\u27e6([0-9]{1,3})\u27e7")
 
@@ -112,7 +113,7 @@ class Tokenizer:
         self.end: int = p.eos_id() if n is None else n.end
         # Imported models may change characters or have pieces such as "▁of▁the": those need the whole text.
         self.by_words = self._spaces_start_pieces()
-        self._forget()
+        self._memory = WordMemory(self.segment_words)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -126,8 +127,18 @@ class Tokenizer:
     def save(self, path: Path) -> None:
         write_whole(path, self.model)
 
-    def encode(self, texts: pa.StringArray | Sequence[str]) -> pa.ListArray:
-        """One list of int32 ids for each text: ["ab ab", ""] -> [[7, 9, 7, 9], []]."""
+    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of a few texts: ["ab ab", ""] -> [[7, 9, 7, 9], []]."""
+        split = [cut_words(text, self.by_words) for text in texts]
+        ids = self._memory.ids_of(list(dict.fromkeys(chain.from_iterable(split))))
+        return [list(chain.from_iterable(ids[word] for word in some)) for some in split]
+
+    def encode(self, texts: "pa.StringArray | Sequence[str]") -> "pa.ListArray":
+        """The same in columns, one list of int32 ids for each text."""
+        import pyarrow as pa
+
+        from limelight.text.pieces.words import as_column
+
         column = as_column(texts)
         slices = [self._encode_slice(column.slice(at, SLICE)) for at in range(0, len(column), SLICE)]
         return pa.concat_arrays(slices) if slices else pa.array([], pa.list_(pa.int32()))
@@ -159,14 +170,12 @@ class Tokenizer:
 
     def tag(self, number: int) -> int:
         """The id of a tag, to be put among the ids; no text ever encodes to it."""
-        return self._find_reserved(tag(number))
-
-    def placeholder(self, number: int) -> int:
-        """The id that `placeholder(number)` encodes to wherever it stands in a text."""
-        return self._find_reserved(placeholder(number))
+        if tag(number) not in self.vocabulary:
+            raise DataError(f"this model has no piece {tag(number)}; learn it again with more tags or placeholders")
+        return self.vocabulary.index(tag(number))
 
     def placeholders(self) -> dict[int, int]:
-        """The ids of all placeholders, by their numbers; none where the pieces are those of others."""
+        """The ids that placeholders encode to wherever they stand in a text, by their numbers; none where the pieces are of others."""
         found = ((_PLACEHOLDER.fullmatch(piece), number) for number, piece in enumerate(self.vocabulary))
         return {int(match[1]): number for match, number in found if match is not None}
 
@@ -183,12 +192,6 @@ class Tokenizer:
         """Words without the space before them, which the model puts back itself."""
         return [word.removeprefix(" ") for word in words] if self.by_words else list(words)
 
-    def _find_reserved(self, piece: str) -> int:
-        number: int = self.vocabulary.index(piece) if piece in self.vocabulary else self.unknown
-        if number == self.unknown:
-            raise DataError(f"this model has no piece {piece}; learn it again with more tags or placeholders")
-        return number
-
     def _spaces_start_pieces(self) -> bool:
         if self.facts.algorithm not in ("unigram", "bpe") or not self.facts.keeps_characters:
             return False
@@ -200,41 +203,12 @@ class Tokenizer:
         known = self.processor.piece_to_id(SPACE) != self.processor.unk_id()
         return spaced and known and not inside
 
-    def _forget(self) -> None:
-        self._row_of_word: dict[str, int] = {}
-        self._ids: Integers = np.empty(0, np.int32)
-        self._ends: Integers = np.zeros(1, np.int64)  # word r has ids _ends[r] to _ends[r + 1]
+    def _encode_slice(self, texts: "pa.StringArray") -> "pa.ListArray":
+        from limelight.text.pieces.words import as_lists, split_texts
 
-    def _forget_but(self, words: list[str]) -> None:
-        """What occurs now will occur again; the others are mostly rare."""
-        known = [word for word in words if word in self._row_of_word]
-        rows = np.array([self._row_of_word[word] for word in known], np.int64)
-        lengths = self._ends[rows + 1] - self._ends[rows]
-        kept = gather(self._ids, self._ends, rows, np.arange(len(rows) + 1))
-        self._row_of_word = {word: row for row, word in enumerate(known)}
-        self._ids, self._ends = kept.values.to_numpy(), np.concatenate([[0], lengths.cumsum()])
-
-    def _encode_slice(self, texts: pa.StringArray) -> pa.ListArray:
         split = split_texts(texts, at_spaces=self.by_words)
-        if len(self._row_of_word) > REMEMBERED:
-            self._forget_but(split.words)
-        rows = self._rows(split.words)[split.rows]
-        return gather(self._ids, self._ends, rows, split.starts)
-
-    def _rows(self, words: list[str]) -> Integers:
-        """Where each distinct word is remembered, after the new ones are segmented."""
-        known = self._row_of_word
-        rows = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
-        absent = np.flatnonzero(rows < 0)
-        if len(absent):
-            new = [words[at] for at in absent]
-            rows[absent] = np.arange(len(known), len(known) + len(new))
-            found = self.segment_words(new)
-            known.update(zip(new, rows[absent].tolist(), strict=True))
-            lengths = np.fromiter(map(len, found), np.int64, len(found))
-            self._ids = np.concatenate([self._ids, np.fromiter(chain.from_iterable(found), np.int32, lengths.sum())])
-            self._ends = np.concatenate([self._ends, self._ends[-1] + lengths.cumsum()])
-        return rows
+        ids, ends = self._memory.lay_out(split.words, split.rows)
+        return as_lists(ids, ends[split.starts])
 
 
 def placeholder(number: int) -> str:

@@ -11,11 +11,14 @@ it says is numbered anew, and back.
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Self
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field, NonNegativeInt, model_validator
 from sentencepiece import SentencePieceProcessor
 
 from limelight.config import Settings
 
+Integers = npt.NDArray[np.integer]
 LARGEST = 100_000_000  # bytes of a list of pieces: those of 200 languages need 4 MB
 Piece = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -28,9 +31,7 @@ class Vocabulary(Settings):
     unknown: NonNegativeInt
     start: NonNegativeInt | None = None
     end: NonNegativeInt
-    control: tuple[NonNegativeInt, ...] = Field(
-        default=(), description="Others that no text has: languages, unused ids."
-    )
+    control: tuple[NonNegativeInt, ...] = Field((), description="Others that no text has: languages, unused ids.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -43,9 +44,8 @@ class Vocabulary(Settings):
         if outside:
             problems.append(f"control has id {outside[0]}, but there are {len(self.pieces)} pieces")
         if self.unknown in (self.pad, self.end, *self.control):
-            problems.append(
-                f"unknown={self.unknown} is also the padding, the end or a control piece; each has an id of its own"
-            )
+            also = "the padding, the end or a control piece"
+            problems.append(f"unknown={self.unknown} is also {also}; each has an id of its own")
         if self.pad == self.end:
             problems.append(f"pad={self.pad} is the end too; each has an id of its own")
         if len(set(self.pieces)) < len(self.pieces):
@@ -67,9 +67,7 @@ class Numbering:
     def __init__(self, processor: SentencePieceProcessor, vocabulary: Vocabulary) -> None:
         self.processor, self.vocabulary = processor, vocabulary
         self.id_of = {piece: number for number, piece in enumerate(vocabulary.pieces)}
-        for (
-            number
-        ) in vocabulary.controls:  # a text that spells one is cut like any other, or unknown: never taken for it
+        for number in vocabulary.controls:  # a text that spells one is cut like any other, or unknown: never taken for it
             del self.id_of[vocabulary.pieces[number]]
         self.unknown_piece: int = processor.unk_id()
         spelt = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
@@ -82,14 +80,14 @@ class Numbering:
         What it does not know, the vocabulary may: a letter that only the other side's model has. Those texts are cut once more, and
         SentencePiece says how the unknown is spelt.
         """
-        numbers, unknown = self._numbers, self.unknown_piece
-        return [
-            self._by_spelling(text) if unknown in ids else [numbers[i] for i in ids]
-            for text, ids in zip(texts, found, strict=True)
-        ]
-
-    def _by_spelling(self, text: str) -> list[int]:
-        return [self.id_of.get(piece, self.vocabulary.unknown) for piece in self.processor.encode(text, out_type=str)]
+        renumbered = []
+        for text, ids in zip(texts, found, strict=True):
+            if self.unknown_piece in ids:
+                spelt = self.processor.encode(text, out_type=str)
+                renumbered.append([self.id_of.get(piece, self.vocabulary.unknown) for piece in spelt])
+            else:
+                renumbered.append([self._numbers[i] for i in ids])
+        return renumbered
 
     def text(self, ids: Sequence[int]) -> str:
         """A piece that SentencePiece has not comes back as it is spelt."""

@@ -2,19 +2,18 @@
 
 split_texts(["a b b", "a"])  ->  words ["a", " b"], rows [0, 1, 1, 0], starts [0, 3, 4]
 
-What is known about each distinct word is then laid out for every running word by `gather`.
+What is known about each distinct word is then laid out for every running word (`word_memory.lay_out`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.errors import DataError
-
-Integers = npt.NDArray[np.integer]
+from limelight.text.pieces.vocabulary import Integers
+from limelight.text.pieces.word_memory import refuse_half_character
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def as_column(texts: pa.StringArray | Sequence[str]) -> pa.StringArray:
     try:
         column = texts.cast(pa.string()) if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
     except UnicodeEncodeError as error:
-        raise DataError(f"a text holds half a character and cannot be written as UTF-8 ({error}); remove it") from None
+        raise refuse_half_character(error) from None
     if column.null_count:
         where = column.is_null().to_pylist().index(True)
         raise DataError(f"text {where} is missing (null); drop the row or put an empty text there")
@@ -67,10 +66,6 @@ def split_texts(texts: pa.StringArray, *, at_spaces: bool) -> SplitTexts:
     return SplitTexts(distinct.dictionary.to_pylist(), distinct.indices.to_numpy(), starts)
 
 
-def gather(ids: Integers, ends: Integers, rows: Integers, starts: Integers) -> pa.ListArray:
-    """Lay the ids of the rows end to end. Row r has ids[ends[r] : ends[r + 1]]; list i has rows starts[i] to starts[i + 1]."""
-    lengths = (ends[1:] - ends[:-1])[rows]
-    reached = np.concatenate([[0], lengths.cumsum()])
-    index = np.repeat(ends[rows] - reached[:-1], lengths)
-    index += np.arange(reached[-1])
-    return pa.ListArray.from_arrays(pa.array(reached[starts], pa.int32()), pa.array(ids[index], pa.int32()))
+def as_lists(ids: Integers, ends: Integers) -> pa.ListArray:
+    """List i has ids[ends[i] : ends[i + 1]]."""
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ids, pa.int32()))

@@ -15,18 +15,16 @@ import logging
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from limelight.bundle.manifest import seal
-from limelight.bundle.strict_json import parse
 from limelight.config import Settings
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import force_to_disk, sha256_of, stamp_of, write_whole
-from limelight.training.checkpoints.folder import name_of
+from limelight.training.checkpoints.folder import name_of, unseal
 from limelight.training.checkpoints.tensors import read_tensors, write_tensors
 
 FORMAT = 1
@@ -115,8 +113,7 @@ class BestWeights:
             weights = read_tensors(self._path(step))
             if total and {n: w.shape for n, w in weights.items()} != {n: w.shape for n, w in total.items()}:
                 raise ModelFileError(
-                    f"{self._path(step)} holds weights of another model than step {steps[0]} does; "
-                    f"remove {self.folder} and train again"
+                    f"{self._path(step)} holds weights of another model than step {steps[0]} does; remove {self.folder} and train again"
                 )
             for name, weight in weights.items():
                 total[name] = total[name].add_(weight) if name in total else weight.double()
@@ -128,9 +125,7 @@ class BestWeights:
             self._offers = {other: offer for other, offer in self._offers.items() if other <= step}
             try:
                 self._keep(self._whole())
-            except (
-                OSError
-            ) as error:  # listed still, on disk; forgotten by this process, and by the next one that can write
+            except OSError as error:  # still listed on disk; forgotten by this process, and by the next that can write
                 logger.warning("%s cannot be brought up to date: %s", self.folder / INDEX, error)
 
     def _keep(self, chosen: list[Offer]) -> None:
@@ -180,10 +175,7 @@ def _hash_or_none(path: Path) -> str | None:
 def _read_index(folder: Path) -> tuple[Offer, ...]:
     path = folder / INDEX
     try:
-        content = path.read_bytes()
-        value: dict[str, Any] = parse(content)
-        if seal({key: part for key, part in value.items() if key != "checksum"}) != content:
-            raise ValueError("its checksum does not fit")
+        value = unseal(path.read_bytes())
         if value.get("format") != FORMAT:
             raise ValueError(f"it has format {value.get('format')}, and this limelight reads format {FORMAT}")
         return Index(**value).offers

@@ -24,20 +24,13 @@ import torch
 from torch import Tensor
 
 from limelight.bundle.layout import refusal
-from limelight.training.checkpoints.folder import (
-    MANIFEST,
-    STATE,
-    TENSORS,
-    broadcast_candidates,
-    candidates,
-    problems,
-)
+from limelight.files import Stamp, stamp_of
+from limelight.training.checkpoints.folder import MANIFEST, STATE, TENSORS, broadcast_candidates, candidates, problems
 from limelight.training.checkpoints.folder import name_of as name_of
-from limelight.training.checkpoints.shards import misfits, read_into, shapes_in, share_of
+from limelight.training.checkpoints.shards import misfits, read_into, shapes_in
 from limelight.training.checkpoints.tensors import names_in, read_tensors
 from limelight.training.checkpoints.tensors import write_tensors as write_tensors
-from limelight.training.checkpoints.transaction import Attempt, write_all
-from limelight.training.processes.collective_errors import run_on_all, run_on_main
+from limelight.training.checkpoints.writer import CheckpointWriter
 from limelight.training.processes.world import World
 
 GO_ON = "resume once more: the newest checkpoint that is whole will be taken"
@@ -52,6 +45,7 @@ class Checkpoint:
     step: int
     state: dict[str, Any]
     world: World = field(default_factory=World, compare=False, repr=False)
+    stamps: Mapping[str, Stamp] = field(default_factory=dict, compare=False, repr=False)  # of the files that were verified
 
     @property
     def sharded(self) -> bool:
@@ -62,7 +56,7 @@ class Checkpoint:
         return set().union(*(names_in(path) for path in self.folder.glob("*.safetensors")))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Whole, on the CPU, each in memory of its own. Verified once more: the folder may have been replaced since it was found."""
+        """Whole, on the CPU, each in memory of its own. Verified once more if a file was replaced since it was found."""
         self._verify()
         if not self.sharded:
             return read_tensors(self.folder / TENSORS)
@@ -71,19 +65,20 @@ class Checkpoint:
         return whole
 
     def load_into(self, tensors: Mapping[str, Tensor]) -> None:
-        """In place and by name, verified once more. What is stored and not asked for is left.
+        """In place and by name, verified as in `tensors`. What is stored and not asked for is left.
 
         A name that is not stored, or another shape or number format, is a refusal that lists all of them, and nothing was changed.
         """
         self._verify()
-        mine = run_on_all(self.world, lambda: misfits(self.folder, tensors))
+        mine = self.world.run_on_all(lambda: misfits(self.folder, tensors))
         found = sorted({problem for each in self.world.gather(mine) for problem in each})
         if found:
             raise refusal(self.folder, found, verdict="does not fit this run", advice=OTHER_MODEL)
-        run_on_all(self.world, lambda: read_into(self.folder, tensors))
+        self.world.run_on_all(lambda: read_into(self.folder, tensors))
 
     def _verify(self) -> None:
-        if found := problems(self.folder, self.step, self.world):
+        changed = any(self.world.gather(_stamps(self.folder) != self.stamps))
+        if changed and (found := problems(self.folder, self.step, self.world)):
             raise refusal(self.folder, found, advice=GO_ON)
 
 
@@ -120,18 +115,7 @@ def save(
     written by those who have them; plain tensors of the same name are taken to be the same in all processes. `state` is that of the
     main process.
     """
-    check_numbers(step, keep)
-    world = world or World()
-    attempt = Attempt.begin(root, step, state, world)
-    try:
-        return attempt.commit(write_all(attempt, share_of(tensors, world)), keep)
-    finally:
-        attempt.abandon()
-
-
-def check_numbers(step: int, keep: int) -> None:
-    if step < 0 or keep < 1:
-        raise ValueError(f"step={step} and keep={keep}: steps count from 0, and at least the newest is kept")
+    return CheckpointWriter(root, keep, world).save(step, tensors, state)
 
 
 def latest(root: Path, world: World | None = None) -> LatestCheckpoint:
@@ -139,11 +123,12 @@ def latest(root: Path, world: World | None = None) -> LatestCheckpoint:
     world = world or World()
     refused: list[str] = []
     for step, folder in broadcast_candidates(root, world):
+        stamps = _stamps(folder)  # first: what changes meanwhile is verified again
         found = problems(folder, step, world)
         if not found:
-            state, wrong = run_on_main(world, lambda folder=folder: _state_of(folder))  # type: ignore[misc]
+            state, wrong = world.run_on_main(lambda folder=folder: _state_of(folder))  # type: ignore[misc]
             if wrong is None:
-                return LatestCheckpoint(Checkpoint(folder, step, state, world), refused)
+                return LatestCheckpoint(Checkpoint(folder, step, state, world, stamps), refused)
             found = [wrong]
         refused.append(f"{folder} cannot be used: {'; '.join(found)}")
     return LatestCheckpoint(None, refused)
@@ -163,6 +148,10 @@ def _summarize(step: int, folder: Path) -> CheckpointSummary:
         return CheckpointSummary(step, folder, 0, 0.0, 0, found)
     shards = sum(path.name.startswith("shard-") for path in paths)
     return CheckpointSummary(step, folder, size, when, shards, found)
+
+
+def _stamps(folder: Path) -> dict[str, Stamp]:
+    return {path.name: stamp_of(path) for path in folder.iterdir()} if folder.is_dir() else {}
 
 
 def _state_of(folder: Path) -> tuple[dict[str, Any], str | None]:

@@ -16,7 +16,6 @@ from typing import Any
 from limelight.bundle.manifest import seal
 from limelight.bundle.strict_json import LARGEST, parse
 from limelight.files import sha256_of
-from limelight.training.processes.collective_errors import run_on_main
 from limelight.training.processes.world import World
 
 WHOLE, SHARDED = 1, 2  # formats: all tensors in one file, or a file for each process
@@ -45,9 +44,15 @@ def manifest_of(step: int, files: Mapping[str, FileDigest]) -> bytes:
     return seal({"format": WHOLE if TENSORS in files else SHARDED, "step": step, "files": dict(files)})
 
 
-def problems(
-    folder: Path, step: int, world: World | None = None, known: Mapping[str, FileDigest] | None = None
-) -> list[str]:
+def unseal(content: bytes) -> dict[str, Any]:
+    """Return what was sealed, or raise a ValueError if it is not so, byte for byte."""
+    value = parse(content)
+    if seal({key: part for key, part in value.items() if key != "checksum"}) != content:
+        raise ValueError("its checksum does not fit")
+    return value
+
+
+def problems(folder: Path, step: int, world: World | None = None, known: Mapping[str, FileDigest] | None = None) -> list[str]:
     """All that is not as it was written. Empty: every byte is. Called by all processes, each of which hashes a part of the files.
 
     `known`: what was read back and hashed a moment ago; of these only the size is looked at.
@@ -72,11 +77,9 @@ def _read_manifest(folder: Path, step: int) -> tuple[list[str], dict[str, FileDi
     except OSError as error:
         return [f"{Path(error.filename or folder).name}: cannot be read ({error.strerror})"], {}
     try:
-        value = parse(content)
+        value = unseal(content)
     except ValueError as error:
         return [f"{MANIFEST}: is damaged, {error}"], {}
-    if seal({key: part for key, part in value.items() if key != "checksum"}) != content:
-        return [f"{MANIFEST}: is damaged, its checksum does not fit"], {}
     if wrong := _misfit(value, step):
         return [f"{MANIFEST}: {wrong}"], {}
     files = value["files"]
@@ -123,7 +126,7 @@ def candidates(root: Path) -> list[tuple[int, Path]]:
 
 def broadcast_candidates(root: Path, world: World) -> list[tuple[int, Path]]:
     """As the main process sees them: another machine may see its folder a little later."""
-    listed = run_on_main(world, lambda: [(step, folder.name) for step, folder in candidates(root)])
+    listed = world.run_on_main(lambda: [(step, folder.name) for step, folder in candidates(root)])
     return [(step, root / name) for step, name in listed]
 
 
@@ -136,9 +139,7 @@ def tidy(root: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
-def prune(
-    root: Path, step: int, keep: int, world: World, known: Mapping[Path, Mapping[str, FileDigest]] | None = None
-) -> None:
+def prune(root: Path, step: int, keep: int, world: World, known: Mapping[Path, Mapping[str, FileDigest]] | None = None) -> None:
     """Damaged ones do not count as kept. Later ones, of a run that went back, stay: they are refused, or replaced when it gets there."""
     kept = 1
     for other, folder in broadcast_candidates(root, world):

@@ -27,7 +27,6 @@ from torch.distributed.tensor import DTensor
 
 from limelight.bundle.weights import as_os_error
 from limelight.training.checkpoints.folder import TENSORS, shard_name
-from limelight.training.processes.collective_errors import run_on_all
 from limelight.training.processes.world import World
 
 OFFSETS: Final = "DCP_SHARDING_INFO"  # the entry of the header in which torch looks for the places of parts
@@ -69,8 +68,10 @@ def share_of(tensors: Mapping[str, Tensor], world: World) -> RankShard:
     Where no tensor is spread over processes, the main process writes all of them into one file, and those that only others have
     (states of their random numbers: small) are sent to it.
     """
-    told = world.gather(run_on_all(world, lambda: _describe_parts(tensors)))
-    parts = [[TensorPart(name, *map(_tuple, rest)) for name, *rest in each] for each in told]
+    told = world.gather(world.run_on_all(lambda: _describe_parts(tensors)))
+    parts = [
+        [TensorPart(n, tuple(shape), dtype, tuple(at), tuple(sizes), split) for n, shape, dtype, at, sizes, split in each] for each in told
+    ]
     _check(parts)
     if not any(part.split for told in parts for part in told):
         every = dict(tensors) | _strangers(tensors, parts, world)
@@ -112,9 +113,7 @@ def misfits(folder: Path, tensors: Mapping[str, Tensor]) -> list[str]:
             found.append(f"{name}: is not in the checkpoint")
         elif stored[name] != (tensor.shape, tensor.dtype):
             shape, dtype = stored[name]
-            found.append(
-                f"{name}: is {dtype} {list(shape)} in the checkpoint, but {tensor.dtype} {list(tensor.shape)} here"
-            )
+            found.append(f"{name}: is {dtype} {list(shape)} in the checkpoint, but {tensor.dtype} {list(tensor.shape)} here")
     return found
 
 
@@ -124,16 +123,10 @@ def _describe_parts(tensors: Mapping[str, Tensor]) -> list[list[Any]]:
         data = item.tensor_data
         assert data is not None  # only tensors are given
         if _local(tensors[item.index.fqn]).shape != data.chunk.sizes:
-            raise ValueError(
-                f"{item.index.fqn}: this process has {_local(tensors[item.index.fqn]).shape} of it, planned was {data.chunk}"
-            )
+            raise ValueError(f"{item.index.fqn}: this process has {_local(tensors[item.index.fqn]).shape} of it, planned was {data.chunk}")
         place = [list(data.size), str(data.properties.dtype), list(data.chunk.offsets), list(data.chunk.sizes)]
         told.append([item.index.fqn, *place, isinstance(tensors[item.index.fqn], DTensor)])
     return told
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _local(tensor: Tensor) -> Tensor:
@@ -147,9 +140,7 @@ def _check(parts: list[list[TensorPart]]) -> None:
     for part in (part for told in parts for part in told):
         first = wholes.setdefault(part.name, part)
         if (first.shape, first.dtype) != (part.shape, part.dtype):
-            raise ValueError(
-                f"{part.name} is {first.dtype} {first.shape} in one process and {part.dtype} {part.shape} in another"
-            )
+            raise ValueError(f"{part.name} is {first.dtype} {first.shape} in one process and {part.dtype} {part.shape} in another")
         if part.count:
             counts.setdefault(part.name, {})[part.offset] = part.count
     for name, whole in wholes.items():

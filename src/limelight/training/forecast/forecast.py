@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS, ModelConfig
-from limelight.planning.budget import CostCurve, Option, curve, options
 from limelight.planning.corpus_work import CorpusWork, corpus_work
 from limelight.planning.cost.activations import Where
 from limelight.planning.cost.memory import checkpoint_bytes
@@ -20,10 +19,10 @@ from limelight.planning.cost.parallel import Precision
 from limelight.planning.cost.peak import Peak, peak
 from limelight.planning.cost.shape import BatchShape
 from limelight.planning.cost.size import parameters
-from limelight.planning.gist import Shortfall, find_shortfall
-from limelight.planning.options import sizes
-from limelight.planning.rules import VALIDATION_SHARE, dropout_for, reserve
+from limelight.planning.options import CostCurve, Option, PlanReason, curve, options, sizes
 from limelight.planning.scaling import predict_loss
+from limelight.planning.shortfall import Shortfall, find_shortfall
+from limelight.planning.sizing_rules import VALIDATION_SHARE, dropout_for, reserve
 from limelight.planning.time.described_time import StepTime
 from limelight.planning.time.devices import Device
 from limelight.planning.time.planned_step import HELD, Timing, make_timing, shape_of
@@ -84,9 +83,8 @@ class Forecast:
     @property
     def shape(self) -> BatchShape:
         """Batch shape of one pass of one device, at mean lengths."""
-        return shape_of(
-            self.question.seen.text, self.chosen.pieces / self.chosen.parallel.data_size / self.chosen.accumulate
-        )
+        chosen = self.chosen
+        return shape_of(self.question.seen.text, chosen.pieces / chosen.parallel.data_size / chosen.accumulate)
 
     @property
     def shortfall(self) -> Shortfall | None:
@@ -94,10 +92,8 @@ class Forecast:
         q, chosen = self.question, self.chosen
         if q.recipe is not None and q.recipe.fine_tuning is not None:
             return None
-        speed = None if q.steps or q.recipe else self.rate
-        return find_shortfall(
-            chosen.config, q.seen.text, chosen.steps * chosen.pieces, chosen.steps, speed, self.preparing
-        )
+        seen, speed = chosen.steps * chosen.pieces, None if q.steps or q.recipe else self.rate
+        return find_shortfall(chosen.config, q.seen.text, seen, chosen.steps, speed, self.preparing)
 
     @property
     def at_half_speed(self) -> float | None:
@@ -130,7 +126,7 @@ class Forecast:
 
 def forecast(question: ForecastRequest) -> Forecast:
     q = question
-    work = _preparing(q)
+    work = corpus_work(q.seen.read, q.cores, bytes_of_pair=q.seen.bytes_of_pair)
     preparing = 0.0 if q.is_prepared else work.seconds
     weighed = _sizes(q)
     found = options(
@@ -147,16 +143,9 @@ def forecast(question: ForecastRequest) -> Forecast:
     # A run keeps back a part of its budget; one that ends earlier does not need all of it, but some seconds whatever it is.
     scoring = min(reserve(q.seconds or math.inf), 20 + 0.02 * chosen.seconds)
     return Forecast(
-        question=q,
-        chosen=chosen,
-        others=others,
-        advised=found[0].name,
-        peak=most,
-        preparing=preparing,
-        scoring=scoring,
-        disk=_disk(q, chosen.config, work),
-        parameters=parameters(chosen.config),
-    )
+        question=q, chosen=chosen, others=others, advised=found[0].name, peak=most, preparing=preparing, scoring=scoring,
+        disk=_disk(q, chosen.config, work), parameters=parameters(chosen.config),
+    )  # fmt: skip
 
 
 def curves(question: ForecastRequest) -> CostCurve:
@@ -196,9 +185,7 @@ def _as_asked(q: ForecastRequest, found: list[Option], own: Mapping[str, ModelCo
             return q.recipe is not None
         return option.config.changed(dropout=0.0) == own[option.name].changed(dropout=0.0)  # dropout goes by the passes
 
-    once = {
-        option.name: option for option in reversed(found) if is_ours(option)
-    }  # a preset that nothing changes is there twice
+    once = {option.name: option for option in reversed(found) if is_ours(option)}  # an unchanged preset is there twice
     return list(reversed(once.values()))
 
 
@@ -216,9 +203,8 @@ def _choose_option(q: ForecastRequest, found: list[Option]) -> Option:
         return _as_written(q, next(each for each in found if each.name == name), q.recipe)
     option = found[0] if q.name is None else next(each for each in found if each.name == q.name)
     if q.name is not None:
-        option = replace(
-            option, why=("size: asked for", *(each for each in option.why if not each.startswith("size:")))
-        )
+        others = (each for each in option.why if each.about != "size")
+        option = replace(option, why=(PlanReason("size", "asked for"), *others))
     return option if q.steps is None else _taking(q, option, q.steps)
 
 
@@ -228,14 +214,13 @@ def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
     each = recipe.batch.budget * share
     pieces = min(each, q.seen.target) * recipe.accumulate
     shape = shape_of(q.seen.text, pieces / recipe.accumulate / option.parallel.data_size)
-    once = (q.timing or make_timing(q.device, q.precision))(
-        recipe.model, option.parallel, shape, recipe.machine.recompute
-    )
+    once = (q.timing or make_timing(q.device, q.precision))(recipe.model, option.parallel, shape, recipe.machine.recompute)
     passes = recipe.accumulate * (2 if recipe.r_drop else 1)
     step = StepTime(passes * once.computing, once.hidden, passes * once.exposed)
     option = replace(
         option, config=recipe.model, recompute=recipe.machine.recompute, pieces=pieces, accumulate=recipe.accumulate, step=step,
-        learning_rate=recipe.optimizer.learning_rate, why=("size: as the recipe says", "batch: as the recipe says"),
+        learning_rate=recipe.optimizer.learning_rate,
+        why=(PlanReason("size", "as the recipe says"), PlanReason("batch", "as the recipe says")),
     )  # fmt: skip
     return replace(_taking(q, option, q.steps or recipe.schedule.steps), config=recipe.model)
 
@@ -245,15 +230,11 @@ def _taking(q: ForecastRequest, option: Option, steps: int) -> Option:
     seen = steps * option.pieces
     seconds = steps * option.step.worst / (1 - VALIDATION_SHARE)
     epochs = seen / q.seen.target
+    expected = predict_loss(option.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies)
     return replace(
-        option,
-        steps=steps,
-        epochs=epochs,
-        seconds=seconds,
-        cost=None if q.device.price is None else q.device.price * q.count * seconds / 3_600,
-        expected=predict_loss(option.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies),
+        option, steps=steps, epochs=epochs, seconds=seconds, cost=q.device.cost(q.count, seconds), expected=expected,
         config=option.config.changed(dropout=dropout_for(epochs)),
-    )
+    )  # fmt: skip
 
 
 def _longest(q: ForecastRequest, option: Option) -> BatchShape:
@@ -262,10 +243,6 @@ def _longest(q: ForecastRequest, option: Option) -> BatchShape:
     means = q.seen.means
     cells = option.pieces / option.parallel.data_size / option.accumulate * sum(means) / means[1]
     return BatchShape.padded(max(1, round(cells / (source + target))), source, target)
-
-
-def _preparing(q: ForecastRequest) -> CorpusWork:
-    return corpus_work(q.seen.read, q.cores, bytes_of_pair=q.seen.bytes_of_pair)
 
 
 def _disk(q: ForecastRequest, config: ModelConfig, work: CorpusWork) -> dict[str, float]:
@@ -282,10 +259,12 @@ def _disk(q: ForecastRequest, config: ModelConfig, work: CorpusWork) -> dict[str
 
 
 def _of_option(option: Option) -> dict[str, Any]:
-    values = {**vars(option), "model": {"name": option.name, "config": option.config.model_dump(mode="json")}}
-    values |= {
+    values = {key: value for key, value in vars(option).items() if key not in ("config", "name")}
+    return {
+        **values,
+        "model": {"name": option.name, "config": option.config.model_dump(mode="json")},
         "parallel": vars(option.parallel),
         "step": {**vars(option.step), "seconds": option.step.worst},
         "expected": vars(option.expected),
+        "why": [str(reason) for reason in option.why],
     }
-    return {key: value for key, value in values.items() if key not in ("config", "name")}

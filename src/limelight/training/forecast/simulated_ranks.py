@@ -79,13 +79,9 @@ def simulate_step(config: ModelConfig, parallel: Parallel, precision: Precision,
 
 def _refuse(parallel: Parallel, precision: Precision) -> None:
     if parallel.size == 1:
-        raise ConfigError(
-            "--simulate plays many devices, and this plan has one; give more, such as --budget '8xH100 24h'"
-        )
+        raise ConfigError("--simulate plays many devices, and this plan has one; give more, such as --budget '8xH100 24h'")
     if parallel.size > MOST:
-        raise ConfigError(
-            f"--simulate plays at most {MOST:,} devices, not {parallel.size:,}; the formulas hold without it"
-        )
+        raise ConfigError(f"--simulate plays at most {MOST:,} devices, not {parallel.size:,}; the formulas hold without it")
     if parallel.kind == "ddp" and precision != "masters":
         raise ConfigError(
             f"--simulate cannot play replicas in {precision}: torch's DistributedDataParallel wants real tensors; try --precision masters"
@@ -100,9 +96,7 @@ class _LogitsOnly(Objective):
         return total, total.detach()
 
 
-def _step(
-    config: ModelConfig, parallel: Parallel, precision: Precision, shape: BatchShape
-) -> tuple[dict[str, int], CollectiveCounter]:
+def _step(config: ModelConfig, parallel: Parallel, precision: Precision, shape: BatchShape) -> tuple[dict[str, int], CollectiveCounter]:
     with _world(parallel.size):
         with torch.device("meta"):
             objective = _LogitsOnly(Transformer(config))

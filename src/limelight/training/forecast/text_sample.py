@@ -32,17 +32,13 @@ from limelight.corpus.reading.streams import position, size_of
 from limelight.errors import DataError
 from limelight.text.pieces.tokenizer import suggest_size
 from limelight.training.forecast.text_size import EpochSize, compute_size
-from limelight.training.recipe.frequencies import frequencies
+from limelight.training.recipe.text_stats import frequencies
 
 MOST: Final = 20_000  # pairs that are prepared
-READ: Final = (
-    2_000_000  # pairs that are read of each file to count and to draw from; what is beyond them is told by bytes
-)
+READ: Final = 2_000_000  # pairs that are read of each file to count and to draw from; what is beyond them is told by bytes
 
 
-def sample_text(
-    settings: PrepareSettings, engine: ExchangeEngine, work: Path, watch: Watch, most: int = MOST
-) -> EpochSize:
+def sample_text(settings: PrepareSettings, engine: ExchangeEngine, work: Path, watch: Watch, most: int = MOST) -> EpochSize:
     """Measure a text by preparing a sample in the folder `work`, which the caller throws away."""
     corpora = [
         _Sample(corpus, find(corpus.paths, settings.languages, columns=corpus.columns, corpus=number), number)
@@ -65,9 +61,7 @@ def sample_text(
     words = sum(corpus.words() * corpus.pairs / max(1, len(corpus.taken)) for corpus in corpora)
     held_out = settings.held_out.changed(valid=(), test=(), valid_pairs=0, test_pairs=0)
     pieces = settings.pieces.changed(size=settings.pieces.size or suggest_size(round(words)))
-    small = settings.changed(
-        corpora=[corpus.write(work) for corpus in corpora if len(corpus.taken)], held_out=held_out, pieces=pieces
-    )
+    small = settings.changed(corpora=[corpus.write(work) for corpus in corpora if len(corpus.taken)], held_out=held_out, pieces=pieces)
     manifest, _ = prepare(small, work / "prepared", engine, watch)
     told = frequencies(PreparedCorpus.open(work / "prepared", verify=False))
     return replace(_scale_up(settings, corpora, manifest, taken), frequencies=told)

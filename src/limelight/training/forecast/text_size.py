@@ -12,9 +12,9 @@ from limelight.corpus.encode import at_most
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.planning.corpus_work import BYTES
-from limelight.planning.rules import TextStats
+from limelight.planning.sizing_rules import TextStats
 from limelight.text.pieces.tokenizer import suggest_size
-from limelight.training.recipe.frequencies import frequencies
+from limelight.training.recipe.text_stats import frequencies
 
 PAIRS_OF_THE_PAPER: Final = 4_500_000  # WMT 2014 English-German (5.1)
 LONG: Final = 0.999  # of the sentences are no longer than what a batch of long ones is made of
@@ -78,9 +78,7 @@ def compute_size(manifest: CorpusManifest, pairs: float, read: int) -> EpochSize
     plain = sum(shard.rows for shard in manifest.splits["train"])
     sides = zip(("source", "target"), manifest.marks.around, strict=True)
     source, target = (pairs * (figures[side]["pieces"] / plain + around) for side, around in sides)
-    one, other = (
-        at_most(figures[side]["lengths"], LONG, figures[side]["longest"]) + 1 for side in ("source", "target")
-    )
+    one, other = (at_most(figures[side]["lengths"], LONG, figures[side]["longest"]) + 1 for side in ("source", "target"))
     judged = sum(corpus.read for corpus in manifest.corpora)
     dropped = sum(sum(corpus.dropped.values()) for corpus in manifest.corpora)
     return EpochSize(

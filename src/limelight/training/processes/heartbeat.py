@@ -105,9 +105,7 @@ class Heartbeat:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """A process that fails tells the others why; one in which a collective broke tells who is not there any more."""
         if error is None:
             self._over = ENDED
@@ -192,7 +190,8 @@ class Heartbeat:
             if self._was_suspended():
                 continue
             now = self._now()
-            lost = self._verdict or self._store_lost(now) or self._others_lost(now)
+            find_others = self._heard.find_lost if self.rank == 0 else self._heard.find_silent
+            lost = self._verdict or self._store_lost(now) or find_others(now, self.patience)
             if lost and not self._ends.is_set():
                 self._end(lost)
 
@@ -205,11 +204,6 @@ class Heartbeat:
         last = self._heard.words.get(0)
         said = f"; the last word of rank 0: {last.doing}" if last else ""
         return [f"{who}, which keeps the store at {host}:{port}, has not answered for {silence:.0f} s{said}"]
-
-    def _others_lost(self, now: float) -> list[str]:
-        if self.rank == 0:
-            return self._heard.find_lost(now, self.patience)
-        return self._heard.find_silent(now, self.patience)
 
     def _end(self, lost: list[str]) -> None:
         """Says who is lost, and ends this process: the call that waits for the lost one cannot be interrupted otherwise."""

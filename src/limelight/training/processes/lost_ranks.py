@@ -99,15 +99,9 @@ class LostRankDetector:
             return [self._describe_stuck(rank) for rank, word in sorted(busy.items()) if word.place == least]
         if not stalled or moving:
             return []
-        ended = [
-            f"{self._name_rank(rank)} has ended" for rank, word in sorted(self.words.items()) if word and word.over
-        ]
+        ended = [f"{self._name_rank(rank)} has ended" for rank, word in sorted(self.words.items()) if word and word.over]
         behind = min(word.place for word in stalled.values())
-        return (
-            self.find_failed()
-            or ended
-            or [self._describe_stuck(rank) for rank, word in sorted(stalled.items()) if word.place == behind]
-        )
+        return self.find_failed() or ended or [self._describe_stuck(rank) for rank, word in sorted(stalled.items()) if word.place == behind]
 
     def _describe_stuck(self, rank: int) -> str:
         word = self.words[rank]

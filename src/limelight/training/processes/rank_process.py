@@ -59,13 +59,9 @@ class Rank:
             stderr=None if main else subprocess.PIPE,
             start_new_session=True,
         )
+        self.said: IO[bytes] | None = self.process.stderr  # unless that is the terminal
         if self.said is not None:
             os.set_blocking(self.said.fileno(), False)
-
-    @property
-    def said(self) -> IO[bytes] | None:
-        """Its standard error, unless that is the terminal."""
-        return self.process.stderr
 
     def listen(self) -> bool:
         """Takes in what it said since. False: nothing will come any more."""

@@ -33,11 +33,7 @@ def refuse_differing(world: World, parallel: Parallel, tensors: Mapping[str, Ten
     sums = bit_sums(tensors)
     mine = _by_part(sums, tensors, world.rank % parallel.tensor)
     told: list[dict[str, int]] = world.gather({part: _combine_sums(some) for part, some in mine.items()})
-    wrong = {
-        part: ranks
-        for part in sorted({part for each in told for part in each})
-        if (ranks := _find_differing(told, part))
-    }
+    wrong = {part: ranks for part in sorted({part for each in told for part in each}) if (ranks := _find_differing(told, part))}
     if not wrong:
         return
     part, ranks = next(iter(wrong.items()))

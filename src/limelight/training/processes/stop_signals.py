@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from types import FrameType
@@ -16,13 +16,7 @@ from typing import Final, Literal
 
 Reason = Literal["interrupted", "preempted"]
 # SIGHUP comes when the terminal is closed; with nohup it does not.
-REASONS: dict[int, Reason] = {
-    signal.SIGINT: "interrupted",
-    signal.SIGTERM: "preempted",
-    signal.SIGHUP: "preempted",
-}
-
-
+REASONS: dict[int, Reason] = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted", signal.SIGHUP: "preempted"}
 ECHO: Final = 0.5
 
 
@@ -76,20 +70,18 @@ class Stop:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    @contextmanager
-    def not_waiting(self) -> Iterator[None]:
+    def waiting_for_step(self) -> AbstractContextManager[None]:
+        """Inside, the first signal is only noted."""
+        return self._raising(False)
+
+    def not_waiting(self) -> AbstractContextManager[None]:
         """Within `waiting_for_step`: here a signal raises all the same. Who catches it does so outside of this, and misses none."""
-        self.at_once = True
-        try:
-            yield
-        finally:
-            self.at_once = False
+        return self._raising(True)
 
     @contextmanager
-    def waiting_for_step(self) -> Iterator[None]:
-        """Inside, the first signal is only noted."""
-        self.at_once = False
+    def _raising(self, at_once: bool) -> Iterator[None]:
+        self.at_once = at_once
         try:
             yield
         finally:
-            self.at_once = True
+            self.at_once = not at_once

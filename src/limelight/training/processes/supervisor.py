@@ -4,7 +4,7 @@
 
 | a rank                          | then                                                                                  |
 | ------------------------------- | ------------------------------------------------------------------------------------- |
-| the main one ends with 0        | the run is done; the others have LINGER seconds to end                                 |
+| the main one ends with 0        | the run is done; the others have a minute to end                                       |
 | ends with one of FINAL          | so does the run: the same would happen again                                           |
 | ends with 75 or 130             | it was told to stop, and so does the run                                               |
 | ends with 70 and has diverged   | so does the run: the same steps would diverge again, bit for bit                       |
@@ -35,9 +35,6 @@ from limelight.training.run_folder import CHECKPOINTS, DAMAGED, FACTS, METRICS, 
 STOPPED: Final[dict[int, State]] = {75: "preempted", 130: "interrupted"}
 FINAL: Final = (2, 65, 66, 69, 74)  # usage, data, model file, device, disk
 FAILED: Final = 70
-LINGER: Final = 60.0  # seconds for the other ranks, when the main one is done
-SAVING: Final = 600.0  # seconds for all ranks to save and end after a signal; a scheduler waits much shorter
-SETTLE: Final = 5.0  # seconds for ranks that lose another one to say so and end by themselves
 LAST_OF_METRICS: Final = 1 << 16  # bytes in which its last step is looked for
 
 Meet = Callable[[socket.socket, int], object]
@@ -45,12 +42,12 @@ Meet = Callable[[socket.socket, int], object]
 
 @dataclass(frozen=True)
 class Patience:
-    """Patience is given in seconds. `shutdown`: between SIGTERM and SIGKILL, and for the others once one has ended."""
+    """Patience is given in seconds."""
 
-    shutdown: float = 10.0
-    settle: float = SETTLE
-    linger: float = LINGER
-    saving: float = SAVING
+    shutdown: float = 10.0  # between SIGTERM and SIGKILL, and for the others once one has ended
+    settle: float = 5.0  # for ranks that lose another one to say so and end by themselves
+    linger: float = 60.0  # for the other ranks, when the main one is done
+    saving: float = 600.0  # for all ranks to save and end after a signal; a scheduler waits much shorter
 
 
 def supervise(
@@ -94,16 +91,14 @@ def _what_now(saved: int, left: int, restarts: int) -> str:
 class Trial:
     """A trial is one start of all ranks, and lasts until none is left."""
 
-    def __init__(
-        self, command: Sequence[str], nproc: int, attempt: int, meet: Meet, waiting: EventWaiter, patience: Patience
-    ) -> None:
+    def __init__(self, command: Sequence[str], nproc: int, attempt: int, meet: Meet, waiting: EventWaiter, patience: Patience) -> None:
         self.command, self.nproc, self.attempt, self.meet = command, nproc, attempt, meet
         self.waiting, self.patience = waiting, patience
         self.passed = 0  # signals that the ranks were told
         self.ranks: list[Rank] = []
         self.ended: list[Rank] = []  # by themselves, in this order
         self.stuck: list[Rank] = []  # those that were stopped when the others were given up
-        self._when: dict[str, float] = {}  # since when something is the case
+        self._since: dict[str, float] = {}  # when a reason to wait no longer came up
 
     def go(self) -> None:
         with socket.create_server((LOOPBACK, 0), backlog=self.nproc * 4) as listening:
@@ -142,19 +137,20 @@ class Trial:
         heard = len(self.waiting.heard)
         frozen = failed and all(rank.stopped for rank in self.ranks if rank.running)  # nobody is left to say anything
         main = self.ranks[0].code
-        waits = {
-            "frozen": 0.0 if frozen else None,
-            "failed": (self.patience.shutdown if heard else self.patience.settle) if failed else None,
-            "done": self.patience.linger if main == 0 else None,
-            "stopped": self.patience.shutdown if main in STOPPED else None,
-            "told": self.patience.saving if heard else None,
-            "told again": self.patience.shutdown if heard > 1 else None,
-            "told once more": 0.0 if heard > 2 else None,
-        }
-        now = time.monotonic()
-        return min(
-            (self._when.setdefault(name, now) + wait for name, wait in waits.items() if wait is not None), default=None
-        )
+        patience, now = self.patience, time.monotonic()
+        reasons = [
+            ("frozen", frozen, 0.0),
+            ("failed", failed, patience.shutdown if heard else patience.settle),
+            ("done", main == 0, patience.linger),
+            ("stopped", main in STOPPED, patience.shutdown),
+            ("told", heard > 0, patience.saving),
+            ("told twice", heard > 1, patience.shutdown),
+            ("told three times", heard > 2, 0.0),
+        ]
+        for name, holds, _ in reasons:
+            if holds:
+                self._since.setdefault(name, now)
+        return min((self._since[name] + seconds for name, holds, seconds in reasons if holds), default=None)
 
     def _end_all(self) -> None:
         """SIGTERM, and SIGKILL to those that are stopped or need too long. Those that were told to stop have had their time."""

@@ -5,21 +5,25 @@
         world.all_reduce([loss, pieces])        the same sums in every process
         world.broadcast(recipe)                 what the main process says; the others pass anything
         world.gather(texts)                     what every process says, in the order of ranks
+        world.run_on_all(write)                 each does its own; an error in one is raised in all, which would wait for it for ever
+        world.run_on_main(write)                done by the main process; the others get what it returns
 
 They are JSON values and go through gloo on the CPU, also where gradients go through NCCL. Every method is called by all processes
 or by none. All of them run the same code on the same numbers, so that they decide alike; what depends on a clock, on a signal or on the
 disk is decided by the main process, and told.
 """
 
+import errno
 import json
 import os
 import secrets
+import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -31,6 +35,8 @@ from limelight.training.processes.heartbeat import Heartbeat
 # The second line of defence: a rank that is frozen or dead is found by `Heartbeat` much earlier, and by name.
 GROUP_TIMEOUT: Final = timedelta(minutes=30)
 ANNOUNCED: Final = "announced"
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,40 @@ class World:
         dist.all_gather(contents, padded)
         return [_value_of(each[: int(length)]) for each, length in zip(contents, lengths, strict=True)]
 
+    def run_on_all(self, doing: Callable[[], Made]) -> Made:
+        """When it failed in any process, all raise the same OSError. A fault of ours stays what it is where it was.
+
+        rank 1 has no space left:   OSError(28, "rank 1: No space left on device", "/run/checkpoints/...") in rank 0 as well
+        """
+        if self.size == 1:
+            return doing()
+        error: Exception | None = None
+        try:
+            made = doing()
+        except Exception as raised:
+            error = raised
+        failed = [(rank, words) for rank, words in enumerate(self.gather(_words_of(error))) if words is not None]
+        if not failed:
+            return made
+        if error is not None and not isinstance(error, OSError):
+            raise error
+        rank, (number, text, path) = failed[0]
+        others = f" (and {len(failed) - 1} more of {self.size} ranks failed)" if len(failed) > 1 else ""
+        raise OSError(number, f"rank {rank}: {text}{others}", path) from error
+
+    def run_on_main(self, doing: Callable[[], Made]) -> Made:
+        """What the main process returns is told to the others as JSON has it."""
+        made: Made = self.broadcast(self.run_on_all(lambda: doing() if self.main else None))
+        return made
+
+
+def _words_of(error: Exception | None) -> tuple[int, str, str | None] | None:
+    if error is None:
+        return None
+    if isinstance(error, OSError):
+        return error.errno or errno.EIO, error.strerror or str(error), error.filename and str(error.filename)
+    return errno.EIO, f"{type(error).__name__}: {error}", None
+
 
 def _bytes_of(value: Any) -> Tensor:
     return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
@@ -157,3 +197,13 @@ def join_world(patience: float) -> Iterator[World]:
             yield replace(met, vigil=vigil, store=dist.PrefixStore(start, store))  # type: ignore[attr-defined]
     finally:
         met.leave()
+
+
+def host_store(listening: socket.socket, size: int) -> dist.Store:  # type: ignore[name-defined, unused-ignore]
+    """Open the store in which `size` ranks of one machine meet, as long as this value is kept.
+
+    By itself a store listens on every interface, whatever address it is given.
+    """
+    address, port = listening.getsockname()
+    number = listening.detach()
+    return dist.TCPStore(address, port, size, is_master=True, master_listen_fd=number, wait_for_workers=False)  # type: ignore[attr-defined, unused-ignore]

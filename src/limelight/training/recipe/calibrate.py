@@ -32,9 +32,8 @@ from limelight.training.step.moving_average import MovingAverage
 from limelight.training.step.optimizers import Optimizers, build
 from limelight.training.step.trained_model import TrainedModel
 
-LOOKED_AT: Final = (
-    16  # batches for their padding: always as many, since what is chosen must not depend on how fast a machine is
-)
+# Batches for their padding: always as many, since what is chosen must not depend on how fast a machine is.
+LOOKED_AT: Final = 16
 WARM_UP: Final = 4  # steps that are not counted: they make kernels and take memory
 VECTORS_KEPT: Final = 30  # 31 and 25 were measured for `tiny` and `small` in bfloat16, 35 for `tiny` in float32
 PAYS: Final = 1.15  # times as fast as one thread: for less, a thread of its own is worth more to whatever else runs
@@ -112,11 +111,6 @@ class StepCosts:
         """In products alone. A whole step reaches less."""
         return 1 / self.rates.prices.products if self.rates.prices.products else 0.0
 
-    @property
-    def overhead(self) -> float:
-        """Seconds of a sub-layer that has nothing to do."""
-        return self.rates.prices.calls
-
 
 @dataclass(frozen=True)
 class SpeedProbe:
@@ -162,9 +156,7 @@ TURNS: Final = 3  # of all probes
 SECONDS_OF_A_PROBE: Final = 1.2  # short steps are taken more often: they are disturbed more easily
 
 
-def measure(
-    precision: Precision, seconds: float = SECONDS_OF_A_PROBE, probes: Sequence[SpeedProbe] = PROBES
-) -> StepCosts:
+def measure(precision: Precision, seconds: float = SECONDS_OF_A_PROBE, probes: Sequence[SpeedProbe] = PROBES) -> StepCosts:
     """Real steps of small models, in turns, at least `seconds` of each; no corpus is needed. 15 s on a core in float32, 30 s in
     a bfloat16 that it has no instructions for. The models are thrown away."""
     keep_freed_memory()  # as a run does

@@ -3,52 +3,43 @@
     plan = RecipePlanner(...).plan()
     plan.recipe                     complete; plan.chosen says each choice in words, with its reason
 
-The rules stand in `limelight.planning.rules`, which plans go by too, and in `recipe.rules`; a value that a person gave wins
-over every rule. Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
+The rules stand in `limelight.planning.sizing_rules`, which plans go by too, and here; a value that a person gave wins over every rule.
+Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
 """
 
 import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.shards import PreparedCorpus
-from limelight.corpus.manifest import CorpusManifest
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
-from limelight.planning import rules as choosing
+from limelight.planning import sizing_rules as rules
 from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.cost.size import parameters
-from limelight.planning.gist import find_shortfall
+from limelight.planning.shortfall import find_shortfall
 from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
-from limelight.training.recipe import rules
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
-from limelight.training.recipe.frequencies import frequencies
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.recipe.text_stats import PreparedText, frequencies
 from limelight.training.run_folder import RunChoice
 
-
-@dataclass(frozen=True)
-class PreparedText(choosing.TextStats):
-    """The statistics are those of a prepared corpus."""
-
-    @classmethod
-    def of(cls, manifest: CorpusManifest) -> "PreparedText":
-        """Corpora are seen as often as their weights say."""
-        rows = [0.0] * len(manifest.corpora)
-        for shard in manifest.splits["train"]:
-            rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
-        plain = sum(rows)
-        pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
-        figures = manifest.statistics["pieces"]["train"]
-        source, target = (
-            (figures[side]["pieces"] + around * plain) * pairs / plain
-            for side, around in zip(("source", "target"), manifest.marks.around, strict=True)
-        )
-        return cls(pairs, source, target)
+# Those without a reason were set by hand, after trials on tens of thousands of pairs; what was measured stands in docs/experiments.md.
+MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster
+MEMORY_TO_USE: Final = 0.6  # of what is free: long sentences need more than the mean that was measured
+SHARE_TO_CALIBRATE, LONGEST_CALIBRATION = 0.02, 20.0
+CALIBRATION_FOR_STEPS: Final = 2.0  # seconds: when the steps are given, only the threads depend on it
+VALIDATIONS: Final = 20
+BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained model takes long to say nothing
+SENTENCES: Final = (100, 500)  # translated at a validation: one for each second of a budget, within these bounds
+PATIENCE: Final = 8
+CLIP: Final = 1.0
+FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 
 
 @dataclass(frozen=True)
@@ -59,30 +50,27 @@ class Plan:
 
 @dataclass
 class RecipePlanner:
-    """A planner fills a recipe. `changes` are values of a person, nested as in a recipe; `model` is that of a bundle to go on from."""
+    """A planner fills a recipe. `model` is that of a bundle to go on from."""
 
     prepared: PreparedCorpus
     stand: ComputeSetup
-    changes: Mapping[str, Any]
-    preset: str | None = None
-    budget_seconds: float | None = None
+    asked: TrainRequest
     spent: float = 0.0  # seconds of the budget that are gone
-    steps: int | None = None
     model: ModelConfig | None = None
     fine_tuning: FineTuning | None = None
-    seed: int = 1
     chosen: list[RunChoice] = field(default_factory=list)
 
     def plan(self) -> Plan:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
-        self.augment, told = choose_augmentation(self.prepared, self.changes.get("batch", {}))
+        self.augment, told = choose_augmentation(self.prepared, self._given("batch"))
         config, measured = self._size()
-        self.enough = choosing.enough(self.text.target, sum(parameters(config).values()))
+        self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
-        steps = self.steps or max(choosing.LEAST_STEPS, int(seen / pieces))
+        steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)
+        slower = FINE_TUNING_RATE if self.fine_tuning else 1.0
         self._say(told.name, told.value, told.why)
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
         self._say_shortfall(config, steps * pieces, steps, measured)
@@ -91,10 +79,10 @@ class RecipePlanner:
             "model": config.model_dump(),
             "batch": batch.model_dump(),
             "accumulate": accumulate,
-            "optimizer": {"learning_rate": self._rate(config), "clip": rules.CLIP},
+            "optimizer": {"learning_rate": rules.peak_rate(config) * slower, "clip": CLIP},
             "schedule": {
                 "steps": steps,
-                "fixed": self.steps is not None or self._is_enough(seen),
+                "fixed": self.asked.steps is not None or self._is_enough(seen),
                 "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10))),
             },
             "average": {"decay": _decay(steps)},
@@ -104,26 +92,35 @@ class RecipePlanner:
                 "precision": self.stand.precision,
                 "threads": measured.threads,
             },
-            "budget_seconds": self.budget_seconds,
+            "budget_seconds": self.asked.budget_seconds,
             "seed": self.seed,
             "fine_tuning": self.fine_tuning.model_dump() if self.fine_tuning else None,
         }
-        return Plan(Recipe(**merge(values, self.changes)), self.chosen)
+        return Plan(Recipe(**merge(values, self.asked.changes)), self.chosen)
+
+    @property
+    def seed(self) -> int:
+        return 1 if self.asked.seed is None else self.asked.seed
+
+    def _given(self, section: str) -> Mapping[str, Any]:
+        """Return what a person gave of a section of the recipe."""
+        given: Mapping[str, Any] = self.asked.changes.get(section, {})
+        return given
 
     def _size(self) -> tuple[ModelConfig, CalibrationResult]:
         """A preset that was asked for, or the model to go on from; else the largest that text and time have use for."""
         if self.model is not None:
-            _refuse_another_shape(self.model, self.changes.get("model", {}))
+            _refuse_another_shape(self.model, self._given("model"))
             self._say("model", _describe_model(self.model), "that of the translator it goes on from")
             return self.model, self._measure(self.model)
-        if self.preset is not None:
-            config = self._config(self.preset)
-            self._say("model", f"{self.preset}: {_describe_model(config)}", "asked for")
+        if self.asked.preset is not None:
+            config = self._config(self.asked.preset)
+            self._say("model", f"{self.asked.preset}: {_describe_model(config)}", "asked for")
             return config, self._measure(config)
-        most = [name for name, least in choosing.TEXT_FOR.items() if self.text.target >= least][-1]
+        most = [name for name, least in rules.TEXT_FOR.items() if self.text.target >= least][-1]
         measured_on = self._config("small" if most != "tiny" else "tiny")
         measured = self._measure(measured_on)
-        configs = {name: self._config(name) for name in choosing.TEXT_FOR}
+        configs = {name: self._config(name) for name in rules.TEXT_FOR}
 
         def seen(name: str) -> float:
             source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
@@ -131,8 +128,8 @@ class RecipePlanner:
             return measured.pieces_per_second / slower * self._training_seconds()
 
         counts = {name: sum(parameters(config).values()) for name, config in configs.items()}
-        unlimited = self.budget_seconds is None or self.steps is not None
-        size = choosing.preset_for(self.text.target, counts, None if unlimited else seen)
+        unlimited = self.asked.budget_seconds is None or self.asked.steps is not None
+        size = rules.preset_for(self.text.target, counts, None if unlimited else seen)
         config = configs[size.name]
         self._say("model", f"{size.name}: {_describe_model(config)}", size.why)
         return config, measured if config == measured_on else self._measure(config)
@@ -141,15 +138,15 @@ class RecipePlanner:
         sizes = self.prepared.manifest.vocab_sizes
         shared = len(self.prepared.manifest.pieces) == 1
         apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
-        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self.changes.get("model", {})})
+        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._given("model")})
 
     def _measure(self, config: ModelConfig) -> CalibrationResult:
-        budget = self.budget_seconds or 600.0
-        seconds = min(rules.LONGEST_CALIBRATION, rules.SHARE_TO_CALIBRATE * budget)
-        if self.steps is not None:
-            seconds = min(seconds, rules.CALIBRATION_FOR_STEPS)
-        batch = self._settings_of_batch(config, 2 * choosing.BATCH[0])
-        optimizer = OptimizerSettings(**self.changes.get("optimizer", {}))
+        budget = self.asked.budget_seconds or 600.0
+        seconds = min(LONGEST_CALIBRATION, SHARE_TO_CALIBRATE * budget)
+        if self.asked.steps is not None:
+            seconds = min(seconds, CALIBRATION_FOR_STEPS)
+        batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
+        optimizer = OptimizerSettings(**self._given("optimizer"))
         began = time.monotonic()
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
         self.spent += time.monotonic() - began
@@ -166,27 +163,27 @@ class RecipePlanner:
         return measured
 
     def _training_seconds(self) -> float:
-        assert self.budget_seconds is not None
-        return choosing.training_seconds(self.budget_seconds, self.spent)
+        assert self.asked.budget_seconds is not None
+        return rules.training_seconds(self.asked.budget_seconds, self.spent)
 
     def _say_shortfall(self, config: ModelConfig, seen: float, steps: int, measured: CalibrationResult) -> None:
         """Before it begins: what would end useless, and the time that would do. A translator to go on from is beyond that."""
-        speed = measured.pieces_per_second if self.steps is None else None
+        speed = measured.pieces_per_second if self.asked.steps is None else None
         short = None if self.fine_tuning else find_shortfall(config, self.text, seen, steps, speed, self.spent)
         if short is not None:
             self._say("expect", short.value, short.why)
 
     def _why(self, seen: float, measured: CalibrationResult) -> str:
         """The reason for the number of steps."""
-        if self.steps is not None:
+        if self.asked.steps is not None:
             return "asked for"
         speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"
-        if self.budget_seconds is None:
+        if self.asked.budget_seconds is None:
             minutes = seen / measured.pieces_per_second / 60
             return f"{speed}, so about {minutes:,.0f} minutes at most; it ends earlier when it no longer improves"
-        if self._training_seconds() <= choosing.LEAST_TRAINING:
+        if self._training_seconds() <= rules.LEAST_TRAINING:
             return (
-                f"{self.spent:.0f} of the {self.budget_seconds:.0f} seconds went by before training, so it is short and ends "
+                f"{self.spent:.0f} of the {self.asked.budget_seconds:.0f} seconds went by before training, so it is short and ends "
                 "after the budget; give a larger one"
             )
         if self._is_enough(seen):
@@ -195,32 +192,32 @@ class RecipePlanner:
 
     def _is_enough(self, seen: float) -> bool:
         """Is the text learnt before the time is up? Then the time left makes no more steps."""
-        return self.steps is None and self.budget_seconds is not None and seen >= self.enough
+        return self.asked.steps is None and self.asked.budget_seconds is not None and seen >= self.enough
 
     def _pieces(self, measured: CalibrationResult) -> float:
         """Target pieces that the whole run will see."""
-        if self.steps is not None:
-            return float(self.steps * choosing.BATCH[0])
-        if self.budget_seconds is None:
+        if self.asked.steps is not None:
+            return float(self.asked.steps * rules.BATCH[0])
+        if self.asked.budget_seconds is None:
             return self.enough
-        passes = 2.0 if self.changes.get("r_drop") else 1.0
+        passes = 2.0 if self.asked.changes.get("r_drop") else 1.0
         return min(self.enough, measured.pieces_per_second / passes * self._training_seconds())
 
     def _batch(self, config: ModelConfig, seen: float, measured: CalibrationResult) -> tuple[BatchSettings, int, float]:
         """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
-        wanted = choosing.batch_for(seen, self.text.target)
+        wanted = rules.batch_for(seen, self.text.target)
         # The share of the cells of a batch that hold a target piece; the others hold a source piece, or padding.
         share = (1 - measured.padding) * self.text.target / (self.text.source + self.text.target)
         cells = wanted.pieces / share
-        at_once = cells if self.stand.device.type != "cpu" else min(cells, rules.MOST_AT_ONCE)
+        at_once = cells if self.stand.device.type != "cpu" else min(cells, MOST_AT_ONCE)
         room = memory_at_hand(self.stand.device)
         if room is not None:
-            at_once = min(at_once, rules.MEMORY_TO_USE * room / measured.bytes_per_cell)
-        asked = "budget" in self.changes.get("batch", {})
+            at_once = min(at_once, MEMORY_TO_USE * room / measured.bytes_per_cell)
+        asked = "budget" in self._given("batch")
         accumulate = 1 if asked else max(1, math.ceil(cells / at_once - 0.01))
         if self._settings_of_batch(config, int(cells / accumulate)).budget * share >= self.text.target:
             accumulate = 1  # one batch holds the text
-        accumulate = int(self.changes.get("accumulate", accumulate))
+        accumulate = int(self.asked.changes.get("accumulate", accumulate))
         batch = self._settings_of_batch(config, int(cells / accumulate))
         pieces = min(batch.budget * share, self.text.target) * accumulate
         self._say(
@@ -240,29 +237,23 @@ class RecipePlanner:
                     "seed": self.seed,
                     "augment": self.augment and self.augment.model_dump(),
                 },
-                self.changes.get("batch", {}),
+                self._given("batch"),
             )
         )
 
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
-        if "dropout" in self.changes.get("model", {}):
+        if "dropout" in self._given("model"):
             return config
-        rate = choosing.dropout_for(epochs)
+        rate = rules.dropout_for(epochs)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
 
-    def _rate(self, config: ModelConfig) -> float:
-        rate = choosing.peak_rate(config)
-        return rate * rules.FINE_TUNING_RATE if self.fine_tuning else rate
-
     def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:
-        values: dict[str, Any] = {
-            "every": max(1, steps // rules.VALIDATIONS, int(rules.BETWEEN_VALIDATIONS / step_seconds))
-        }
-        if self.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
-            values["sentences"] = int(min(rules.SENTENCES[1], max(rules.SENTENCES[0], self.budget_seconds)))
-        if self.budget_seconds is None and self.steps is None:
-            values["patience"] = rules.PATIENCE
+        values: dict[str, Any] = {"every": max(1, steps // VALIDATIONS, int(BETWEEN_VALIDATIONS / step_seconds))}
+        if self.asked.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
+            values["sentences"] = int(min(SENTENCES[1], max(SENTENCES[0], self.asked.budget_seconds)))
+        if self.asked.budget_seconds is None and self.asked.steps is None:
+            values["patience"] = PATIENCE
         return values
 
     def _say(self, name: str, value: str, why: str) -> None:

@@ -14,9 +14,7 @@ from limelight.runtime import RuntimeChoice
 from limelight.training.config import MachineSettings
 
 
-def choose_parallel(
-    config: ModelConfig, machine: MachineSettings, size: int, per_host: int, memory: int | None
-) -> RuntimeChoice[Parallel]:
+def choose_parallel(config: ModelConfig, machine: MachineSettings, size: int, per_host: int, memory: int | None) -> RuntimeChoice[Parallel]:
     """Choose for `size` processes, `per_host` on a machine, with `memory` bytes for each. None: unknown, so all is thought to fit."""
     if size > 1 and machine.parallel is not None:
         return RuntimeChoice(_build_requested(config, machine, size, per_host), "asked for")

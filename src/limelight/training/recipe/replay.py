@@ -3,7 +3,7 @@
 The old text is what the earlier run trained on, as its prepared corpus has it: its validation and test sets stay unseen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,10 @@ import pyarrow.parquet as pq
 from limelight.bundle import Bundle, BundleSettings, read
 from limelight.bundle.layout import SHARED, SOURCE, SOURCE_VOCABULARY, TARGET, TARGET_VOCABULARY, VOCABULARY
 from limelight.chance import draws, key_of
-from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.config import CorpusSettings, PrepareSettings, SpecialIds
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest, Split
 from limelight.corpus.reading.language_tags import closeness
-from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
 from limelight.interop.huggingface.load import license_of
@@ -43,9 +42,7 @@ class OldText:
 
     def __post_init__(self) -> None:
         if self.asked == 0 and self.named:
-            raise ConfigError(
-                "--replay 0 leaves the old text out, but --replay-data names some; leave out one of the two"
-            )
+            raise ConfigError("--replay 0 leaves the old text out, but --replay-data names some; leave out one of the two")
 
     @property
     def prepared(self) -> Path | None:
@@ -68,9 +65,7 @@ class OldText:
     def share(self) -> float:
         if self.prepared is None and not self.named:
             if self.asked:
-                raise DataError(
-                    f"for {self.bundle} there is nothing to replay: {self._found[1]}; name the old text with --replay-data"
-                )
+                raise DataError(f"for {self.bundle} there is nothing to replay: {self._found[1]}; name the old text with --replay-data")
             return 0.0
         return SHARE if self.asked is None else self.asked
 
@@ -114,11 +109,13 @@ def mix_old_text(
         if _is_both(PrepareSettings(**before.settings), settings, old, run):
             return _reweight(before, len(settings.corpora), old.share)
     _split_off(settings, run, prepare)
-    corpora = old.corpora(run, seed)
-    both = settings.changed(
-        corpora=[*settings.corpora, *corpora], held_out=settings.held_out.changed(**choose_held_out(run, settings))
-    )
+    both = _join(settings, old.corpora(run, seed), run)
     return _reweight(prepare(both), len(settings.corpora), old.share)
+
+
+def _join(settings: PrepareSettings, old: Sequence[CorpusSettings], run: Path) -> PrepareSettings:
+    held_out = settings.held_out.changed(**choose_held_out(run, settings))
+    return settings.changed(corpora=[*settings.corpora, *old], held_out=held_out)
 
 
 def special_ids_of(settings: BundleSettings) -> SpecialIds | None:
@@ -177,12 +174,10 @@ def _split_off(settings: PrepareSettings, run: Path, prepare: Callable[[PrepareS
 
 def _is_both(done: PrepareSettings, settings: PrepareSettings, old: OldText, run: Path) -> bool:
     """Whether new and old text were prepared together before, from what is asked for now; but for the weights."""
-    replayed = old.named or (_build_replay(run),)
-    both = settings.changed(
-        corpora=[*settings.corpora, *replayed], held_out=settings.held_out.changed(**choose_held_out(run, settings))
-    )
-    plain = [corpus.changed(weight=1.0) for corpus in done.corpora[len(settings.corpora) :]]
-    return done.changed(corpora=[*done.corpora[: len(settings.corpora)], *plain]) == both
+    new = len(settings.corpora)
+    plain = [corpus.changed(weight=1.0) for corpus in done.corpora[new:]]
+    both = _join(settings, old.named or (_build_replay(run),), run)
+    return done.changed(corpora=[*done.corpora[:new], *plain]) == both
 
 
 def _reweight(manifest: CorpusManifest, new: int, share: float) -> PrepareSettings:

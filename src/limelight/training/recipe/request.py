@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.training.config import OF_THE_WORLD, Precision, ProbeSettings, Recipe
+from limelight.training.config import OF_THE_WORLD, Precision, Recipe
 from limelight.training.recipe.replay import OldText
 from limelight.training.run_folder import State
 
@@ -31,6 +31,7 @@ class TrainRequest:
     precision: Precision | None = None
     threads: int | None = None
     dry_run: bool = False
+    export: bool = True  # for CTranslate2, at the end
     anyway: bool = False  # also with text that looks wrong, or is dropped for the most part
 
     @property
@@ -38,18 +39,17 @@ class TrainRequest:
         """Return the old text of the translator to go on from."""
         return OldText(self.bundle, self.replay, tuple(self.replay_data)) if self.bundle is not None else None
 
-    def _recipe(self) -> dict[str, Any] | None:
-        """Without usual probes, so that a run that was begun before there were any goes on."""
-        if self.recipe is None:
-            return None
-        usual = {"probes"} if self.recipe.probes == ProbeSettings() else set()
-        return _without_world(self.recipe.model_dump(mode="json", exclude=usual))
+    @property
+    def named_device(self) -> str | None:
+        """Return the device that was asked for, wherever that was said; None: it is chosen."""
+        written = self.recipe.machine.device if self.recipe else None
+        return self.changes.get("machine", {}).get("device") or self.device or written
 
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""
         return {
             "data": self.data.model_dump(mode="json") if self.data else None,
-            "recipe": self._recipe(),
+            "recipe": _without_world(self.recipe.model_dump(mode="json")) if self.recipe else None,
             "changes": _without_world(self.changes),
             "preset": self.preset,
             "bundle": str(self.bundle) if self.bundle else None,
@@ -69,9 +69,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """differences({"data": {"seed": 1}}, {"data": {"seed": 2}}) -> ["data.seed was 1, and is 2 now"]"""
     old, new = _leaves(before), _leaves(now)
     keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    told = [
-        f"{key} was {_format_value(old.get(key))}, and is {_format_value(new.get(key))} now" for key in keys[:MOST_TOLD]
-    ]
+    told = [f"{key} was {_format_value(old.get(key))}, and is {_format_value(new.get(key))} now" for key in keys[:MOST_TOLD]]
     return told + ([f"and {len(keys) - MOST_TOLD} more"] if len(keys) > MOST_TOLD else [])
 
 

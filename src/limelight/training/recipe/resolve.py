@@ -10,7 +10,7 @@ from limelight import bundle
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.runtime import choose_device, choose_threads
-from limelight.training.config import OF_THE_WORLD, FineTuning, Recipe
+from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
 from limelight.training.recipe.calibrate import ComputeSetup
 from limelight.training.recipe.choose import RecipePlanner, merge
 from limelight.training.recipe.replay import inherit_from
@@ -19,9 +19,7 @@ from limelight.training.run_folder import RunChoice
 from limelight.training.step.trained_model import choose_precision
 
 
-def resolve_recipe(
-    asked: TrainRequest, prepared: PreparedCorpus, spent: float, say: Callable[[RunChoice], None]
-) -> Recipe:
+def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, say: Callable[[RunChoice], None]) -> Recipe:
     """`spent` seconds of the budget are gone; `say` hears of every choice."""
     prepared.validation_pairs()  # refused before minutes of measuring, not after
     asked = _by_name(asked)
@@ -61,14 +59,14 @@ def _check_marks(recipe: Recipe, prepared: PreparedCorpus) -> None:
 
 def _by_name(asked: TrainRequest) -> TrainRequest:
     """What was written as a key of the recipe, as if it had been asked for by its option: both mean the same, and the key wins."""
-    changes = asked.changes
-    machine = asked.recipe.machine.model_dump() if asked.recipe else {}
+    changes, written = asked.changes, asked.recipe.machine if asked.recipe else MachineSettings()
     keys = {name: changes.get("machine", {}).get(name) for name in ("device", "precision", "threads")}
-    keys |= {"steps": changes.get("schedule", {}).get("steps")}
     keys |= {name: changes.get(name) for name in ("budget_seconds", "seed")}
-    given = {name: value if value is not None else getattr(asked, name) for name, value in keys.items()}
-    for name in ("device", "precision", "threads"):
-        given[name] = given[name] if given[name] is not None else machine.get(name)
+    keys["steps"] = changes.get("schedule", {}).get("steps")
+    given: dict[str, Any] = {}
+    for name, key in keys.items():
+        places = (key, getattr(asked, name), getattr(written, name, None))
+        given[name] = next((value for value in places if value is not None), None)
     return replace(asked, **given)
 
 
@@ -81,19 +79,7 @@ def _choose_recipe(
         translator = bundle.read(old.bundle)
         fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share, inherits=inherit_from(translator))
         model = translator.settings.model
-    planner = RecipePlanner(
-        prepared,
-        stand,
-        asked.changes,
-        preset=asked.preset,
-        budget_seconds=asked.budget_seconds,
-        spent=spent,
-        steps=asked.steps,
-        model=model,
-        fine_tuning=fine_tuning,
-        seed=1 if asked.seed is None else asked.seed,
-    )
-    plan = planner.plan()
+    plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning).plan()
     for chosen in plan.chosen:
         say(chosen)
     return plan.recipe
@@ -103,10 +89,11 @@ def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
     """What was asked for on the command line wins over what is written, and that over what this machine would choose."""
     assert asked.recipe is not None
     values = asked.recipe.model_dump()
-    machine = {"device": str(stand.device), "precision": stand.precision, "threads": torch.get_num_threads()}
-    written = {key: value for key, value in values["machine"].items() if value is not None}
-    given = {name: getattr(asked, name) for name in machine if getattr(asked, name) is not None}
-    values["machine"] = {**machine, **written, **given}
+    values["machine"] |= {
+        "device": asked.device or str(stand.device),
+        "precision": stand.precision,
+        "threads": asked.threads or torch.get_num_threads(),
+    }
     torch.set_num_threads(values["machine"]["threads"])
     changes: dict[str, Any] = {}
     if asked.steps:
@@ -139,9 +126,3 @@ def asks_for_more(asked: TrainRequest, done: Recipe) -> bool:
     """More time or more steps than a run that has ended had."""
     more_time = (asked.budget_seconds or 0) > (done.budget_seconds or 0)
     return more_time or (asked.steps or 0) > done.schedule.steps
-
-
-def refuse_device(asked: TrainRequest) -> None:
-    """Before hours of preparation, not after."""
-    written = asked.recipe.machine.device if asked.recipe else None
-    choose_device(asked.device or asked.changes.get("machine", {}).get("device") or written)

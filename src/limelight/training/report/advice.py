@@ -6,25 +6,24 @@ Rules judge what was seen in this run alone, so they are hints. Here stand those
 learning are in `advice_learning`.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from limelight.corpus.report.markup import figure
+from limelight.corpus.report.report import totals
 from limelight.evaluation.suspicions import SuspicionKind
+from limelight.reporting.units import figure, hundredths
 from limelight.training.report.advice_learning import (
     NAMES,
     Advice,
     another_kind,
     is_too_short,
     overfits,
-    percent,
     still_improving,
     too_short,
     underfits,
     unstable,
 )
-from limelight.training.report.attention import Attention, rests_too_much
+from limelight.training.report.attention import Attention
 from limelight.training.report.run_record import TITLES, RunRecord
 
 
@@ -39,14 +38,14 @@ def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
 
 
 def _resting(looked: Attention | None) -> list[Advice]:
-    share = rests_too_much(looked)
-    if looked is None or share is None:
+    """Of more than half of the heads."""
+    if looked is None or 2 * len(looked.resting) <= (of := len(looked.last[0].heads)):
         return []
     heads = max(1, looked.last[0].model.heads // 2)
     return [
         Advice(
             "resting_heads",
-            f"{share} heads rest: they look at the end or the start and nowhere else",
+            f"{len(looked.resting)} of {of} heads rest: they look at the end or the start and nowhere else",
             f"fewer and wider heads may do as well (model.num_heads={heads}); measure it with a run of its own",
         )
     ]
@@ -62,7 +61,7 @@ def _padding(record: RunRecord) -> Advice | None:
     more = f"batch.window={4 * window}, now {window}" if window else "a larger batch.window"
     return Advice(
         "padding",
-        f"{percent(record.padding)} of the cells of the batches hold nothing",
+        f"{hundredths(record.padding)} of the cells of the batches hold nothing",
         f"sort more pairs together ({more}), or leave out the few longest (batch.longest)",
     )
 
@@ -74,12 +73,10 @@ def _waiting(record: RunRecord) -> Advice | None:
     if record.waiting is None or record.waiting <= WAITING:
         return None
     workers = record.recipe.machine.workers if record.recipe else None
-    do = (
-        f"more processes that make batches: machine.workers={2 * (workers or 1)}{f', now {workers}' if workers else ''}"
-    )
+    do = f"more processes that make batches: machine.workers={2 * (workers or 1)}{f', now {workers}' if workers else ''}"
     if record.recipe and record.recipe.batch.sampling is not None:
         do += "; segmenting the text anew each time (batch.sampling) is what takes them long"
-    return Advice("waiting", f"{percent(record.waiting)} of the training time went by waiting for data", do)
+    return Advice("waiting", f"{hundredths(record.waiting)} of the training time went by waiting for data", do)
 
 
 FALL: Final = 0.85  # of the chrF of all sentences; those whose interval reaches it may be chance
@@ -143,17 +140,14 @@ DROPPED: Final = 0.30
 def _check_dropped(record: RunRecord) -> Advice | None:
     if record.manifest is None:
         return None
-    read = sum(corpus.read for corpus in record.manifest.corpora)
-    reasons: Counter[str] = Counter()
-    for corpus in record.manifest.corpora:
-        reasons.update(corpus.dropped)
+    read, _, reasons = totals(record.manifest)
     dropped = sum(reasons.values())
     if dropped <= DROPPED * read:
         return None
-    most, pairs = reasons.most_common(1)[0]
+    most, pairs = max(reasons.items(), key=lambda each: each[1])
     return Advice(
         "dropped",
-        f"{percent(dropped / read)} of the pairs were dropped, most ({figure(pairs)}) as {most.replace('_', ' ')}",
+        f"{hundredths(dropped / read)} of the pairs were dropped, most ({figure(pairs)}) as {most.replace('_', ' ')}",
         "look at the dropped pairs in the report of the corpus: bad text is well lost, but a wrong language code or a shifted line "
         "loses good text",
     )
@@ -189,6 +183,6 @@ def _suspicious(record: RunRecord) -> list[Advice]:
     for kind, (bound, serious, do) in SUSPICIONS.items():
         number, of = record.scores.suspicious.get(kind.value, 0), record.scores.sentences
         if number > bound * of:
-            seen = f"{figure(number)} of {figure(of)} translations ({percent(number / of)}): {kind.value}"
+            seen = f"{figure(number)} of {figure(of)} translations ({hundredths(number / of)}): {kind.value}"
             found.append(Advice(f"suspicious_{kind.name.lower()}", seen, do, serious=serious))
     return found

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
-from limelight.corpus.report.markup import THIN_SPACE, figure
 from limelight.evaluation.verdict import LEAST, Use, times
-from limelight.planning.gist import PARENT, Shortfall, find_shortfall
+from limelight.planning.shortfall import PARENT, Shortfall, find_shortfall
+from limelight.reporting.units import figure
 from limelight.training.events import ValidReport
-from limelight.training.recipe.choose import PreparedText
-from limelight.training.recipe.frequencies import frequencies_in
+from limelight.training.recipe.text_stats import PreparedText, frequencies_in
 from limelight.training.report.run_record import BY_HEART, RunRecord
 from limelight.training.run_folder import PREPARED
 
@@ -67,9 +66,7 @@ def too_short(record: RunRecord) -> Advice | None:
             f"by the law of limelight plan no time is enough with so little text: {PARENT}",
             serious=True,
         )
-    more = (
-        short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
-    )
+    more = short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
     told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""
     do = f"train longer, before anything else is changed{told}"
     return Advice("too_short", seen, do, lengthen_command(record, math.ceil(more or 2.0)), serious=True)
@@ -148,11 +145,7 @@ def overfits(record: RunRecord) -> Advice | None:
         return None
     seen = []
     told = getattr(best, record.metric) >= TELLS[record.metric]
-    if (
-        told
-        and best.step <= LONG_AGO * record.last_step
-        and sum(valid.step > best.step for valid in valids) >= AFTER_BEST
-    ):
+    if told and best.step <= LONG_AGO * record.last_step and sum(valid.step > best.step for valid in valids) >= AFTER_BEST:
         seen.append(
             f"the best {NAMES[record.metric]} came at step {figure(best.step)} of {figure(record.last_step)} and was not reached again"
         )
@@ -223,8 +216,3 @@ def _kind(reason: str) -> str:
     """_kind("the loss 31.2 is 9 standard deviations above ...") -> "the loss was out of proportion"."""
     what, number, _ = re.split(r"(\d)", reason, maxsplit=1) if re.search(r"\d", reason) else (reason, "", "")
     return f"{what.strip()} was out of proportion" if number else what
-
-
-def percent(share: float) -> str:
-    """percent(0.178) -> "17.8 %"."""
-    return f"{100 * share:.1f}{THIN_SPACE}%"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from markupsafe import Markup
 
-from limelight.corpus.report.markup import Figure, figure
 from limelight.errors import LimelightError
 from limelight.inspection.analysis.alignment import scores
 from limelight.inspection.drawing.colours import INK, QUIET, RULE, SPOT, cividis, readable_on
@@ -24,21 +24,19 @@ from limelight.inspection.drawing.svg import Picture, draw_picture, rect, words
 from limelight.inspection.head_names import KINDS, Head, Kind
 from limelight.inspection.trace import Array, Trace
 from limelight.inspection.wire.trace_json import from_json
-from limelight.training.report.blocks import (
-    Block,
+from limelight.reporting.blocks import (
     Cell,
     Code,
     Confidence,
     Details,
     Paragraph,
     Pictures,
-    QuotedText,
+    Quote,
     Section,
     Strong,
     Table,
-    decimal,
-    short_number,
 )
+from limelight.reporting.units import Figure, decimal, figure, short_figure
 from limelight.training.run_folder import DAMAGED, PROBE, PROBES, list_probed_steps
 
 HEADS_SVG: Final = "heads.svg"
@@ -78,9 +76,7 @@ class Attention:
                 head = Head.parse(each.id)
                 spread = each.entropy / highest[head.kind] if highest[head.kind] else 0.0
                 sums.setdefault(head, []).append((each.entropy, spread, each.diagonal, each.end_mass))
-        return {
-            head: HeadMeans(*(math.fsum(c) / len(c) for c in zip(*all_, strict=True))) for head, all_ in sums.items()
-        }
+        return {head: HeadMeans(*(math.fsum(c) / len(c) for c in zip(*all_, strict=True))) for head, all_ in sums.items()}
 
     @property
     def aligns(self) -> tuple[Head, int]:
@@ -129,27 +125,28 @@ def _traces(folder: Path, step: int) -> Iterator[Trace]:
 
 def attention(found: Attention | None, languages: tuple[str, str] | None) -> Section:
     if found is None:
-        return Section("Attention", [Paragraph(["No sentence was traced while it learned (probes.sentences)."])])
+        return Section("Attention", ["No sentence was traced while it learned (probes.sentences)."])
     (head, count), last = found.aligns, found.last
     sentences = f"{len(last)} sentences" if len(last) != 1 else "1 sentence"
-    blocks: list[Block] = [
-        Paragraph(
-            [
-                f"Where its heads look, in {sentences} that were traced at {found.kept} validations "
-                f"({short_number(found.size, 'B')}). Weights show where a head looked, not why the model chose a word: mute it to test. ",
-                Strong(f"{head} aligns best"),
-                f" ({count} of {len(last)} by itself). ",
-                *_resting(found.resting, len(last[0].heads)),
-            ]
-        ),
-        _by_kind(found),
-        Pictures(
-            [(_inline(heads_picture(found), 0), f"Every head, as it was at the end; the same picture as {HEADS_SVG}")]
-        ),
+    told = [
+        f"Where its heads look, in {sentences} that were traced at {found.kept} validations "
+        f"({short_figure(found.size, 'B')}). Weights show where a head looked, not why the model chose a word: mute it to test. ",
+        Strong(f"{head} aligns best"),
+        f" ({count} of {len(last)} by itself). ",
+        *_resting(found.resting, len(last[0].heads)),
     ]
-    blocks += _as_it_learned(found, head, languages)
-    blocks.append(Details("Every head in figures", [_every_head(found)]))
-    return Section("Attention", blocks)
+    heads = _inline(heads_picture(found), 0)
+    every: list[list[Cell]] = [[Code(str(head)), *_figures([each])] for head, each in found.means(max(found.traces)).items()]
+    return Section(
+        "Attention",
+        [
+            Paragraph(told),
+            _by_kind(found),
+            Pictures([(heads, f"Every head, as it was at the end; the same picture as {HEADS_SVG}")]),
+            *_as_it_learned(found, head, languages),
+            Details("Every head in figures", [Table("Every head", ["head", *FIGURES], every)]),
+        ],
+    )
 
 
 def _resting(heads: Sequence[Head], of: int) -> list[Cell]:
@@ -163,54 +160,38 @@ def _resting(heads: Sequence[Head], of: int) -> list[Cell]:
     return [*named[:-1], f"{more}."]
 
 
+FIGURES: Final = ("entropy, bits", "diagonal", "at rest")
+
+
+def _figures(some: Sequence[HeadMeans]) -> list[Figure]:
+    """Means of these heads."""
+    columns = zip(*((each.entropy, each.diagonal, each.end_mass) for each in some), strict=True)
+    return [decimal(math.fsum(column) / len(some), 2) for column in columns]
+
+
 def _by_kind(found: Attention) -> Table:
-    rows: list[list[Cell]] = []
+    rows = []
     for kind in KINDS:
         for step in sorted(found.traces):
             some = [each for head, each in found.means(step).items() if head.kind == kind]
-            figures = [
-                decimal(math.fsum(getattr(each, name) for each in some) / len(some), 2)
-                for name in ("entropy", "diagonal", "end_mass")
-            ]
-            rows.append([KIND_NAMES[kind], str(figure(step)), *figures])
-    return Table("Mean of all heads", ["attention", "step", "entropy, bits", "diagonal", "at rest"], rows)
+            rows.append([KIND_NAMES[kind], str(figure(step)), *_figures(some)])
+    return Table("Mean of all heads", ["attention", "step", *FIGURES], rows)
 
 
-def _every_head(found: Attention) -> Table:
-    rows: list[list[Cell]] = [
-        [Code(str(head)), decimal(each.entropy, 2), decimal(each.diagonal, 2), decimal(each.end_mass, 2)]
-        for head, each in found.means(max(found.traces)).items()
-    ]
-    return Table("Every head", ["head", "entropy, bits", "diagonal", "at rest"], rows)
-
-
-def _as_it_learned(found: Attention, head: Head, languages: tuple[str, str] | None) -> list[Block]:
+def _as_it_learned(found: Attention, head: Head, languages: tuple[str, str] | None) -> tuple[Table, Pictures]:
     """One sentence at the first, the middle and the last step, by the head that aligns at the end."""
     number = min(range(len(found.last)), key=lambda i: abs(len(found.last[i].source.tokens) - PICTURED))
     source = found.last[number].source.text
-    same = {
-        step: trace
-        for step, traces in sorted(found.traces.items())
-        if (trace := next((each for each in traces if each.source.text == source), None)) is not None
-    }
-    rows: list[list[Cell]] = [
-        [
-            f"step {figure(step)}",
-            QuotedText(trace.target.text, languages[1] if languages else None),
-            Confidence(_sure(trace)),
-        ]
-        for step, trace in same.items()
-    ]
-    pictures = [
-        (_inline(heatmap(trace, head.kind, head.layer, head.head), place), f"{head} at step {figure(step)}")
-        for place, (step, trace) in enumerate(same.items(), 1)
-    ]
-    return [Table(f"What it said for “{source}”", ["when", "what it said", "confidence"], rows), Pictures(pictures)]
-
-
-def _sure(trace: Trace) -> float:
-    """Mean probability of a piece."""
-    return math.exp(min(0.0, trace.target.logp / max(1, len(trace.target.tokens))))
+    rows: list[list[Cell]] = []
+    pictures = []
+    for step, traces in sorted(found.traces.items()):
+        for trace in [each for each in traces if each.source.text == source][:1]:
+            sure = math.exp(min(0.0, trace.target.logp / max(1, len(trace.target.tokens))))  # of a piece, on average
+            said = Quote(trace.target.text, languages[1] if languages else None)
+            rows.append([f"step {figure(step)}", said, Confidence(sure)])
+            svg = _inline(heatmap(trace, head.kind, head.layer, head.head), len(rows))
+            pictures.append((svg, f"{head} at step {figure(step)}"))
+    return Table(f"What it said for “{source}”", ["when", "what it said", "confidence"], rows), Pictures(pictures)
 
 
 def heads_picture(found: Attention) -> Picture:
@@ -251,20 +232,11 @@ def _cell(head: Head, means: HeadMeans, x: float, y: float, aligns: bool) -> Ite
         yield rect(x + 1, y + 1, CELL - 2, CELL - 2, "none", f'stroke="{SPOT}" stroke-width="3"')
 
 
-def _inline(picture: Picture, place: int) -> str:
+def _inline(picture: Picture, place: int) -> Markup:
     """For the inside of a page: as wide as its place, with names that no other picture on it has."""
     head, rest = picture.svg.split(">", 1)
     head = " ".join(part for part in head.split(" ") if not part.startswith(("width=", "height=")))
     svg = f"{head}>{rest}"
     for name in ("masked", "scale"):
-        svg = svg.replace(f'id="{name}"', f'id="attention-{name}-{place}"').replace(
-            f"url(#{name})", f"url(#attention-{name}-{place})"
-        )
-    return svg.strip()
-
-
-def rests_too_much(found: Attention | None) -> Figure | None:
-    """Which share of the heads rests, when it is more than half."""
-    if found is None or 2 * len(found.resting) <= len(found.last[0].heads):
-        return None
-    return Figure(f"{len(found.resting)} of {len(found.last[0].heads)}")
+        svg = svg.replace(f'id="{name}"', f'id="attention-{name}-{place}"').replace(f"url(#{name})", f"url(#attention-{name}-{place})")
+    return Markup(svg.strip())

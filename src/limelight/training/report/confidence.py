@@ -2,60 +2,45 @@
 
 from typing import Any, Final
 
-from limelight.corpus.report import pictures
-from limelight.corpus.report.markup import Figure, figure
-from limelight.corpus.report.pictures import BLUE, INK, LOOK, ORANGE, WIDTH
-from limelight.corpus.report.report import NO_PICTURES
+from markupsafe import Markup
+
 from limelight.evaluation.confidence.calibration import TOO_FEW, ConfidenceCheck
 from limelight.evaluation.confidence.reliability import Bin, Reliability
-from limelight.training.report import curves
-from limelight.training.report.blocks import Block, Cell, Details, Paragraph, Pictures, RawHtml, Section, Table, decimal
-
-try:  # an extra, as for the curves
-    import matplotlib.style
-    from matplotlib.figure import Figure as Drawing
-except ModuleNotFoundError:
-    pass
+from limelight.reporting import charts
+from limelight.reporting.blocks import Details, Pictures, Section, Table
+from limelight.reporting.charts import BLUE, INK, ORANGE, chart
+from limelight.reporting.units import Figure, decimal, figure
 
 TITLE: Final = "Confidence"
 FAR: Final = 0.05  # an error above this is said to be one
+CAPTION: Final = "Share of right words by confidence, on the test set. On the diagonal it is what it says. Below: how many words."
 
 
 def confidence(checked: ConfidenceCheck | None, lines: int | None) -> Section:
     """`lines` of the validation set were fitted on; None when there were too few, or when the run did not come so far."""
     if lines is None:
         told = f"It was not calibrated: the run did not come so far, or its validation set is too small ({TOO_FEW})."
-        return Section(TITLE, [Paragraph([told])])
+        return Section(TITLE, [told])
     if checked is None:
         fitted = f"Calibrated on {figure(lines)} sentences of the validation set. There is no test set to look at how it holds."
-        return Section(TITLE, [Paragraph([fitted])])
-    drawn: Block = Pictures([(_picture(checked.words), _CAPTION)]) if curves.INSTALLED else _MISSING
-    rows: list[list[Cell]] = [
+        return Section(TITLE, [fitted])
+    rows = [
         ["words", *_figures(checked.words)],
         ["sentences, by their words", *_figures(checked.sentences)],
         ["sentences, by their probability", *_figures(checked.whole)],
     ]
-    bins: list[list[Cell]] = [
-        [_between(each), figure(each.count), decimal(each.confidence, 3), decimal(each.right, 3)]
-        for each in checked.words.bins
-    ]
+    bins = [[_between(each), figure(each.count), decimal(each.confidence, 3), decimal(each.right, 3)] for each in checked.words.bins]
+    head = ["of", "number", "right", "error", "error as claimed", "right above wrong"]
+    by_confidence = Table("Words by confidence", ["confidence", "words", "mean", "right"], bins)
     return Section(
         TITLE,
         [
-            Paragraph([_describe_reliability(checked.words, lines)]),
-            drawn,
-            Table("On the test set", _HEAD, rows),
-            Details("Words by confidence", [Table("Words by confidence", _BINS, bins)]),
+            _describe_reliability(checked.words, lines),
+            Pictures([(_picture(checked.words), CAPTION)]) if charts.INSTALLED else charts.MISSING,
+            Table("On the test set", head, rows),
+            Details("Words by confidence", [by_confidence]),
         ],
     )
-
-
-_MISSING: Final = RawHtml(f"<p>{NO_PICTURES}</p>")
-_HEAD: Final = ["of", "number", "right", "error", "error as claimed", "right above wrong"]
-_BINS: Final = ["confidence", "words", "mean", "right"]
-_CAPTION: Final = (
-    "Share of right words by confidence, on the test set. On the diagonal it is what it says. Below: how many words."
-)
 
 
 def _describe_reliability(words: Reliability, lines: int) -> str:
@@ -72,37 +57,33 @@ def _describe_reliability(words: Reliability, lines: int) -> str:
 
 
 def _figures(found: Reliability) -> list[Figure]:
-    shares = [decimal(found.right, 3), decimal(found.error, 3), decimal(found.claimed_error, 3), decimal(found.auc, 3)]
-    return [figure(found.count), *shares]
+    shares = (found.right, found.error, found.claimed_error, found.auc)
+    return [figure(found.count), *(decimal(each, 3) for each in shares)]
 
 
 def _between(each: Bin) -> str:
     return f"{each.low:.1f} to {each.high:.1f}"
 
 
-def _picture(words: Reliability) -> str:
-    alt = "Share of right words by confidence. " + ", ".join(
-        f"{_between(each)}: {each.right:.2f} of {each.count}" for each in words.bins
-    )
-    with matplotlib.style.context(["default", LOOK]):
-        picture = Drawing(figsize=(WIDTH, 4.2))
-        axes = picture.add_axes((0.15, 0.33, 0.82, 0.64))
+def _picture(words: Reliability) -> Markup:
+    def draw(axes: "charts.Axes") -> None:
         axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-        lines: list[tuple[tuple[Bin, ...], str, dict[str, Any]]] = [
-            (words.claimed_bins, "as the model claims", {"color": ORANGE, "linestyle": "--", "marker": "s"}),
-            (words.bins, "calibrated", {"color": BLUE, "marker": "o"}),
+        lines: list[tuple[tuple[Bin, ...], dict[str, Any]]] = [
+            (words.claimed_bins, {"label": "as the model claims", "color": ORANGE, "linestyle": "--", "marker": "s"}),
+            (words.bins, {"label": "calibrated", "color": BLUE, "marker": "o"}),
         ]
-        for bins, label, look in lines:
-            axes.plot(
-                [each.confidence for each in bins], [each.right for each in bins], label=label, markersize=5, **look
-            )
+        for bins, look in lines:
+            axes.plot([each.confidence for each in bins], [each.right for each in bins], markersize=5, **look)
         axes.set(xlim=(0, 1), ylim=(0, 1), ylabel="share right")
         axes.tick_params(labelbottom=False)
         axes.legend(frameon=False, loc="upper left")
-        below = picture.add_axes((0.15, 0.12, 0.82, 0.17))
+        below = axes.figure.add_axes((0.15, 0.12, 0.82, 0.17))
         most = max(each.count for each in words.bins)
         for each in words.bins:
             below.bar(each.low, each.count / most, width=each.high - each.low, align="edge", color=BLUE, alpha=0.75)
         below.set(xlim=(0, 1), ylim=(0, 1.05), xlabel="confidence")
         below.set_yticks([])
-        return pictures.svg(picture, "run confidence", alt)
+
+    told = (f"{_between(each)}: {each.right:.2f} of {each.count}" for each in words.bins)
+    alt = f"Share of right words by confidence. {', '.join(told)}"
+    return chart(draw, "run confidence", alt, 4.2, (0.15, 0.33, 0.82, 0.64))

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from limelight.corpus.report.markup import Figure, figure
 from limelight.evaluation.metrics.metrics import MetricScore
 from limelight.evaluation.verdict import Use
+from limelight.reporting.blocks import Block, Cell, Code, Paragraph, Strong, Table
+from limelight.reporting.units import Figure, decimal, figure, time_taken
 from limelight.training.report.advice_learning import GAIN, NAMES, Advice, gain
-from limelight.training.report.blocks import Block, Cell, Code, Paragraph, Section, Strong, Table, decimal, duration
 from limelight.training.report.run_record import RunRecord
 
 GOES_ON: Final = "The same command goes on from there."
@@ -26,7 +26,7 @@ SIGNS: Final = {True: "✔", False: "⚠"}
 def title(record: RunRecord, advice: list[Advice]) -> str:
     """en-de — BLEU 24.7 ±0.9 · chrF 50.3 ±0.6 · 4 h 38 min · 5 860 source + target pieces/s ✔"""
     told = _scores_told(record)
-    told += [duration(record.seconds)] if record.seconds else []
+    told += [time_taken(record.seconds)] if record.seconds else []
     if record.pieces_per_second:
         told.append(f"{figure(round(record.pieces_per_second))} source + target pieces/s")
     return f"{record.name} — {' · '.join(told) or 'nothing was recorded'} {SIGNS[fine(record, advice)]}"
@@ -46,11 +46,8 @@ def _scores_told(record: RunRecord) -> list[str]:
 def fine(record: RunRecord, advice: list[Advice]) -> bool:
     """It ended as planned, has scores, all was readable, no serious advice was found, and people can work with what it says."""
     serious = any(each.serious for each in advice) or bool(record.unreadable)
-    return record.state == "done" and record.scores is not None and not serious and _is_worth_its_name(record)
-
-
-def _is_worth_its_name(record: RunRecord) -> bool:
-    return record.verdict is not None and record.verdict.use in (Use.POST_EDIT, Use.GOOD)
+    usable = record.verdict is not None and record.verdict.use in (Use.POST_EDIT, Use.GOOD)
+    return record.state == "done" and record.scores is not None and not serious and usable
 
 
 def describe_verdict(record: RunRecord, advice: list[Advice]) -> Paragraph:
@@ -78,9 +75,7 @@ def sentences(record: RunRecord) -> list[str]:
         told.append(f"Best at step {figure(record.best.step)} of {steps['step']}.")
         found = gain(record)
         if record.state == "done" and found and found[0] >= GAIN:
-            told.append(
-                f"Still improving (+{found[0]:.1f} {NAMES[record.metric]} in the last {figure(found[1])} steps): train longer."
-            )
+            told.append(f"Still improving (+{found[0]:.1f} {NAMES[record.metric]} in the last {figure(found[1])} steps): train longer.")
     if record.steps and record.scores is None:
         told.append("It was not scored on a test set.")
     return told
@@ -97,7 +92,7 @@ def numbers(record: RunRecord) -> list[tuple[str, str]]:
     if record.best:
         shown.append((f"best step of {figure(record.last_step)}", figure(record.best.step)))
     if record.seconds:
-        shown.append(("wall clock", duration(record.seconds)))
+        shown.append(("wall clock", time_taken(record.seconds)))
     if record.pieces_per_second:
         shown.append(("source + target pieces/s", figure(round(record.pieces_per_second))))
     return shown
@@ -106,7 +101,8 @@ def numbers(record: RunRecord) -> list[tuple[str, str]]:
 def soundness(record: RunRecord, advice: list[Advice]) -> str:
     serious = [each.seen for each in advice if each.serious]
     if fine(record, advice):
-        return "✔ Nothing serious was seen." + (f" {_format_count(len(advice), 'hint')} at the end." if advice else "")
+        hints = "1 hint" if len(advice) == 1 else f"{len(advice)} hints"
+        return "✔ Nothing serious was seen." + (f" {hints} at the end." if advice else "")
     reasons = serious + list(record.unreadable)
     if record.state not in ("done", "diverged"):
         reasons.insert(0, f"the run did not come to its end (state: {record.state})")
@@ -116,8 +112,8 @@ def soundness(record: RunRecord, advice: list[Advice]) -> str:
     return f"⚠ {told[:1].upper()}{told[1:]}."
 
 
-def headline(record: RunRecord, advice: list[Advice]) -> Section:
-    """Without the sentences and the figures, which each format sets in its own way."""
+def headline(record: RunRecord, advice: list[Advice]) -> list[Block]:
+    """Whether it is sound, and its scores, without the sentences and the figures, which each format sets in its own way."""
     blocks: list[Block] = [Paragraph([Strong(soundness(record, advice))])]
     scores = record.scores
     if scores and scores.scores:
@@ -125,21 +121,15 @@ def headline(record: RunRecord, advice: list[Advice]) -> Section:
             [score.name, decimal(score.value, _digits(score)), _half(score), _interval(score), Code(score.signature)]
             for score in scores.scores
         ]
-        told = scores.set
-        told += f", beam {scores.search['beam']}" if "beam" in scores.search else ""
+        told = scores.set + (f", beam {scores.search['beam']}" if "beam" in scores.search else "")
         blocks.append(Table(f"Scores on {told}", ["metric", "value", "±", "95 % between", "signature"], rows))
-        blocks += [Paragraph([f"Note: {note}."]) for note in scores.notes]
-        if scores.speed and scores.speed.seconds:
+        blocks += [f"Note: {note}." for note in scores.notes]
+        if (speed := scores.speed).seconds:
             blocks.append(
-                Paragraph(
-                    [
-                        f"Translated in {duration(scores.speed.seconds)}: "
-                        f"{scores.speed.sentences_per_second:.1f} sentences/s, "
-                        f"{figure(round(scores.speed.pieces_per_second))} source + target pieces/s."
-                    ]
-                )
+                f"Translated in {time_taken(speed.seconds)}: {speed.sentences_per_second:.1f} sentences/s, "
+                f"{figure(round(speed.pieces_per_second))} source + target pieces/s."
             )
-    return Section("In short", blocks)
+    return blocks
 
 
 def with_half(score: MetricScore) -> str:
@@ -162,7 +152,3 @@ def _interval(score: MetricScore) -> Figure:
 
 def _digits(score: MetricScore) -> int:
     return 3 if score.name == "COMET" else 1  # COMET is a number around 0.8; the others are percent
-
-
-def _format_count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

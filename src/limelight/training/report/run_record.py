@@ -19,11 +19,10 @@ from limelight.corpus.manifest import CorpusManifest
 from limelight.errors import LimelightError
 from limelight.evaluation.confidence.calibration import ConfidenceCheck
 from limelight.evaluation.config import Speed
+from limelight.evaluation.evaluate import Evaluation, WorstSentence
 from limelight.evaluation.metrics.buckets import BucketScore, LengthBucket
 from limelight.evaluation.metrics.metrics import MetricScore
-from limelight.evaluation.suspicions import DEGENERATE
 from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, bounds, judge
-from limelight.evaluation.worst import WorstSentence
 from limelight.training import run_folder
 from limelight.training.config import Metric, Recipe
 from limelight.training.events import Event, RunNotice, StepReport, ValidReport, event_of, read_events
@@ -44,26 +43,17 @@ class Example:
     source: str
     reference: str
     translation: str
-    confidence: float | None = None  # geometric mean of the probabilities of its pieces, where it was kept
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Evaluation):
     """Scores tell what the finished translator reached on its test set, and what it said there (`scores.json`)."""
 
     set: str
-    sentences: int
-    scores: tuple[MetricScore, ...]
-    buckets: tuple[LengthBucket, ...]
-    bucketed_by: str
-    suspicious: dict[str, int]
-    degenerate: int  # sentences whose translation is broken
-    worst: tuple[WorstSentence, ...]
-    notes: tuple[str, ...]
-    speed: Speed | None
+    speed: Speed
     search: dict[str, Any]
     warnings: dict[str, int]
-    examples: dict[str, tuple[Example, ...]]
+    examples: dict[str, list[Example]]
     confidence: ConfidenceCheck | None  # how far it can be believed there
 
     def of(self, title: str) -> MetricScore | None:
@@ -208,37 +198,26 @@ class RunRecord:
 def read_run(run: Path) -> RunRecord:
     unreadable: list[str] = []
 
-    def attempt(name: str, read: Callable[[], T], instead: T) -> T:
+    def attempt(name: str, read: Callable[[Path], T], instead: T) -> T:
         try:
-            return read()
+            return read(run / name) if (run / name).exists() else instead
         except DAMAGED as error:
             unreadable.append(f"{name} cannot be read ({type(error).__name__})")
             return instead
 
-    def there(*parts: str) -> bool:
-        return run.joinpath(*parts).exists()
-
-    none: list[Event] = []
-    events = attempt(METRICS, lambda: _events(run / METRICS), none)
+    nothing: list[Event] = []
+    events = attempt(METRICS, _events, nothing)
     return RunRecord(
         run=run,
-        recipe=attempt(RECIPE, lambda: Recipe.load(run / RECIPE), None) if there(RECIPE) else None,
-        facts=attempt(FACTS, lambda: RunFacts.of((run / FACTS).read_bytes()), RunFacts())
-        if there(FACTS)
-        else RunFacts(),
-        status=attempt(STATUS, lambda: dict(json.loads((run / STATUS).read_bytes())), {}) if there(STATUS) else {},
+        recipe=attempt(RECIPE, Recipe.load, None),
+        facts=attempt(FACTS, lambda path: RunFacts.of(path.read_bytes()), RunFacts()),
+        status=attempt(STATUS, lambda path: dict(json.loads(path.read_bytes())), {}),
         steps=_each_once([event for event in events if isinstance(event, StepReport)]),
         validations=_each_once([event for event in events if isinstance(event, ValidReport)]),
         notices=tuple(event for event in events if isinstance(event, RunNotice)),
-        manifest=(
-            attempt(f"{PREPARED}/{MANIFEST}", lambda: CorpusManifest.load(run / PREPARED), None)
-            if there(PREPARED, MANIFEST)
-            else None
-        ),
-        scores=(
-            attempt(SCORES, lambda: _scores(json.loads((run / SCORES).read_bytes())), None) if there(SCORES) else None
-        ),
-        bundled=there(BUNDLE),
+        manifest=attempt(f"{PREPARED}/{MANIFEST}", lambda path: CorpusManifest.load(path.parent), None),
+        scores=attempt(SCORES, lambda path: _scores(**json.loads(path.read_bytes())), None),
+        bundled=(run / BUNDLE).exists(),
         unreadable=tuple(unreadable),
     )
 
@@ -270,31 +249,17 @@ def _each_once(events: Sequence[S]) -> tuple[S, ...]:
     return tuple(kept)
 
 
-def _scores(value: dict[str, Any]) -> Scores:
-    evaluation = value.get("evaluation") or {}
+def _scores(evaluation: dict[str, Any], speed: dict[str, Any], examples: dict[str, Any], confidence: Any, **more: Any) -> Scores:
+    evaluation["scores"] = [MetricScore(**each) for each in evaluation["scores"]]
+    for each in evaluation["buckets"]:
+        each["scores"] = [BucketScore(**score) for score in each["scores"]]
+    evaluation["buckets"] = [LengthBucket(**each) for each in evaluation["buckets"]]
+    evaluation["worst"] = [WorstSentence(**each) for each in evaluation["worst"]]
     return Scores(
-        set=str(value.get("set", "test")),
-        sentences=int(evaluation.get("sentences", 0)),
-        scores=tuple(MetricScore(**each) for each in evaluation.get("scores", [])),
-        buckets=tuple(
-            LengthBucket(**{**each, "scores": [BucketScore(**score) for score in each["scores"]]})
-            for each in evaluation.get("buckets", [])
-        ),
-        bucketed_by=str(evaluation.get("bucketed_by", "source")),
-        suspicious=dict(evaluation.get("suspicious", {})),
-        # Runs of old did not count it: as many as the most frequent kind had, at least.
-        degenerate=int(
-            evaluation.get(
-                "degenerate", max(evaluation.get("suspicious", {}).get(kind.value, 0) for kind in DEGENERATE)
-            )
-        ),
-        worst=tuple(WorstSentence(**each) for each in evaluation.get("worst", [])),
-        notes=tuple(evaluation.get("notes", [])),
-        speed=Speed(**value["speed"]) if value.get("speed") else None,
-        search=dict(value.get("search") or {}),
-        warnings=dict(value.get("warnings") or {}),
-        examples={
-            kind: tuple(Example(**each) for each in some) for kind, some in (value.get("examples") or {}).items()
-        },
-        confidence=ConfidenceCheck.of(value["confidence"]) if value.get("confidence") else None,
+        **evaluation,
+        **more,
+        counts=[],
+        speed=Speed(**speed),
+        examples={kind: [Example(**each) for each in some] for kind, some in examples.items()},
+        confidence=ConfidenceCheck.of(confidence) if confidence else None,
     )

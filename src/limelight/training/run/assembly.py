@@ -1,7 +1,7 @@
 """Model, validator and loader are put together for a training loop, in the leading process and in its helpers."""
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,14 @@ from limelight.training.processes.world import World
 from limelight.training.recipe.augmentation import workers_for
 from limelight.training.recipe.choose_parallel import choose_parallel
 from limelight.training.recipe.request import TrainResult
-from limelight.training.run.loop import TrainingLoop
+from limelight.training.run.loop import Parts, TrainingLoop
 from limelight.training.run.result import EXIT_CODES
 from limelight.training.run_folder import CHECKPOINTS, KEPT, PREPARED, RunChoice
 from limelight.training.step.train_state import seed_rank
-from limelight.training.step.trained_model import TrainedModel, build_model
+from limelight.training.step.trained_model import build_model
 from limelight.training.validation.validator import Validator
 
 FIRST_STEP = 3  # times the usual patience: until then kernels are built and files are read
-
-
-@dataclass(frozen=True)
-class Parts:
-    """These parts exist in every process of a run."""
-
-    numbers: TrainedModel
-    validator: Validator
-    loader: Loader
 
 
 def assemble(
@@ -96,9 +87,7 @@ def help_out(world: World, folder: Path, stop: Stop) -> TrainResult:
     with ExitStack() as stack:
         parts = assemble(recipe, prepared, resumed, world, parallel, stop, stack)
         kept = BestWeights(folder / KEPT, recipe.average.best)
-        training = TrainingLoop(
-            recipe, folder, parts.numbers, parts.loader, parts.validator, kept, lambda event: None, stop, world=world
-        )
+        training = TrainingLoop(recipe, folder, parts, kept, stop, world)
         if resumed is not None:
             training.resume(resumed)
         ending = training.run()

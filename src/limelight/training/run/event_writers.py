@@ -2,10 +2,12 @@
 
 import json
 import logging
+import math
 import os
 import time
 from collections import deque
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module, util
 from pathlib import Path
@@ -13,7 +15,6 @@ from typing import Any
 
 from limelight.files import write_whole
 from limelight.training.events import Event, RunNotice, StepReport, ValidReport, Watcher, line_of
-from limelight.training.run.optional_files import OptionalFiles
 from limelight.training.run_folder import METRICS, STATUS, put_status
 
 SAMPLES, TENSORBOARD = "samples.jsonl", "tensorboard"
@@ -21,6 +22,34 @@ STATUS_EVERY = 2.0  # seconds
 MOST_WAITING = 20_000_000  # bytes in memory, while a disk is full: some tens of thousands of steps
 
 logger = logging.getLogger(__name__)
+
+
+class OptionalFiles:
+    """Optional files may fail on a full disk; a run says so once, goes on, and says when they are written again:
+
+        spared = OptionalFiles(say)
+        with spared("status.json"):
+            write_status(...)
+
+    Checkpoints are not among them: `checkpoints.saver` tries them again, and ends the run after three failures in a row.
+    """
+
+    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+        self._say = say or logger.warning
+        self._missing: set[str] = set()
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if what not in self._missing:
+                self._missing.add(what)
+                self._say(f"{what} cannot be written: {error.strerror or error}; training goes on without it")
+        else:
+            if what in self._missing:
+                self._missing.remove(what)
+                self._say(f"{what} is written again")
 
 
 def forget_after(run: Path, step: int, validated: int) -> None:
@@ -145,13 +174,8 @@ class StatusWriter:
     def __call__(self, event: Event) -> None:
         if isinstance(event, StepReport) and time.monotonic() - self._said > STATUS_EVERY:
             self._said = time.monotonic()
-            put_status(
-                self.run, "training", event.step, event.steps, loss=_finite(event.loss), left_seconds=round(event.left)
-            )
-
-
-def _finite(value: float) -> float | None:
-    return value if abs(value) < float("inf") else None
+            loss = event.loss if math.isfinite(event.loss) else None
+            put_status(self.run, "training", event.step, event.steps, loss=loss, left_seconds=round(event.left))
 
 
 class TensorBoard:
@@ -173,8 +197,7 @@ class TensorBoard:
                 "train/nll": event.nll,
                 "train/learning_rate": event.learning_rate,
                 "train/gradient_norm": event.gradient_norm,
-                "speed/source_and_target_pieces_per_second": (event.source_pieces + event.target_pieces)
-                / max(event.seconds, 1e-9),
+                "speed/source_and_target_pieces_per_second": (event.source_pieces + event.target_pieces) / max(event.seconds, 1e-9),
             }
         elif isinstance(event, ValidReport):
             figures = {"valid/nll": event.nll, "valid/bleu": event.bleu, "valid/chrf": event.chrf}

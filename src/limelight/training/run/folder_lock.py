@@ -16,16 +16,16 @@ from limelight.training.run_folder import FACTS, PREPARED
 LOCK = ".lock"
 
 
-def refuse_foreign(folder: Path) -> None:
-    """A folder with things of someone else in it; a run begins in an empty one, or in one with a prepared corpus."""
-    there = {path.name for path in folder.iterdir()} - {LOCK} if folder.exists() else set()
-    if there and not there & {PREPARED, FACTS}:
-        raise ConfigError(f"{folder} is there already and is no run; give another folder with -o")
-
-
 @contextmanager
-def lock_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
-    """`patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will."""
+def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
+    """A run begins in a new or empty folder, or in one with a prepared corpus or with a run, and is alone in it.
+
+    `patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will.
+    """
+    there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
+    if there and not there & {PREPARED, FACTS}:
+        raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
+    run.mkdir(parents=True, exist_ok=True)
     with (run / LOCK).open("ab") as file:
         latest = time.monotonic() + patience
         while not _try_lock(file):

@@ -3,13 +3,13 @@
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
+from torch import Tensor
 
 from limelight.corpus.cleaning.mistakes import summary
 from limelight.corpus.config import PrepareSettings
@@ -20,23 +20,23 @@ from limelight.corpus.prepare import prepare
 from limelight.corpus.work_folder import REPORT
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import InferenceOptions, Speed
-from limelight.runtime import choose_threads, keep_freed_memory
+from limelight.runtime import choose_device, choose_threads, keep_freed_memory
 from limelight.training.checkpoints import checkpoint
 from limelight.training.checkpoints.best_weights import BestWeights
+from limelight.training.checkpoints.checkpoint import LatestCheckpoint
 from limelight.training.config import Recipe
 from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stop, Stopped
 from limelight.training.processes.world import World
-from limelight.training.recipe.choose import PreparedText
 from limelight.training.recipe.replay import mix_old_text
 from limelight.training.recipe.request import TrainRequest, TrainResult, differences
-from limelight.training.recipe.resolve import asks_for_more, extend_recipe, refuse_device, resolve_recipe
+from limelight.training.recipe.resolve import asks_for_more, extend_recipe, resolve_recipe
+from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.report.report import write_report
 from limelight.training.report.run_record import read_run
 from limelight.training.run.assembly import announce_parallel, assemble
-from limelight.training.run.event_writers import add_writers, forget_after
+from limelight.training.run.event_writers import OptionalFiles, add_writers, forget_after
 from limelight.training.run.loop import TrainingLoop
-from limelight.training.run.optional_files import OptionalFiles
 from limelight.training.run.provenance import describe, origin
 from limelight.training.run.result import divergence, dry_result, result_of
 from limelight.training.run_folder import (
@@ -55,6 +55,7 @@ from limelight.training.step.budget_clock import memory_held
 from limelight.training.step.step_dump import TROUBLE
 from limelight.training.validation.final_weights import (
     RemainingBudget,
+    add_export,
     calibrate_confidence,
     choose_winner,
     score,
@@ -66,11 +67,28 @@ from limelight.training.validation.probes import add_probes
 logger = logging.getLogger(__name__)
 
 
+@dataclass
 class RunLeader:
     """A leader takes one start through its phases. What must outlive it is in the folder."""
 
-    def __init__(
-        self,
+    asked: TrainRequest
+    folder: Path
+    engine: ExchangeEngine
+    watch: Watcher
+    progress: Callable[[Progress], None]
+    stop: Stop
+    began: float  # a budget counts from when the command was given
+    world: World
+    facts: RunFacts
+    found: LatestCheckpoint
+    resumes: bool  # a run that was asked for the same
+    step: int
+    steps: int
+    spared: OptionalFiles = field(default_factory=OptionalFiles)
+
+    @classmethod
+    def open(
+        cls,
         asked: TrainRequest,
         folder: Path,
         engine: ExchangeEngine,
@@ -80,51 +98,39 @@ class RunLeader:
         stop: Stop,
         began: float,
         world: World,
-    ) -> None:
-        self.asked, self.folder, self.engine, self.watch, self.progress = asked, folder, engine, watch, progress
-        self.began, self.stop, self.world = began, stop, world  # a budget counts from when the command was given
-        self.spared, self.facts = OptionalFiles(), RunFacts.load(folder)
-        self.resumes = bool(self.facts.asked)
+    ) -> "RunLeader":
+        """Return a leader that is ready to go. A folder that cannot go on with this request is refused."""
+        facts, fingerprint = RunFacts.load(folder), asked.fingerprint()
         world.phase("preparing", long=True)
-        self.found = checkpoint.latest(self.folder / CHECKPOINTS, world)
-        saved = self.found.checkpoint
-        self._check(saved is not None)
-        if not self.resumes:
-            self.facts = replace(origin(command), asked=asked.fingerprint())
-        self.step = saved.step if saved else 0
-        self.steps = int(saved.state["schedule"]["steps"]) if saved else 0
-
-    def _check(self, started: bool) -> None:
-        if self.found.refused and not started:
+        found = checkpoint.latest(folder / CHECKPOINTS, world)
+        saved, resumes = found.checkpoint, facts.asked == fingerprint
+        if found.refused and saved is None:
             raise ModelFileError(
-                "\n  - ".join([f"{self.folder} cannot go on, every checkpoint of it is damaged:", *self.found.refused])
-                + f"\nto begin again from the first step, remove {self.folder / CHECKPOINTS}; its bundle and best weights stay"
+                "\n  - ".join([f"{folder} cannot go on, every checkpoint of it is damaged:", *found.refused])
+                + f"\nto begin again from the first step, remove {folder / CHECKPOINTS}; its bundle and best weights stay"
             )
-        if self.resumes and self.facts.asked != self.asked.fingerprint():
-            if not started:  # nothing is lost: what was asked for before failed or was stopped before the first step
-                self.resumes = False
-                return
+        if facts.asked and not resumes and saved is not None:
             raise ConfigError(
-                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another "
-                "folder with -o:",
-                differences(self.facts.asked, self.asked.fingerprint()),
+                f"{folder} holds a run that was asked for other things; go on with the same command, or give another folder with -o:",
+                differences(facts.asked, fingerprint),
             )
+        if not resumes:  # nothing is lost: what was asked for before failed or was stopped before the first step
+            facts = replace(origin(command), asked=fingerprint)
+        step, steps = (saved.step, int(saved.state["schedule"]["steps"])) if saved else (0, 0)
+        return cls(asked, folder, engine, watch, progress, stop, began, world, facts, found, resumes, step, steps)
 
     def go(self) -> TrainResult:
         """However it ends, there is a status and a report."""
-        refuse_device(self.asked)
+        choose_device(self.asked.named_device)  # refused before hours of preparation, not after
         state: State = read_status(self.folder).get("state", "failed")
         # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
-        if (
-            self.resumes
-            and state in ("done", "diverged")
-            and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE))
-        ):
+        ended = self.resumes and state in ("done", "diverged")
+        if ended and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE)):
             return result_of(self.folder, state)
         self.facts.problem = None  # of an earlier start
         state = "failed"
         try:
-            state = self._phases()
+            state = self._go_through_phases()
         except Stopped as stopped:
             state = stopped.reason
         except BaseException as error:
@@ -151,17 +157,17 @@ class RunLeader:
             except Exception as error:
                 logger.error("%s: the end of the run could not be recorded: %s", self.folder, error)
 
-    def _phases(self) -> State:
+    def _go_through_phases(self) -> State:
         if not self.asked.dry_run:
             self.facts.save(self.folder)
             write_status(self.folder, "preparing", self.step, self.steps)
         goes_on = self.found.checkpoint is not None
-        prepared = (
-            PreparedCorpus.open(self.folder / PREPARED) if goes_on else self._time_phase("prepare", self._prepare)
-        )
+        with self._timing("prepare") if not goes_on else nullcontext():
+            prepared = PreparedCorpus.open(self.folder / PREPARED) if goes_on else self._prepare()
         self.engine.close()  # its processes would wait through hours of training
         keep_freed_memory()
-        recipe = self._time_phase("calibrate", lambda: self._recipe(prepared, goes_on))
+        with self._timing("calibrate"):
+            recipe = self._recipe(prepared, goes_on)
         if self.asked.dry_run:
             return "done"
         with ExitStack() as stack:
@@ -193,18 +199,15 @@ class RunLeader:
             choose_threads(recipe.machine.threads)
         else:
             recipe = resolve_recipe(self.asked, prepared, time.monotonic() - self.began, self._say)
-            self._refuse_used_up(recipe.budget_seconds)
+            spent, budget = time.monotonic() - self.began, recipe.budget_seconds
+            if budget is not None and spent > budget:
+                raise ConfigError(
+                    f"the budget of {budget:.0f} s is too small: preparing the text and measuring the machine took {spent:.0f} s of it; "
+                    f"give a larger one, such as --budget {math.ceil(spent / 10)}m; what is prepared stays, so this part will be shorter"
+                )
         if not self.asked.dry_run:
             recipe.save(path)
         return recipe
-
-    def _refuse_used_up(self, budget: float | None) -> None:
-        spent = time.monotonic() - self.began
-        if budget is not None and spent > budget:
-            raise ConfigError(
-                f"the budget of {budget:.0f} s is too small: preparing the text and measuring the machine took {spent:.0f} s of it; give "
-                f"a larger one, such as --budget {math.ceil(spent / 10)}m; what is prepared stays, so this part will be shorter"
-            )
 
     def _train(self, recipe: Recipe, prepared: PreparedCorpus, stack: ExitStack) -> State:
         resumed, world = self.found.checkpoint, self.world
@@ -223,10 +226,13 @@ class RunLeader:
         parts = assemble(recipe, prepared, resumed, world, parallel, self.stop, stack)
         watch = add_writers(self.folder, self.watch, stack, at["step"])
         watch = add_probes(watch, self.folder, recipe.probes, parts.validator, at["validated"] if resumed else None)
-        training = TrainingLoop(
-            recipe, self.folder, parts.numbers, parts.loader, parts.validator, kept, watch, self.stop,
-            self._better(recipe, prepared), world,
-        )  # fmt: skip
+
+        def write_better(weights: Mapping[str, Tensor], step: int) -> None:
+            """From the first validation on there is a translator to try."""
+            with self.spared("the translator"):
+                write_bundle(self.folder, recipe, prepared, weights, step)
+
+        training = TrainingLoop(recipe, self.folder, parts, kept, self.stop, world, watch, write_better)
         training.pace.spent.before = time.monotonic() - self.began
         training.pace.validations_to_end = validations_to_end(prepared, len(parts.validator.sources))
         if resumed is not None:
@@ -246,31 +252,21 @@ class RunLeader:
             self.facts.problem = f"{divergence(recipe, self.step)}; the last of them is kept in {self.folder / TROUBLE}"
         if ending == "done":
             self.facts.seconds["score"] = 0.0
-            self._time_phase("score", lambda: self._finish(training, prepared))
+            with self._timing("score"):
+                self._finish(training, prepared)
         return ending
-
-    def _better(self, recipe: Recipe, prepared: PreparedCorpus) -> Callable[[Any, Any], None]:
-        """From the first validation on there is a translator to try."""
-
-        def write(weights: Any, report: Any) -> None:
-            with self.spared("the translator"):
-                write_bundle(self.folder, recipe, prepared, weights, report.step)
-
-        return write
 
     def _finish(self, training: TrainingLoop, prepared: PreparedCorpus) -> None:
         write_status(self.folder, "scoring", self.step, self.steps)
         recipe, threads = training.recipe, torch.get_num_threads()
         told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
-        metric, last = recipe.validation.metric, training.last_score
+        metric, last, validator = recipe.validation.metric, training.last_score, training.parts.validator
         self.world.phase("scoring", self.step, long=True)
         self.world.leave()  # the other processes are done
-        training.validator.world = World()
-        remaining = RemainingBudget(training.pace, len(training.validator.sources))
+        validator.world = World()
+        remaining = RemainingBudget(training.pace, len(validator.sources))
         affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
-        won = choose_winner(
-            training.last, self.step, training.kept, training.validator, metric, threads, told, last, affordable
-        )
+        won = choose_winner(training.last, self.step, training.kept, validator, metric, threads, told, last, affordable)
         self.facts.winner, self.facts.compared = won.name, won.compared
         write_bundle(self.folder, recipe, prepared, won.weights, self.step)
         running = InferenceOptions(device=recipe.machine.device, threads=threads)
@@ -285,16 +281,18 @@ class RunLeader:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
         scores, verdict = () if found is None else found[1], read_run(self.folder).verdict
         write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict)
+        if self.asked.export and (missing := add_export(self.folder, remaining)):
+            training.tell("note", missing)
 
-    def _time_phase(self, name: str, work: Callable[[], Any]) -> Any:
+    @contextmanager
+    def _timing(self, phase: str) -> Iterator[None]:
         began = time.monotonic()
         try:
-            return work()
+            yield
         finally:
-            self.facts.seconds[name] = self.facts.seconds.get(name, 0.0) + time.monotonic() - began
+            self.facts.seconds[phase] = self.facts.seconds.get(phase, 0.0) + time.monotonic() - began
 
     def _say(self, chosen: RunChoice) -> None:
         if chosen not in self.facts.chosen:
             self.facts.chosen = [each for each in self.facts.chosen if each.name != chosen.name] + [chosen]
-            text = f"{chosen.name}: {chosen.value} ({chosen.why})"
-            self.watch(RunNotice(0, time.monotonic() - self.began, "chosen", text))
+            self.watch(RunNotice(0, time.monotonic() - self.began, "chosen", str(chosen)))

@@ -11,7 +11,7 @@ process takes the same steps, bit for bit. Watchers get frozen reports and never
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -37,8 +37,7 @@ from limelight.training.step.learning_rate import rate
 from limelight.training.step.moving_average import MovingAverage
 from limelight.training.step.optimizers import build
 from limelight.training.step.sharding import whole
-from limelight.training.step.step import Stepper, StepResult
-from limelight.training.step.step_agreement import RankFlags, StepAgreement
+from limelight.training.step.step import RankFlags, StepAgreement, Stepper, StepResult
 from limelight.training.step.train_state import TrainProgress, TrainState
 from limelight.training.step.trained_model import TrainedModel
 from limelight.training.validation.validator import Validator
@@ -49,6 +48,15 @@ Ending = Literal["done", "interrupted", "preempted", "diverged"]
 TRIM_EVERY = 20
 
 
+@dataclass(frozen=True)
+class Parts:
+    """These parts exist in every process of a run."""
+
+    numbers: TrainedModel
+    validator: Validator
+    loader: Loader
+
+
 class TrainingLoop:
     """A training loop runs once. Build it, `resume` it if there is a checkpoint, `run` it."""
 
@@ -56,39 +64,32 @@ class TrainingLoop:
         self,
         recipe: Recipe,
         run: Path,
-        numbers: TrainedModel,
-        loader: Loader,
-        validator: Validator,
+        parts: Parts,
         kept: BestWeights,
-        watch: Watcher,
         stop: Stop,
-        better: Callable[[Mapping[str, Tensor], ValidReport], None] = lambda weights, report: None,
-        world: World = World(),  # noqa: B008
+        world: World,
+        watch: Watcher = lambda event: None,
+        better: Callable[[Mapping[str, Tensor], int], None] = lambda weights, step: None,
     ) -> None:
-        """`better` is given the weights of each validation that is the best so far."""
-        self.recipe, self.folder, self.numbers, self.loader, self.world = recipe, run, numbers, loader, world
-        self.validator, self.kept, self._watch, self.stop, self._better = validator, kept, watch, stop, better
+        """`better` is given the weights of each validation that is the best so far, and its step."""
+        self.recipe, self.folder, self.parts, self.kept, self.stop, self.world = recipe, run, parts, kept, stop, world
+        self._watch, self._better = watch, better
         self.schedule: ScheduleSettings = recipe.schedule
-        self.optimizers = build(numbers.named, recipe.optimizer, numbers.device, world)
-        decay = recipe.average.decay
-        self.average = MovingAverage(numbers.named, decay) if decay is not None else None
-        self.standing = TrainState(numbers, self.optimizers, self.average, world)
+        named, decay = parts.numbers.named, recipe.average.decay
+        optimizers = build(named, recipe.optimizer, parts.numbers.device, world)
+        average = MovingAverage(named, decay) if decay is not None else None
+        self.standing = TrainState(parts.numbers, optimizers, average, world)
         self.saving = CheckpointSaver(run / CHECKPOINTS, recipe.checkpoints, world)
         self.watchdog = Watchdog(recipe.trouble)
-        self.stepper = Stepper(recipe, run, loader, self.standing, self.watchdog, partial(self.tell, "note"))
+        self.stepper = Stepper(recipe, run, parts.loader, self.standing, self.watchdog, partial(self.tell, "note"))
         self.at, self.pace = TrainProgress(), BudgetClock(recipe.budget_seconds, recipe.validation.every)
         self.last_score: float | None = None  # of the latest validation
         self.saved, self._changed = 0, True  # the step to go on from, and whether anything changed since
         self._agreed: StepAgreement | None = None  # of the latest step, by all processes
         self.last: Mapping[str, Tensor] = {}  # the weights at the end, whole, when it is done
 
-    @property
-    def weights(self) -> dict[str, Tensor]:
-        """Those that would translate: the moving average, or the last."""
-        return self.average.named if self.average else self.numbers.named
-
     def run(self) -> Ending:
-        self.numbers.model.train()
+        self.parts.numbers.model.train()
         with self.stop.waiting_for_step():
             over = self._until_over()
             if over == "done":
@@ -97,10 +98,10 @@ class TrainingLoop:
         return self.stop.asked or over if over == "done" and self.world.size == 1 else over
 
     def _whole(self) -> Mapping[str, Tensor]:
-        if not self.numbers.same_passes:
-            return self.weights
+        if not self.parts.numbers.same_passes:
+            return self.standing.weights
         self.world.phase("gathering the weights", self.at.step, long=True)
-        return {name: whole(weight).detach().cpu() for name, weight in self.weights.items()}
+        return {name: whole(weight).detach().cpu() for name, weight in self.standing.weights.items()}
 
     def _until_over(self) -> Ending:
         while True:
@@ -147,9 +148,7 @@ class TrainingLoop:
         began = time.perf_counter()
         step = self.at.step + 1
         learning_rate = self.recipe.optimizer.learning_rate * rate(step, self.schedule)
-        made = self.stepper.take(
-            step, learning_rate, lambda: RankFlags(self.stop.asked, self.saving.is_due(), self.saving.written)
-        )
+        made = self.stepper.take(step, learning_rate, lambda: RankFlags(self.stop.asked, self.saving.is_due(), self.saving.written))
         self._agreed = made.agreed
         self.at.step, self._changed = step, True
         self.at.pairs += sum(share.rows for share in made.shares)
@@ -158,7 +157,7 @@ class TrainingLoop:
         for kind, text in made.notices:
             self.tell(kind, text)
         if self.is_diverging:  # only one of them? Then starting again is the cure
-            replica_check.refuse_differing(self.world, self.numbers.parallel, self.numbers.named, step)
+            replica_check.refuse_differing(self.world, self.parts.numbers.parallel, self.parts.numbers.named, step)
         if made.agreed.written:
             self._settle()
 
@@ -168,7 +167,7 @@ class TrainingLoop:
             StepReport(
                 step=self.at.step,
                 steps=self.schedule.steps,
-                epoch=self.epoch,
+                epoch=self.at.pairs / self.parts.loader.pairs_per_epoch,
                 loss=agreed.loss,
                 nll=agreed.nll,
                 learning_rate=learning_rate,
@@ -179,16 +178,11 @@ class TrainingLoop:
                 seconds=self.pace.last,
                 waited=made.waited,
                 elapsed=self.pace.elapsed,
-                left=self.pace.estimate_left(self.schedule.steps - self.at.step),
-                memory=memory_held(self.numbers.device),
+                left=(self.schedule.steps - self.at.step) * self.pace.per_step(),
+                memory=memory_held(self.parts.numbers.device),
                 skipped=made.skipped,
             )
         )
-
-    @property
-    def epoch(self) -> float:
-        """How often the text has been seen."""
-        return self.at.pairs / self.loader.pairs_per_epoch
 
     def _validation_is_due(self) -> bool:
         """Every `validation.every` steps, and at the end; not twice at the same step, as after a resume."""
@@ -200,7 +194,7 @@ class TrainingLoop:
         began = time.perf_counter()
         self.world.phase("validating", self.at.step, long=True)
         try:
-            found = self.validator.validate(self.weights, torch.get_num_threads(), self.stop.not_waiting)
+            found = self.parts.validator.validate(self.standing.weights, torch.get_num_threads(), self.stop.not_waiting)
         except Stopped as stopped:
             if self._agreed is not None:
                 self._agreed = replace(self._agreed, stop=stopped.reason)
@@ -210,17 +204,15 @@ class TrainingLoop:
         score = self.last_score = found.score(self.recipe.validation.metric)
         better = self.at.best is None or score > self.at.best
         # Where weights are cut, the twin that has just translated is the only place that holds them whole.
-        weights = self.validator.weights if self.numbers.same_passes else self.weights
+        weights = self.parts.validator.weights if self.parts.numbers.same_passes else self.standing.weights
         if self.world.main:
             self.kept.offer(self.at.step, score, weights)
         self.at.best, self.at.since_best = (score, 0) if better else (self.at.best, self.at.since_best + 1)
         self.at.validated, self._changed = self.at.step, True
-        seconds = time.perf_counter() - began
-        figures = (found.nll, found.bleu, found.chrf)
-        report = ValidReport(self.at.step, self.pace.elapsed, seconds, *figures, better, found.samples)
-        self._watch(report)
+        figures = (time.perf_counter() - began, found.nll, found.bleu, found.chrf)
+        self._watch(ValidReport(self.at.step, self.pace.elapsed, *figures, better, found.samples))
         if better and self.world.main:
-            self._better(weights, report)
+            self._better(weights, self.at.step)
         self.pace.add_validation(time.perf_counter() - began)  # with what its watchers do, such as tracing probes
         self._replan()
 
@@ -248,11 +240,11 @@ class TrainingLoop:
         self.world.phase("saving", self.at.step, long=True)
         self._settle()
         self._changed = False
-        replica_check.refuse_differing(self.world, self.numbers.parallel, self.standing.collect_learned(), self.at.step)
-        self.saving.save(self.at.step, self.standing.tensors(), self.state(), wait)
+        replica_check.refuse_differing(self.world, self.parts.numbers.parallel, self.standing.collect_learned(), self.at.step)
+        self.saving.begin(self.at.step, self.standing.tensors(), self.state(), wait)
         if not self.saving.waits:
             self._settle()
-        self.pace.add_save(time.perf_counter() - began)
+        self.pace.spent.save += time.perf_counter() - began
 
     def _settle(self) -> None:
         """What became of the last save."""
@@ -271,7 +263,7 @@ class TrainingLoop:
             "planned": self.recipe.schedule.steps,  # before any change for the budget
             "budget": self.recipe.budget_seconds,
             "recipe": decisive(self.recipe),
-            "loader": self.loader.state,
+            "loader": self.parts.loader.state,
             "trouble": self.watchdog.state(),
             "pace": self.pace.state(),
             "world": self.world.size,

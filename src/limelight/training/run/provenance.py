@@ -13,7 +13,7 @@ import torch
 from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.cost.size import parameters
 from limelight.training.config import Recipe
-from limelight.training.recipe.choose import PreparedText
+from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.run_folder import RunFacts
 
 PACKAGES = ("limelight", "torch", "sentencepiece", "sacrebleu", "numpy", "polars", "pyarrow", "safetensors")

@@ -26,9 +26,7 @@ def result_of(run: Path, state: State) -> TrainResult:
         lines.append(facts.problem)
     if state in ("interrupted", "preempted"):
         saved = checkpoint.latest(run / CHECKPOINTS).checkpoint
-        again = (
-            "; the same command goes on from there" if state == "preempted" else ""
-        )  # Ctrl-C is told so by the command line
+        again = "; the same command goes on from there" if state == "preempted" else ""  # Ctrl-C is told so by the command line
         lines.append(f"saved at step {saved.step:,}{again}" if saved else "nothing was saved yet")
     if (run / BUNDLE).exists():
         lines.append(f'translate   limelight translate {run} "..."')
@@ -41,7 +39,7 @@ def result_of(run: Path, state: State) -> TrainResult:
 
 def dry_result(run: Path, facts: RunFacts) -> TrainResult:
     """What would be trained, and why."""
-    lines = [f"{each.name}: {each.value} ({each.why})" for each in facts.chosen]
+    lines = [str(each) for each in facts.chosen]
     values = {"state": "done", "folder": str(run), "chosen": [vars(each) for each in facts.chosen]}
     return TrainResult("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)
 

@@ -10,10 +10,10 @@ The same command on the same folder goes on where the run was stopped.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress
 from limelight.errors import LimelightError
@@ -25,13 +25,10 @@ from limelight.training.processes.world import World, is_distributed, is_elastic
 from limelight.training.recipe.request import TrainRequest as TrainRequest
 from limelight.training.recipe.request import TrainResult as TrainResult
 from limelight.training.run.assembly import FIRST_STEP, help_out
-from limelight.training.run.folder_lock import lock_folder, refuse_foreign
+from limelight.training.run.folder_lock import own_folder
 from limelight.training.run.leader import RunLeader
 from limelight.training.run.result import result_of
-from limelight.training.run_folder import (
-    State,
-    write_status,
-)
+from limelight.training.run_folder import write_status
 
 LOCK_SECONDS: Final = 150.0  # a process that was cut off ends itself by then
 
@@ -50,15 +47,21 @@ def train(
     A budget counts from `began`, of the monotonic clock; now, if nothing is said.
     """
     began = time.monotonic() if began is None else began
-    stop = Stop()
+    stop, patience = Stop(), LOCK_SECONDS if is_elastic() else 0.0
     with stop.listening():
         try:
             with join_world(patience=MachineSettings().patience * FIRST_STEP) as world:
                 if not world.main:
                     return help_out(world, folder, stop)
-                return _lead(
-                    folder, partial(RunLeader, asked, folder, engine, watch, progress, command, stop, began), world
-                )
+                with _announcing_end(world) as end, own_folder(folder, patience):
+                    run = RunLeader.open(asked, folder, engine, watch, progress, command, stop, began, world)
+                    try:
+                        result = run.go()
+                    except Stopped as stopped:
+                        write_status(folder, stopped.reason, run.step, run.steps)
+                        result = result_of(folder, stopped.reason)
+                    end |= {"over": result.exit_code, "state": result.state}
+                    return result
         except Stopped as stopped:  # before it began, or while it was already closing
             return result_of(folder, stopped.reason)
         except RuntimeError as error:
@@ -70,23 +73,14 @@ def train(
             ) from None
 
 
-def _lead(folder: Path, begin: Callable[[World], RunLeader], world: World) -> TrainResult:
-    state: State = "failed"
-    code = LimelightError.exit_code
+@contextmanager
+def _announcing_end(world: World) -> Iterator[dict[str, Any]]:
+    """Those that still wait for a first word are told how it ended."""
+    end: dict[str, Any] = {"over": LimelightError.exit_code, "state": "failed"}
     try:
-        refuse_foreign(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with lock_folder(folder, LOCK_SECONDS if is_elastic() else 0.0):
-            run = begin(world)
-            try:
-                result = run.go()
-            except Stopped as stopped:
-                write_status(folder, stopped.reason, run.step, run.steps)
-                result = result_of(folder, stopped.reason)
-        state, code = result.state, result.exit_code
-        return result
+        yield end
     except LimelightError as error:
-        code = error.exit_code
+        end["over"] = error.exit_code
         raise
     finally:
-        world.announce({"over": code, "state": state})  # to those that still wait for a first word
+        world.announce(end)

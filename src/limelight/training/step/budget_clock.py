@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from limelight.planning.rules import reserve
+from limelight.planning.sizing_rules import reserve
 
 RECENT: Final = 50  # steps whose mean time is the pace
 PAUSES: Final = 0.1  # of them, the slowest, that do not count: a pause of the machine is no slowness, time that others take of it is
@@ -46,7 +46,7 @@ class BudgetClock:
         self.last = 0.0
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._steps = 0
-        self._validation = 0.0
+        self.validation = 0.0  # seconds of a usual one; 0.0 before the first
         self._began = time.monotonic()
         self._earlier = 0.0  # of former starts
         self._computed = time.process_time()
@@ -63,22 +63,14 @@ class BudgetClock:
         self.spent.train += seconds
 
     def add_validation(self, seconds: float) -> None:
-        self._validation = seconds if not self._validation else (self._validation + seconds) / 2
+        self.validation = seconds if not self.validation else (self.validation + seconds) / 2
         self.spent.validate += seconds
-
-    def add_save(self, seconds: float) -> None:
-        self.spent.save += seconds
-
-    @property
-    def validation(self) -> float:
-        """Seconds of a usual one; 0.0 before the first."""
-        return self._validation
 
     def per_step(self) -> float:
         """Seconds of one step with its share of validation and of checkpoints."""
         usual = sorted(self._recent)[: len(self._recent) - math.ceil(PAUSES * len(self._recent))] or self._recent
         step = sum(usual) / len(usual) if usual else 0.0
-        return step + self._validation / self.validation_every + self.spent.save / max(1, self._steps)
+        return step + self.validation / self.validation_every + self.spent.save / max(1, self._steps)
 
     def busy(self) -> float:
         """How many times as long as alone everything takes here, since others have their share of the machine: 1 to BUSIEST."""
@@ -92,11 +84,8 @@ class BudgetClock:
     def ending(self) -> float:
         """Seconds of the budget to keep back for what comes after training, by how long validations take."""
         assert self.budget is not None
-        needed = SLACK * self.validations_to_end * self._validation + self.report()
+        needed = SLACK * self.validations_to_end * self.validation + self.report()
         return max(reserve(self.budget), min(needed, MOST_FOR_THE_END * self.budget))
-
-    def estimate_left(self, steps: int) -> float:
-        return steps * self.per_step()
 
     def is_looked_at(self, step: int) -> bool:
         """Between validations as well: a machine that has become slow must not be noticed when the budget is over."""
@@ -117,7 +106,7 @@ class BudgetClock:
         return {
             "spent": asdict(self.spent),
             "elapsed": self.elapsed,
-            "validation": self._validation,
+            "validation": self.validation,
             "recent": list(self._recent),
             "steps": self._steps,
         }
@@ -127,7 +116,7 @@ class BudgetClock:
         before, self.spent = self.spent.before, PhaseSeconds(**state["spent"])
         self._earlier = state["elapsed"] - self.spent.before
         self.spent.before += before
-        self._validation = state["validation"]
+        self.validation = state["validation"]
         self._recent.extend(state["recent"])
         self._steps = state["steps"]
         self._began, self._computed = time.monotonic(), time.process_time()

@@ -18,7 +18,7 @@ Processes that train together must judge the same numbers, those of all of them,
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from limelight.errors import ModelFileError
@@ -27,9 +27,7 @@ from limelight.training.config import DivergenceSettings
 # Measured on four clean runs of toy models, 2,000 steps each, late in which a mean loss of 0.06 meets a batch of 0.44: without these
 # three, 1 to 6 steps of each run were left out (up to 0.3 %), with them none.
 LEAST_LOSS_DEVIATION = 0.1  # nats per piece
-LEAST_LOG_NORM_DEVIATION = (
-    0.5  # six of them are a factor of 20: real batches of software strings reach 6, and are clipped
-)
+LEAST_LOG_NORM_DEVIATION = 0.5  # six are a factor of 20: real batches of software strings reach 6, and are clipped
 HARMLESS_NORM = 0.1  # a tenth of where gradients are usually clipped
 
 
@@ -51,9 +49,9 @@ class Watchdog:
             self.skipped += 1
             return reason
         self.in_a_row = 0
-        self._losses.join(loss)
+        self._losses.values.append(loss)
         if gradient_norm > 0:
-            self._log_norms.join(math.log(gradient_norm))
+            self._log_norms.values.append(math.log(gradient_norm))
         return None
 
     def _spike(self, loss: float, gradient_norm: float) -> str | None:
@@ -86,8 +84,8 @@ class Watchdog:
             raise ModelFileError(
                 f"The checkpoint does not say what is usual in this run: {'; '.join(problems)}. Go on from an earlier one."
             )
-        self._losses.replace(state["losses"])
-        self._log_norms.replace(state["log_norms"])
+        for known, saved in ((self._losses, state["losses"]), (self._log_norms, state["log_norms"])):
+            known.values = deque(saved, known.window)
         self.in_a_row, self.skipped = int(state["in_a_row"]), int(state["skipped"])
 
 
@@ -98,13 +96,6 @@ class RollingStatistics:
         self.window = window
         self.values: deque[float] = deque(maxlen=window)
         self._least_deviation = least_deviation
-
-    def join(self, value: float) -> None:
-        self.values.append(value)
-
-    def replace(self, values: Iterable[float]) -> None:
-        self.values.clear()
-        self.values.extend(values)
 
     @property
     def mean(self) -> float:

@@ -17,18 +17,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from limelight.training.step.optimizers import alike, restore
-
-PREFIX = "average/"
+from limelight.training.step.optimizers import alike
 
 
 class MovingAverage:
     """The average is of these weights, which may change in place; in float32, since 1 - d is too small for bfloat16."""
 
     def __init__(self, named: Mapping[str, Tensor], decay: float) -> None:
-        self.named: dict[str, Tensor] = {
-            name: weight.detach().to(torch.float32, copy=True) for name, weight in named.items()
-        }
+        self.named: dict[str, Tensor] = {name: weight.detach().to(torch.float32, copy=True) for name, weight in named.items()}
         self._weights = list(named.values())
         self._decay = decay
 
@@ -41,9 +37,4 @@ class MovingAverage:
 
     def tensors(self) -> dict[str, Tensor]:
         """For a checkpoint: the tensors themselves, which the next update changes."""
-        return {PREFIX + name: tensor for name, tensor in self.named.items()}
-
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with what `tensors` gave, bit by bit. Names that do not begin with "average/" belong to others."""
-        ours = {name: tensor for name, tensor in tensors.items() if name.startswith(PREFIX)}
-        restore(self.tensors(), ours, "the moving average")
+        return {f"average/{name}": tensor for name, tensor in self.named.items()}

@@ -28,7 +28,6 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
-from limelight.errors import ModelFileError
 from limelight.training.config import OptimizerSettings
 from limelight.training.processes.world import World
 from limelight.training.step.sharding import copies
@@ -116,32 +115,6 @@ class Optimizers:
     def tensors(self) -> dict[str, Tensor]:
         """The memory, such as "adamw/encoder.norm.weight/exp_avg": the tensors themselves, which the next step changes."""
         return dict(self._memory)
-
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on with what `tensors` gave, bit by bit. Names that begin with neither "adamw/" nor "muon/" belong to others."""
-        ours = {name: tensor for name, tensor in tensors.items() if name.split("/")[0] in (ADAMW, MUON)}
-        restore(self._memory, ours, "the optimizer")
-
-
-@torch.no_grad()
-def restore(memory: Mapping[str, Tensor], saved: Mapping[str, Tensor], owner: str) -> None:
-    """Copy what was saved into the memory of its owner, if all of it fits; else nothing is changed."""
-    problems = [f"{name} is missing" for name in sorted(memory.keys() - saved.keys())]
-    problems += [f"{name} is unknown" for name in sorted(saved.keys() - memory.keys())]
-    for name in sorted(memory.keys() & saved.keys()):
-        wanted, given = memory[name], saved[name]
-        if given.shape != wanted.shape:
-            problems.append(f"{name} has shape {tuple(given.shape)}, but needs {tuple(wanted.shape)}")
-        if given.dtype != wanted.dtype:
-            problems.append(f"{name} has numbers of format {given.dtype}, but needs {wanted.dtype}")
-    if problems:
-        advice = (
-            "Was it saved with another model or optimizer? Go on with the recipe it was saved with, or begin a new run."
-        )
-        listed = "\n".join(f"  - {problem}" for problem in problems)
-        raise ModelFileError(f"The checkpoint does not fit {owner}:\n{listed}\n{advice}")
-    for name, tensor in memory.items():
-        tensor.copy_(saved[name])
 
 
 def alike(weights: Sequence[Tensor]) -> list[list[Tensor]]:

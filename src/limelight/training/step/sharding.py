@@ -52,13 +52,9 @@ class Spread:
     in_step: bool = False  # every pass exchanges weights, so that all processes must make the same passes
 
 
-def alone(objective: Objective) -> Spread:
-    return Spread(objective, lambda last: nullcontext())
-
-
 def spread(objective: Objective, parallel: Parallel, device: torch.device, precision: Precision) -> Spread:
     if parallel.kind == "alone":
-        return alone(objective)
+        return Spread(objective, lambda last: nullcontext())
     if parallel.kind == "ddp" and precision != "masters":
         return _wrap_ddp(objective, device)
     # With masters, replicas too go through `fully_shard`, over one shard each: it keeps float32 weights behind those in bfloat16.

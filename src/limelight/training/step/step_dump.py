@@ -24,19 +24,19 @@ import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
+from limelight.corpus.config import SpecialIds
 from limelight.corpus.feeding.batches import BatchShare
-from limelight.corpus.special_ids import SpecialIds
 from limelight.errors import ModelFileError
 from limelight.files import force_to_disk, put_folder, write_whole
 from limelight.model.transformer import Transformer
 from limelight.training.checkpoints import checkpoint
 from limelight.training.checkpoints.tensors import read_tensors, write_tensors
 from limelight.training.config import Recipe
-from limelight.training.processes.collective_errors import run_on_all, run_on_main
 from limelight.training.processes.replica_check import bit_sums
 from limelight.training.processes.world import World
 from limelight.training.run_folder import RECIPE
 from limelight.training.step.gradients import Losses, gradients
+from limelight.training.step.train_state import set_rng_states
 from limelight.training.step.trained_model import TrainedModel
 
 TROUBLE: Final = "trouble"
@@ -51,7 +51,7 @@ class Evidence:
     step: int
     reason: str
     shares: Sequence[BatchShare]
-    chance: Mapping[str, Tensor]  # `chance(device)`, before the step
+    chance: Mapping[str, Tensor]  # `read_rng_states(device)`, before the step
     losses: Losses
     norm: float
 
@@ -60,12 +60,6 @@ class Evidence:
 class Reproduced:
     loss: float
     norm: float  # of the gradient, before clipping
-
-
-def chance(device: torch.device) -> dict[str, Tensor]:
-    """The state of the random numbers that the next step draws."""
-    states = {"cpu": torch.get_rng_state()}
-    return states | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 
 
 def dump_step(run: Path, world: World, recipe: Recipe, numbers: TrainedModel, evidence: Evidence) -> str:
@@ -85,17 +79,17 @@ def write(run: Path, world: World, recipe: Recipe, numbers: TrainedModel, eviden
     folder = run / TROUBLE / checkpoint.name_of(evidence.step)
     beside = folder.with_name(f".{folder.name}.part")
     try:
-        run_on_main(world, lambda: _begin(beside, recipe))
+        world.run_on_main(lambda: _begin(beside, recipe))
         weights = {f"weights/{name}": weight for name, weight in numbers.named.items()}
         whole = not any(isinstance(weight, DTensor) for weight in weights.values())
         main_sums = world.broadcast(bit_sums(weights) if whole else {})
         # A flip in one process is in no other: its weights are not those of the main process, which are saved for all.
         own = weights if whole and bit_sums(weights) != main_sums else {}
         tensors = {**_tensors(evidence), **own}
-        run_on_all(world, lambda: write_tensors(beside / _file_of(world.rank), tensors))
+        world.run_on_all(lambda: write_tensors(beside / _file_of(world.rank), tensors))
         checkpoint.save(beside / "weights", evidence.step, weights, {}, 1, world)
         told = world.gather(_facts(evidence))
-        run_on_main(world, lambda: _finish(beside, folder, evidence, told, numbers.parallel.tensor))
+        world.run_on_main(lambda: _finish(beside, folder, evidence, told, numbers.parallel.tensor))
     except OSError:
         if world.main:
             shutil.rmtree(beside, ignore_errors=True)
@@ -182,13 +176,10 @@ def _shares(facts: Sequence[Mapping[str, Any]], tensors: Mapping[str, Tensor]) -
     return shares
 
 
-def _again(
-    numbers: TrainedModel, recipe: Recipe, shares: Sequence[BatchShare], tensors: Mapping[str, Tensor]
-) -> Losses:
+def _again(numbers: TrainedModel, recipe: Recipe, shares: Sequence[BatchShare], tensors: Mapping[str, Tensor]) -> Losses:
     cuda = numbers.device.type == "cuda"
     with torch.random.fork_rng(devices=[numbers.device] if cuda else []):
-        torch.set_rng_state(tensors["chance/cpu"])
-        if cuda and "chance/cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["chance/cuda"], numbers.device)
+        states = {n.removeprefix("chance/"): state for n, state in tensors.items() if n.startswith("chance/")}
+        set_rng_states(states, numbers.device)
         least = recipe.batch.budget * recipe.accumulate // 4
         return gradients(numbers, shares, recipe.label_smoothing, recipe.r_drop, least=least)

@@ -6,6 +6,7 @@
 Each process draws its own random numbers. When their number has changed since the checkpoint was written, each begins with a new seed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -36,25 +37,23 @@ class TrainState:
     average: MovingAverage | None
     world: World
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Those that would translate: the moving average, or the last."""
+        return self.average.named if self.average else self.numbers.named
+
     def tensors(self) -> dict[str, Tensor]:
         return {**self.collect_learned(), **self._read_rng_states()}
 
     def load(self, found: Checkpoint, seed: int) -> None:
-        there = found.names()
-        chance = {
-            _old_name(name) if _old_name(name) in there else name: t for name, t in self._read_rng_states().items()
-        }
-        same = found.state.get("world", 1) == self.world.size and chance.keys() <= there
+        chance = self._read_rng_states()
+        same = found.state["world"] == self.world.size and chance.keys() <= found.names()
         found.load_into({**self.collect_learned(), **(chance if same else {})})
         self.numbers.publish()
         if not same:
             seed_rank(seed, found.step, self.numbers.parallel.data_rank(self.world.rank))
             return
-        for name, state in chance.items():
-            if "cuda" in name:
-                torch.cuda.set_rng_state(state, self.numbers.device)
-            else:
-                torch.set_rng_state(state)
+        set_rng_states({name.split("/")[1]: state for name, state in chance.items()}, self.numbers.device)
 
     def collect_learned(self) -> dict[str, Tensor]:
         tensors = {f"weights/{name}": weight for name, weight in self.numbers.named.items()}
@@ -62,17 +61,21 @@ class TrainState:
         return tensors | (self.average.tensors() if self.average else {})
 
     def _read_rng_states(self) -> dict[str, Tensor]:
-        tensors = {f"chance/cpu/{self.world.rank}": torch.get_rng_state()}
-        if self.numbers.device.type == "cuda":
-            tensors[f"chance/cuda/{self.world.rank}"] = torch.cuda.get_rng_state(self.numbers.device)
-        return tensors
+        return {f"chance/{kind}/{self.world.rank}": s for kind, s in read_rng_states(self.numbers.device).items()}
+
+
+def read_rng_states(device: torch.device) -> dict[str, Tensor]:
+    """Return the state of the random numbers that the next step draws."""
+    states = {"cpu": torch.get_rng_state()}
+    return states | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
+
+
+def set_rng_states(states: Mapping[str, Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states["cpu"])
+    if "cuda" in states and device.type == "cuda":
+        torch.cuda.set_rng_state(states["cuda"], device)
 
 
 def seed_rank(seed: int, step: int, data_rank: int) -> None:
     """Gives each process other random numbers, but the same to those that compute parts of the same products."""
     torch.manual_seed((seed * 1_000_003 + step) * 65_537 + data_rank)
-
-
-def _old_name(name: str) -> str:
-    """Return the name from before there were several processes: "chance/cpu"."""
-    return name.rsplit("/", 1)[0]

@@ -21,6 +21,8 @@ from limelight.evaluation.evaluate import Evaluation, evaluate
 from limelight.evaluation.translating import TranslatedSet, translate_set
 from limelight.evaluation.verdict import QualityVerdict
 from limelight.files import write_whole
+from limelight.interop.ctranslate2.export import try_export
+from limelight.interop.parity import PROBES
 from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import Inherited, Recipe
 from limelight.training.recipe.replay import split_off_at
@@ -61,8 +63,9 @@ class RemainingBudget:
 
 
 def validations_to_end(prepared: PreparedCorpus, sentences: int) -> float:
-    """How many validations of `sentences` sentences the end takes as long as: two to compare weights, the confidence, the test set."""
-    rows = min(ENOUGH, prepared.split("valid").rows) + _test_rows(prepared)
+    """How many validations of `sentences` sentences the end takes as long as: two to compare weights, confidence, test set, export."""
+    valid = prepared.split("valid").rows
+    rows = min(ENOUGH, valid) + _test_rows(prepared) + min(PROBES, valid)
     return 2 + BEAM_COST * rows / max(1, sentences)
 
 
@@ -142,6 +145,13 @@ def write_bundle(
     )
 
 
+def add_export(run: Path, remaining: RemainingBudget) -> str | None:
+    """Export the bundle for CTranslate2, as translate and serve run it. Return why there is no export, if there is none."""
+    if remaining.sentences(PROBES) < PROBES:
+        return f"the budget left no time for the export to CTranslate2; make it with limelight export {run}"
+    return try_export(run / BUNDLE)
+
+
 def calibrate_confidence(
     run: Path,
     prepared: PreparedCorpus,
@@ -184,12 +194,11 @@ def score(
     title = Path(given[0]).name if named else "test set split off from the corpus"
     some = f"{found.sentences:,} of its {rows:,} pairs, since the budget was used up"
     told = f"{title}, {found.sentences:,} pairs" if found.sentences == rows else f"{title}, {some}"
-    stored = _build_scores(told, found, made, source, target) | {"confidence": _plain(checked)}
+    stored = _build_scores(told, found, made, source, target)
+    stored["confidence"] = None if checked is None else dataclasses.asdict(checked)
     write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
     return found, [
-        bundle.Score(
-            test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences
-        )
+        bundle.Score(test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences)
         for each in found.scores
     ]
 
@@ -198,12 +207,9 @@ def _test_rows(prepared: PreparedCorpus) -> int:
     return prepared.split("test").rows if "test" in prepared.manifest.splits else 0
 
 
-def _build_scores(
-    told: str, found: Evaluation, made: TranslatedSet, source: Sequence[str], target: Sequence[str]
-) -> dict[str, Any]:
-    evaluation = {
-        field.name: _plain(getattr(found, field.name)) for field in dataclasses.fields(found) if field.name != "counts"
-    }
+def _build_scores(told: str, found: Evaluation, made: TranslatedSet, source: Sequence[str], target: Sequence[str]) -> dict[str, Any]:
+    evaluation = dataclasses.asdict(dataclasses.replace(found, counts=[]))
+    del evaluation["counts"]
     chrf = next(each for each in found.counts if each.name == "chrF2").of_each()
     order = sorted(range(len(source)), key=lambda i: chrf[i])
     chosen = {
@@ -222,9 +228,3 @@ def _build_scores(
             for kind, numbers in chosen.items()
         },
     }
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    return [_plain(each) for each in value] if isinstance(value, list) else value

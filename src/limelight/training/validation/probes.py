@@ -41,25 +41,20 @@ class Probe:
     reference: str | None = None  # of the validation set
 
 
-def add_probes(
-    watch: Watcher, run: Path, settings: ProbeSettings, validator: Validator, validated: int | None = None
-) -> Watcher:
+def add_probes(watch: Watcher, run: Path, settings: ProbeSettings, validator: Validator, validated: int | None = None) -> Watcher:
     """A watcher that tells `watch`, and after each validation traces the probes. `validated`: the last validation that a run which goes on
     has made; None for a new one."""
     if not settings.sentences:
         return watch
-    probes = Probes(run / PROBES, settings, validator)
+    probes, able = Probes(run / PROBES, settings, validator), True
     try:
         said = probes.begin(validated)
     except OSError as error:
-        watch(
-            RunNotice(
-                validated or 0, 0.0, "note", f"no sentences are traced, {run / PROBES} cannot be written: {error}"
-            )
-        )
-        return watch
+        said, able = f"no sentences are traced, {run / PROBES} cannot be written: {error}", False
     if said:
         watch(RunNotice(validated or 0, 0.0, "note", said))
+    if not able:
+        return watch
 
     def told(event: Event) -> None:
         watch(event)
@@ -119,9 +114,8 @@ class Probes:
                     trace = translator.trace(probe.source, search=search, nbest=1, topk=TOPK, longest=longest)
                     self._write(self.place(number, step), trace)
                 except Exception as error:  # a picture less, whatever the reason; the run is worth more
-                    logger.warning(
-                        "step %s: probe %s was not traced: %s: %s", step, number, type(error).__name__, error
-                    )
+                    kind = type(error).__name__
+                    logger.warning("step %s: probe %s was not traced: %s: %s", step, number, kind, error)
         self.thin()
 
     def _write(self, place: Path, trace: Trace) -> None:
@@ -172,9 +166,7 @@ def read_probe_file(path: Path) -> list[str]:
     try:
         lines = path.read_bytes().decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path} cannot be read as sentences to watch ({error}); give UTF-8 text, one in each line"
-        ) from None
+        raise DataError(f"{path} cannot be read as sentences to watch ({error}); give UTF-8 text, one in each line") from None
     found = [line.strip() for line in lines if line.strip()]
     if not 1 <= len(found) <= MOST:
         raise DataError(f"{path} has {len(found)} sentences to watch; give 1 to {MOST}, one in each line")

@@ -114,10 +114,8 @@ class Validator:
             with stoppable():
                 mine = self._part(threads)
         except Stopped as stopped:
-            if self.world.size == 1:
-                raise
             mine = {"stopped": stopped.reason}
-        parts = self.world.gather(mine) if self.world.size > 1 else [mine]
+        parts = self.world.gather(mine)
         for part in parts:
             if "stopped" in part:
                 raise Stopped(part["stopped"])
@@ -180,9 +178,7 @@ def _twin(config: ModelConfig, device: torch.device) -> Transformer:
         return Transformer(config).to(device).eval().requires_grad_(False)
 
 
-def build_bundle_settings(
-    prepared: PreparedCorpus, model: ModelConfig, augment: AugmentSettings | None
-) -> BundleSettings:
+def build_bundle_settings(prepared: PreparedCorpus, model: ModelConfig, augment: AugmentSettings | None) -> BundleSettings:
     """How text of this corpus is translated by a model that learns from it."""
     marks = prepared.manifest.marks
     return BundleSettings(
@@ -207,8 +203,4 @@ def sample_by_length(sources: Sequence[str], most: int) -> list[int]:
     """Numbers of sentences to watch: short, middle and long ones, the very shortest and longest left out."""
     order = sorted(range(len(sources)), key=lambda i: (len(sources[i]), i))
     middle = order[len(order) // 10 : len(order) - len(order) // 10] or order
-    return (
-        [middle[i] for i in np.unique(np.linspace(0, len(middle) - 1, min(most, len(middle))).astype(int))]
-        if most
-        else []
-    )
+    return [middle[i] for i in np.unique(np.linspace(0, len(middle) - 1, min(most, len(middle))).astype(int))] if most else []

@@ -9,11 +9,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from limelight.errors import ConfigError
-from limelight.serving.access.guard import admit
 from limelight.serving.access.rate_limits import Caller
 from limelight.serving.compat.deepl.glossary_store import GlossaryStore, StoredGlossary, pairs_of, terms_of
 from limelight.serving.compat.language_codes import ServedLanguages, deepl
-from limelight.serving.compat.request_parameters import Parameters, read_parameters
+from limelight.serving.compat.request_parameters import NameInPath, Parameters, admit_request
 from limelight.serving.compat.translate import RequestTranslator
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside
@@ -33,16 +32,14 @@ class Glossaries:
 
     async def pairs(self, request: Request) -> Response:
         """The pairs of languages that a glossary can be for."""
-        await _admit_request(request)
-        pairs = {
-            (deepl(source), deepl(target)) for source in self.known.sources for target in self.known.targets_of(source)
-        }
+        await admit_request(request, "auth_key")
+        pairs = {(deepl(source), deepl(target)) for source in self.known.sources for target in self.known.targets_of(source)}
         told = [{"source_lang": source.lower(), "target_lang": target.lower()} for source, target in sorted(pairs)]
         return JSONResponse({"supported_languages": told})
 
     async def create(self, request: Request) -> Response:
         """Keep a glossary, until nobody has used it for a month."""
-        parameters, caller = await _admit_request(request)
+        parameters, caller = await admit_request(request, "auth_key")
         settings = self.service.settings
         if settings.wide and settings.keys is None:
             raise Forbidden("Glossaries are kept for keys, and this server asks for none.")
@@ -66,22 +63,22 @@ class Glossaries:
 
     async def list(self, request: Request) -> Response:
         """The glossaries of this key."""
-        _, caller = await _admit_request(request)
+        _, caller = await admit_request(request, "auth_key")
         return JSONResponse({"glossaries": [_describe_glossary(stored) for stored in self.store.of(caller.name)]})
 
-    async def show(self, request: Request, id: str) -> Response:
+    async def show(self, request: Request, id: NameInPath) -> Response:
         """A glossary, without its entries."""
-        _, caller = await _admit_request(request)
+        _, caller = await admit_request(request, "auth_key")
         return JSONResponse(_describe_glossary(self.store.find(id, caller.name)))
 
-    async def entries(self, request: Request, id: str) -> Response:
+    async def entries(self, request: Request, id: NameInPath) -> Response:
         """The entries of a glossary: source, tab, target in each line."""
-        _, caller = await _admit_request(request)
+        _, caller = await admit_request(request, "auth_key")
         return Response(self.store.find(id, caller.name).file.entries, media_type=TSV)
 
-    async def delete(self, request: Request, id: str) -> Response:
+    async def delete(self, request: Request, id: NameInPath) -> Response:
         """Delete a glossary."""
-        _, caller = await _admit_request(request)
+        _, caller = await admit_request(request, "auth_key")
         self.store.remove(self.store.find(id, caller.name))
         return Response(status_code=204)
 
@@ -101,15 +98,8 @@ class Glossaries:
     def _pair(self, parameters: Parameters) -> tuple[str, str]:
         source, target = (self.known.find(parameters.text(f"{side}_lang") or "") for side in ("source", "target"))
         if source is None or target is None or self.known.find_model(source, target) is None:
-            raise BadRequest(
-                "Value for 'source_lang' or 'target_lang' not supported.", "GET /v2/glossary-language-pairs"
-            )
+            raise BadRequest("Value for 'source_lang' or 'target_lang' not supported.", "GET /v2/glossary-language-pairs")
         return source, target
-
-
-async def _admit_request(request: Request) -> tuple[Parameters, Caller]:
-    parameters = await read_parameters(request)
-    return parameters, admit(request, parameters.key("auth_key"))
 
 
 def _pairs(given: str, kind: str) -> list[tuple[str, str]]:

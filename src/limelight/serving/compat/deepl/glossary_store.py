@@ -122,9 +122,7 @@ class GlossaryStore:
         dropped: list[StoredGlossary] = []
         while len(own) - len(dropped) >= MOST or own_bytes > LARGEST_OWNED or all_bytes > LARGEST:
             if len(dropped) == len(own):
-                raise Busy(
-                    "too many glossaries are kept here", "send a smaller one, or try again later", retry_after=60.0
-                )
+                raise Busy("too many glossaries are kept here", "send a smaller one, or try again later", retry_after=60.0)
             dropped.append(own[len(dropped)])
             own_bytes, all_bytes = own_bytes - dropped[-1].size, all_bytes - dropped[-1].size
         return dropped

@@ -1,9 +1,15 @@
 """The LibreTranslate-compatible routes are /translate, /languages, /detect and what clients need beside them.
 
-Clients compare the sentences of errors, so those are that API's own, in the order in which it checks.
+Clients compare the sentences of errors, so those are that API's own, in the order in which it checks. A translated file is fetched once, by
+a name that cannot be guessed. Suggestions are appended to a file that `limelight prepare` reads, each as a line
+{"translation": {"en": "...", "de": "..."}}.
 """
 
 import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
@@ -11,55 +17,54 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from limelight.documents.document import KINDS
-from limelight.serving.access.guard import admit
-from limelight.serving.compat.detect import DetectedLanguage, Detector
-from limelight.serving.compat.language_codes import ServedLanguages
+from limelight.serving.compat.detect import DetectedLanguage
 from limelight.serving.compat.language_pair import AUTO, Pair, PairResolver, require
-from limelight.serving.compat.libretranslate.files import Files
-from limelight.serving.compat.libretranslate.suggestions import Suggestions
-from limelight.serving.compat.request_parameters import Parameters, read_parameters
-from limelight.serving.compat.translate import CompatOptions, RequestTranslator, TextAnswer
-from limelight.serving.compat.uploads import Uploads
+from limelight.serving.compat.libretranslate import schemas
+from limelight.serving.compat.request_parameters import NameInPath, Parameters, admit_request
+from limelight.serving.compat.translate import CompatOptions, FileTranslator, RequestTranslator, TextAnswer
+from limelight.serving.compat.uploads import BYTES, SECONDS, Uploads, sample_of
+from limelight.serving.http.described_routes import FILE, DescribedRoutes
+from limelight.serving.middleware.request_log import note
 from limelight.serving.queue.markup import HtmlMarkup
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
-from limelight.serving.refusals import BadRequest, Stopping
+from limelight.serving.refusals import BadRequest, Forbidden, NotFound, Stopping
 from limelight.serving.settings import Limits
 from limelight.text.language_names import name
 
 DEBOUNCE = 500  # milliseconds that a page waits for the next key
 UNKNOWN = DetectedLanguage("en", 0.0)  # what that API says of a text in no language
 FORMATS = ("text", "html")
+LARGEST = 64 << 20  # bytes of suggestions; what people send must not fill the disk
 
 
-def router(service: Service, uploads: Uploads, detector: Detector | None = None) -> APIRouter:
-    """`detector`: one to share with others; its model takes a moment to load."""
-    languages = ServedLanguages(service.models)
-    pairs = PairResolver(languages, detector or Detector(languages.all))
-    texts, files = LibreTranslateRoutes(service, pairs), Files(service, uploads, pairs)
-    suggestions = Suggestions(service.settings, pairs)
-    api = APIRouter(tags=["LibreTranslate-compatible"])
-    api.add_api_route("/translate", texts.translate, methods=["POST"], name="libretranslate_translate")
-    api.add_api_route("/languages", texts.languages, methods=["GET"], name="libretranslate_languages")
-    api.add_api_route("/detect", texts.detect, methods=["POST"], name="libretranslate_detect")
-    api.add_api_route("/frontend/settings", texts.settings, methods=["GET"], name="libretranslate_settings")
-    api.add_api_route("/health", texts.health, methods=["GET"], name="libretranslate_health")
-    api.add_api_route("/translate_file", files.translate, methods=["POST"], name="libretranslate_translate_file")
-    api.add_api_route("/download_file/{name}", files.download, methods=["GET"], name="libretranslate_download_file")
-    api.add_api_route("/suggest", suggestions.suggest, methods=["POST"], name="libretranslate_suggest")
-    return api
+def router(service: Service, uploads: Uploads, pairs: PairResolver) -> APIRouter:
+    handlers, bodies = LibreTranslateRoutes(service, uploads, pairs), schemas.LibreTranslateBodies(service.settings)
+    routes = DescribedRoutes(service.settings, "LibreTranslate-compatible")
+
+    def add(method: str, path: str, handler: Callable[..., Any], answer: Any = None, **others: Any) -> None:
+        routes.add(method, path, handler, answer, name=f"libretranslate_{handler.__name__}", **others)
+
+    add("POST", "/translate", handlers.translate, schemas.TranslatedTextAnswer, body=bodies.translate)
+    add("GET", "/languages", handlers.languages, schemas.Languages)
+    add("POST", "/detect", handlers.detect, schemas.Guesses, body=bodies.detect)
+    add("GET", "/frontend/settings", handlers.settings, schemas.FrontendAnswer)
+    add("GET", "/health", handlers.health, schemas.ReadyAnswer)
+    add("POST", "/translate_file", handlers.translate_file, schemas.TranslatedFileAnswer, body=bodies.file)
+    add("GET", "/download_file/{name}", handlers.download_file, content=FILE)
+    add("POST", "/suggest", handlers.suggest, schemas.SuggestAnswer, body=bodies.suggest)
+    return routes.api
 
 
 class LibreTranslateRoutes:
-    """These are the routes without files. Each says in one line what it does; FastAPI shows it."""
+    """These are the routes. Each says in one line what it does; FastAPI shows it."""
 
-    def __init__(self, service: Service, pairs: PairResolver) -> None:
-        self.service, self.pairs = service, pairs
+    def __init__(self, service: Service, uploads: Uploads, pairs: PairResolver) -> None:
+        self.service, self.uploads, self.pairs = service, uploads, pairs
 
     async def translate(self, request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        parameters = await read_parameters(request)
-        caller = admit(request, parameters.key("api_key"))
+        parameters, caller = await admit_request(request, "api_key")
         limits = self.service.settings.limits
         texts, several = _texts(parameters)
         source, target = require(parameters, "source", "target")
@@ -78,7 +83,7 @@ class LibreTranslateRoutes:
 
     async def languages(self, request: Request) -> Response:
         """The languages of this server, and what each can be translated into."""
-        await _check_key(request)
+        await admit_request(request, "api_key")
         known = self.pairs.languages
         return JSONResponse(
             # A language can be "translated" into itself: that API says so, and clients take it out again.
@@ -87,8 +92,7 @@ class LibreTranslateRoutes:
 
     async def detect(self, request: Request) -> Response:
         """The language of a text: up to three, best first, with how sure one can be, up to 100."""
-        parameters = await read_parameters(request)
-        caller = admit(request, parameters.key("api_key"))
+        parameters, caller = await admit_request(request, "api_key")
         texts, _ = _texts(parameters)
         _check_size(texts, self.service.settings.limits)
         RequestTranslator(self.service, request, caller).pay(0, len(texts))  # a request, and no translation
@@ -97,7 +101,7 @@ class LibreTranslateRoutes:
 
     async def settings(self, request: Request) -> Response:
         """What a page needs to know of this server."""
-        await _check_key(request)
+        await admit_request(request, "api_key")
         settings = self.service.settings
         target = self.pairs.languages.targets[0]
         return JSONResponse(
@@ -118,15 +122,56 @@ class LibreTranslateRoutes:
 
     async def health(self, request: Request) -> Response:
         """Is the server ready?"""
-        await _check_key(request)
+        await admit_request(request, "api_key")
         if self.service.state != "ready":
             raise Stopping(f"the server is {self.service.state}", retry_after=5.0)
         return JSONResponse({"status": "ok"})
 
+    async def translate_file(self, request: Request) -> Response:
+        """Translate a file; the answer says where the translation is, for 15 minutes."""
+        parameters, caller = await admit_request(request, "api_key")
+        settings = self.service.settings
+        if not settings.files:
+            raise Forbidden("Files translation are disabled on this server.")
+        name, data = _file(parameters)
+        known = self.pairs.resolve(*require(parameters, "source", "target"))
+        self.uploads.check_room(len(data), caller.name)
+        file = FileTranslator(self.service, request, caller, name, data)
+        pair = await self.pairs.find(*known, sample_of(data))
+        made = await file.translate(pair.served)
+        if self.service.state == "draining":  # nobody could fetch it any more
+            raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
+        key = self.uploads.keep(made, name, caller.name)
+        asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)
+        place = f"{request.url.scheme}://{request.url.netloc}{settings.prefix}/download_file/{key}"
+        return JSONResponse({"translatedFileUrl": place})
 
-async def _check_key(request: Request) -> None:
-    """Also a GET may carry a key in its body, as libretranslatepy's do."""
-    admit(request, (await read_parameters(request)).key("api_key"))
+    async def download_file(self, request: Request, name: NameInPath) -> Response:
+        """A translated file, once."""
+        _, caller = await admit_request(request, "api_key")
+        kept = self.uploads.take(name, caller.name)
+        if kept is None:
+            raise NotFound("there is no such file", "it was fetched before, or its time is over: translate it again")
+        return Response(kept.data, media_type=BYTES, headers={"Content-Disposition": kept.disposition})
+
+    async def suggest(self, request: Request) -> Response:
+        """Keep a better translation, if the operator wants suggestions."""
+        parameters, caller = await admit_request(request, "api_key")
+        place = self.service.settings.suggestions
+        if place is None:
+            raise Forbidden("Suggestions are disabled on this server.")
+        text, better, source, target = require(parameters, "q", "s", "source", "target")
+        _check_size([max(text, better, key=len)], self.service.settings.limits)
+        begin, end = self.pairs.resolve(source, target)
+        if begin is None:  # what is learnt from must be known, not guessed
+            raise BadRequest(f"{AUTO} is not supported")
+        if begin == end:
+            raise BadRequest("a suggestion is in another language than its text")
+        caller.spend(len(text) + len(better))
+        note(request, characters=len(text) + len(better), texts=1)
+        line = json.dumps({"translation": {begin: text, end: better}}, ensure_ascii=False)
+        await asyncio.to_thread(_append, place, line.encode() + b"\n")
+        return JSONResponse({"success": True})
 
 
 def _texts(parameters: Parameters) -> tuple[list[str], bool]:
@@ -180,3 +225,23 @@ def _answer(found: list[TextAnswer], several: bool, with_alternatives: bool, pai
 
 def _format_detected(detected: DetectedLanguage) -> dict[str, Any]:
     return {"confidence": round(100 * detected.confidence, 1), "language": detected.language}
+
+
+def _file(parameters: Parameters) -> tuple[str, bytes]:
+    if parameters.file is None:
+        raise BadRequest("Invalid request: missing file parameter")
+    name, data = parameters.file
+    if not name or not data:
+        raise BadRequest("Invalid request: empty file")
+    return name, data
+
+
+def _append(place: Path, line: bytes) -> None:
+    """Append in one write, so that lines of several servers do not mix. Others on this machine may not read what people wrote."""
+    number = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        if os.fstat(number).st_size + len(line) > LARGEST:
+            raise Forbidden("No more suggestions are taken.", "the operator has to move the file away")
+        os.write(number, line)
+    finally:
+        os.close(number)

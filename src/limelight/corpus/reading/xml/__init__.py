@@ -1,1 +1,0 @@
-"""TMX and XLIFF are read as streams."""

@@ -1,0 +1,140 @@
+"""Rules choose size, batch and passes from text and time, for the advice of a plan and for a run itself.
+
+    preset_for(target=500_000, parameters={"tiny": 1.9e6, "small": 7.6e6}, seen=lambda name: 12e6) -> Size("small", "...")
+    batch_for(seen=12e6, target=500_000) -> BatchChoice(3_072, "small, so that there are more steps")
+
+Numbers without a reason beside them were set by hand, after trials on tens of thousands of pairs; what was measured with care stands in
+docs/experiments.md. Pieces are target pieces.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from limelight.model.config import ModelConfig
+
+# The least text for each size, smallest first. Set by hand, and above `small` nothing was tried.
+TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
+# Sizes that are never chosen by themselves: text of which 16 passes, about what repeated text is worth at most, are 20 pieces a parameter,
+# the measure of Hoffmann et al. 2022 for language models.
+TEXT_FOR_MORE: Final = {"3b": 4_000_000_000, "10b": 12_000_000_000}
+SEEN_PER_PARAMETER: Final = 1.5  # in the whole run; with fewer a smaller model is better (docs/experiments.md)
+STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
+BATCH: Final = (3_072, 25_000)  # of a step: the least that keeps two cores busy, and the paper's (5.1)
+# Beyond the paper's batch only when the paper's number of steps (5.1, 5.2) is had anyway; up to what Ott et al. 2018 trained `big` with on
+# 4.5 million pairs (about 400,000 tokens, by memory of the paper). Nothing of it was tried here.
+STEPS_OF_THE_PAPER: Final = 100_000
+LARGEST_BATCH: Final = 400_000
+BATCHES_OF_TEXT: Final = 10  # at least: else a long run on a short text would see all of it several times in a step
+LEAST_BATCH: Final = 512  # that a step may see of any text
+# Passes over a text after which no more is gained: on 29,000 captions validation stands still after 15 to 25 (docs/experiments.md);
+# text repeated more than 16 times is worth next to nothing to language models without dropout (Muennighoff et al. 2023).
+EPOCHS_ENOUGH: Final = 40
+# Pieces for each parameter after which no more is gained, however much text there is: an assumption. The paper's `big` saw 35 (300,000
+# steps).
+ENOUGH_PER_PARAMETER: Final = 200
+LEAST_ENOUGH: Final = 10_000_000  # however short the text
+VALIDATION_SHARE: Final = 0.05  # of the time; what it really takes is measured, and the steps follow
+LEAST_STEPS: Final = 5  # however small the budget: more would not hold it on a slow machine
+LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
+# (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
+DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
+RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
+
+
+@dataclass(frozen=True)
+class TextStats:
+    """Text statistics say how much there is to learn from in an epoch."""
+
+    pairs: float
+    source: float  # pieces, with what stands around them
+    target: float
+    frequencies: float | None = None  # entropy of its target pieces in nats; None: not counted
+
+
+@dataclass(frozen=True)
+class Size:
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BatchChoice:
+    pieces: float  # of a step
+    why: str
+
+
+def preset_for(
+    target: float,
+    parameters: Mapping[str, float],
+    seen: Callable[[str], float] | None,
+    fits: Callable[[str], bool] | None = None,
+) -> Size:
+    """The largest size that text, time and memory have use for.
+
+    `seen`: how many pieces a run of a size would see in its time; None: as many as it wants. `fits`: None, all do.
+    """
+    names = [name for name, least in TEXT_FOR.items() if target >= least]
+    why = f"{target:,.0f} target pieces to learn from are too few for more"
+    if names[-1] == list(TEXT_FOR)[-1]:
+        why = "the largest that is chosen by itself"
+    while len(names) > 1:
+        if fits is not None and not fits(names[-1]):
+            why = "a larger one does not fit into memory"
+        elif seen is not None and seen(names[-1]) < SEEN_PER_PARAMETER * parameters[names[-1]]:
+            why = "a larger one would see too little in the time"
+        else:
+            break
+        names.pop()
+    return Size(names[-1], why)
+
+
+def enough(target: float, parameters: float) -> float:
+    """Pieces after which a model has nothing more to learn from a text."""
+    return max(min(EPOCHS_ENOUGH * target, ENOUGH_PER_PARAMETER * parameters), float(LEAST_ENOUGH))
+
+
+def is_too_large(parameters: float, target: float, sizes: Mapping[str, float]) -> bool:
+    """Tell whether a model is larger than the largest of `sizes`, the presets with their parameters, that a text is long enough for."""
+    least = {**TEXT_FOR, **TEXT_FOR_MORE}
+    allowed = [sizes[name] for name in least if target >= least[name]]
+    return len(allowed) < len(least) and parameters > 1.5 * max(allowed)
+
+
+def batch_for(seen: float, target: float) -> BatchChoice:
+    """Choose the batch of a run that sees `seen` pieces of a text of `target`."""
+    wanted = min(max(seen / STEPS_WANTED, BATCH[0]), BATCH[1])
+    beyond = min(seen / STEPS_OF_THE_PAPER, LARGEST_BATCH)
+    most = max(LEAST_BATCH, target / BATCHES_OF_TEXT)
+    if most < max(wanted, beyond):
+        return BatchChoice(most, "the text is short, and a step should see a small part of it")
+    if beyond > wanted:
+        return BatchChoice(beyond, f"room for {STEPS_OF_THE_PAPER:,} steps or more, so that devices have enough to do at once")
+    if wanted > BATCH[0]:
+        return BatchChoice(wanted, f"room for {STEPS_WANTED:,} steps or more")
+    return BatchChoice(wanted, "small, so that there are more steps")
+
+
+def dropout_for(epochs: float) -> float:
+    return next(rate for least, rate in DROPOUT if epochs >= least)
+
+
+def peak_rate(config: ModelConfig) -> float:
+    """The learning rate at its highest. Without a norm before each sub-layer a higher one diverges."""
+    return RATE_AT_256 * 256 / config.d_model * (0.5 if config.norm_order == "post" else 1.0)
+
+
+def reserve(budget: float) -> float:
+    """Seconds of a budget for what comes after training: choosing among the weights, calibration, the test set, the report."""
+    return min(20 + 0.02 * budget, 0.25 * budget)
+
+
+def training_seconds(budget: float, spent: float = 0.0) -> float:
+    """Return the seconds for steps alone, when `spent` went by before them."""
+    return max(LEAST_TRAINING, (budget - reserve(budget) - spent) * (1 - VALIDATION_SHARE))
+
+
+def budget_for(training: float, spent: float = 0.0) -> float:
+    """The budget that leaves `training` seconds for steps: the inverse of `training_seconds`."""
+    steps_and_before = training / (1 - VALIDATION_SHARE) + spent
+    return min((steps_and_before + 20) / 0.98, steps_and_before / 0.75)

@@ -1,0 +1,257 @@
+"""Five functions take texts to translations: `cut`, `protect`, `encode`, `search`, `restore`.
+
+    cut       a text into sentences, with what stands between them
+    protect   what must survive a sentence becomes marks, and the terms of a glossary are found in it
+    encode    the text is normalized and cut into pieces: the request that an engine is asked
+    search    candidates, best first; what loops or is empty is searched once more, and so is what lost something, under constraints
+    restore   marks become what they stand for, pieces words with their confidence, and what is odd is said
+
+A `SourceSentence` goes all the way, and each step fills in what it found. In the second search every reserved piece must occur exactly
+once, well nested and in order, terms must occur, and numbers are reserved pieces too: so the promise holds by construction. Where even that
+is impossible, or more is to be kept than a search can carry, the translation says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import xxhash
+
+from limelight.bundle.confidence import Calibration
+from limelight.decoding.config import SearchSettings
+from limelight.decoding.guards import Notice
+from limelight.decoding.steps import IsOver, Request
+from limelight.errors import DeadlineError, LimelightError
+from limelight.text.careful.glossary import Glossary, Term
+from limelight.text.careful.term_targets import TargetFinder
+from limelight.translator.arguments import check_texts, one_glossary_each, one_prefix_each, phrases_each
+from limelight.translator.parts import Cutter, TranslationPlan
+from limelight.translator.presenting import translation_of
+from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, hide_spans, take_out
+from limelight.translator.searching import Searcher
+from limelight.translator.sentence_alignment import align_sentences
+from limelight.translator.sentences import Reader, SourceSentence, on_some
+from limelight.translator.translation import Translation, nothing
+
+LEAST_CUT = 64  # pieces: a caller that asks for shorter translations wants them short, not in parts
+GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
+MOST_VARIANTS = 4  # of a term are tried, the likeliest translation wins
+MOST_PIECES = 64  # of phrases and marks in one sentence: each needs a step and a share of the beam, and a text can ask for hundreds
+_REASONS = {
+    UNPROTECTED: "so that what must not be translated is kept",
+    NUMBERS: "with its numbers kept",
+    TERMS: "with the terms of the glossary",
+}
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """Translation options say what is wanted beside the text."""
+
+    align: bool = False
+    guards: bool = True
+    probabilities: bool = False
+
+
+def plan(
+    texts: Sequence[str],
+    settings: SearchSettings,
+    prefixes: Sequence[str] | None,
+    phrases: Sequence[Sequence[str]] | None,
+    watched: bool,
+    glossary: Glossary | Sequence[Glossary | None] | None,
+    segment: bool | None,
+    is_over: IsOver,
+    reader: Reader,
+) -> TranslationPlan:
+    """Cut, protect and encode texts: after this each sentence can be searched by itself."""
+    given = check_texts(texts, "texts")
+    glossaries = one_glossary_each(glossary, len(given))
+    begins, needed = one_prefix_each(prefixes, len(given)), phrases_each(phrases, len(given))
+    sentences: list[SourceSentence] = []
+    places = []
+    for text, prefix, some in zip(given, begins, needed, strict=True):
+        _check_time(is_over)
+        bound = bool(prefix or some)  # by what belongs to the whole
+        parts = cut(text, settings, False if bound else segment, watched and not bound, reader)
+        places.append(range(len(sentences), len(sentences) + len(parts)))
+        sentences += [replace(part, prefix=prefix, phrases=some, request=Request((), is_over=is_over)) for part in parts]
+    for own, where in zip(glossaries, places, strict=True):
+        for at in where:
+            _check_time(is_over)
+            sentences[at] = protect(sentences[at], watched, own, reader)
+    return TranslationPlan(given, encode(sentences, reader), places)
+
+
+def cut(text: str, settings: SearchSettings, segment: bool | None, parse: bool, reader: Reader) -> list[SourceSentence]:
+    """The sentences of a text. `parse`: of a message, the texts inside."""
+    longest = min(max(LEAST_CUT, round(settings.max_length / GROWTH)), reader.longest)
+    longest = min(longest, reader.learnt.longest or longest)
+    return Cutter(reader.settings.languages[0], reader.length, longest, reader.most_marks or None).cut(text, segment, parse)
+
+
+def protect(sentence: SourceSentence, watched: bool, glossary: Glossary | None, reader: Reader) -> SourceSentence:
+    """Terms are told or demanded also where nothing else is `watched`."""
+    terms = [] if glossary is None else glossary.find(hide_spans(sentence.given))
+    care = take_out(sentence.given, reader.settings.languages, reader.most_marks, terms, watched=watched)
+    return replace(sentence, care=care)
+
+
+def encode(sentences: Sequence[SourceSentence], reader: Reader, hard: bool = False) -> list[SourceSentence]:
+    """Sources longer than the model takes are cut, and say so. `hard`: marks must occur once each, and not only may."""
+    tidy = reader.normalize([each.care.text for each in sentences])
+    prefixes = reader.target_ids([each.care.protect_prefix(each.prefix) for each in sentences])
+    phrases = reader.phrase_ids([each.phrases for each in sentences])
+    terms = reader.term_ids([[term.targets[0] for term in each.care.terms] for each in sentences])
+    result = []
+    for each, text, ids, prefix, needed, told in zip(sentences, tidy, reader.source_ids(tidy), prefixes, phrases, terms, strict=True):
+        source, notices = reader.add_source_begin(ids[: reader.longest]), each.notices
+        if len(ids) > reader.longest:
+            lost = f"the source has {len(ids)} pieces and the model takes {reader.longest}; the rest was not translated"
+            notices = (*notices, Notice("source_cut", lost))
+        # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
+        key = xxhash.xxh3_64_intdigest(text.encode()) >> 1
+        marks = [reader.placeholders[number] for number in each.care.marks]
+        # Also what looks like a mark in the text of a model that was never taught any.
+        written = [reader.placeholders[number] for number in each.care.written if number in reader.placeholders]
+        request = Request(
+            [*source, *told] if source and len(ids) + len(told) <= reader.longest else source,
+            [*reader.target_begin, *prefix],
+            needed,
+            key,
+            len(reader.target_begin),
+            allowed=marks or written,
+            is_over=each.request.is_over,
+        )
+        if hard:
+            nested = [(reader.placeholders[begin], reader.placeholders[end]) for begin, end in each.care.nested]
+            ordered = [[reader.placeholders[number] for number in group] for group in each.care.ordered]
+            request = replace(request, once=marks, nested=nested, ordered=ordered)
+        result.append(replace(each, text=text, request=request, pieces=len(ids), own=len(source), notices=notices))
+    return result
+
+
+def search(
+    sentences: Sequence[SourceSentence],
+    settings: SearchSettings,
+    guards: bool,
+    searcher: Searcher,
+    again: bool = True,
+) -> list[SourceSentence]:
+    """The usual search, and what is wrong with what it found. `again`: then under constraints, where they may help."""
+    found = [_find_faults(each) for each in searcher.search(sentences, settings, guards)]
+    return search_again(found, settings, searcher) if again and guards else found
+
+
+def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, searcher: Searcher) -> list[SourceSentence]:
+    """The better of what was found and of what is found under constraints, where they can help."""
+    ways = [constrain(each, searcher.reader) for each in sentences]
+    if not any(ways):
+        return list(sentences)
+    tries = encode([way for some in ways for way in some], searcher.reader, hard=True)
+    few = [at for at, each in enumerate(tries) if _count_bound(each.request) <= MOST_PIECES]
+
+    def bound_search(some: list[SourceSentence]) -> list[SourceSentence]:
+        """Phrases need a plain beam. What cannot be searched so, by an engine without constraints or for lack of room, keeps its
+        first answer, and fails nobody else's."""
+        plain = {"sampling": None, "mbr_samples": None, "groups": 1, "nbest": min(settings.nbest, settings.beam)}
+        bound = settings.changed(**plain) if any(each.request.phrases for each in some) else settings
+        try:
+            return search(some, bound, True, searcher, again=False)
+        except LimelightError:
+            return some if len(some) == 1 else [bound_search([each])[0] for each in some]
+
+    second = iter(on_some(tries, few, bound_search))
+    result = []
+    for first, some in zip(sentences, ways, strict=True):
+        better = [found for _ in some if (found := next(second)).candidates]
+        better.sort(key=lambda found: -found.candidates[0].score)
+        best = min([first, *better], key=lambda found: found.rank) if better else first
+        result.append(best if best is first else _note_cured(best, first))
+    return result
+
+
+def constrain(sentence: SourceSentence, reader: Reader) -> list[SourceSentence]:
+    """The ways to search again; none where all is well, or constraints would change nothing."""
+    codes = {fault.code for fault in sentence.faults}
+    if not codes or not sentence.candidates:
+        return []
+    # Numbers too, whatever was lost: a search that is bound elsewhere may be worse at them.
+    first = sentence.care
+    bound = take_out(first.given, reader.settings.languages, reader.most_marks, first.terms, "all")
+    care = bound if bound.marks else first
+    if codes == {NUMBERS} and not care.marks:
+        return []
+    shown = TargetFinder(sentence.candidates[0].text)
+    ways = max((len(term.targets) for term in care.terms), default=1) if TERMS in codes else 1
+    anew = replace(sentence, care=care, candidates=[], notices=(), faults=(), is_degenerate=False)
+    return [
+        replace(anew, phrases=(*anew.phrases, *care.demanded, *(_variant(term, shown, way) for term in care.terms)))
+        for way in range(min(ways, MOST_VARIANTS))
+    ]
+
+
+def restore(
+    sentences: Sequence[SourceSentence],
+    wanted: TranslationOptions,
+    searcher: Searcher,
+    calibration: Calibration | None,
+) -> list[Translation | None]:
+    """One for each sentence. None where the model's scores are no numbers, or its time was over before it was done."""
+
+    def present(some: list[SourceSentence]) -> list[Translation]:
+        some = _add_probabilities(some, searcher) if wanted.probabilities else some
+        links = align_sentences(some, searcher) if wanted.align else [None] * len(some)
+        return [translation_of(*pair, wanted.guards, searcher.reader, calibration) for pair in zip(some, links, strict=True)]
+
+    # What was found before the end of a search that was ended is not what the search would have found.
+    spoken = [at for at, each in enumerate(sentences) if each.candidates and not each.request.is_over()]
+    made = on_some(sentences, spoken, present)
+    return [each if isinstance(each, Translation) else nothing(each.given) if each.empty else None for each in made]
+
+
+def _check_time(is_over: IsOver) -> None:
+    if is_over():
+        raise DeadlineError("the texts were not even read in time; give them more time, or send fewer at once")
+
+
+def _count_bound(request: Request) -> int:
+    """Pieces that have to occur in the translation."""
+    return sum(map(len, request.phrases)) + len(request.once)
+
+
+def _variant(term: Term, shown: TargetFinder, way: int) -> str:
+    """The form that occurs already, else the one whose turn it is."""
+    there = list(filter(shown.has, term.targets))
+    return there[0] if there else term.targets[min(way, len(term.targets) - 1)]
+
+
+def _find_faults(sentence: SourceSentence) -> SourceSentence:
+    """The faults of the best candidate are noted; alternatives that lost something are left out."""
+    if not sentence.candidates:
+        return sentence
+    care, (best, *others) = sentence.care, sentence.candidates
+    if care.watched:
+        others = [each for each in others if not any(fault.code == UNPROTECTED for fault in care.faults(each.text))]
+    return replace(sentence, candidates=[best, *others], faults=tuple(care.faults(best.text)))
+
+
+def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence:
+    """What was lost in the first search, and is not now, is said."""
+    left = {fault.code for fault in second.faults}
+    cured = [_REASONS[fault.code] for fault in first.faults if fault.code not in left]
+    notice = Notice("redecoded", f"searched a second time {' and '.join(cured)}")
+    return replace(second, notices=(*second.notices, notice)) if cured else second
+
+
+def _add_probabilities(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[SourceSentence]:
+    """Those of every piece, where the engine gave only their sum."""
+    unknown = [(each.request.source, c.ids) for each in sentences for c in each.candidates if not c.log_probs]
+    sources, targets = [source for source, _ in unknown], [ids for _, ids in unknown]
+    scores = iter(searcher.log_probs(sources, targets))
+    return [
+        replace(
+            each,
+            candidates=[c if c.log_probs else replace(c, log_probs=next(scores)[: c.steps]) for c in each.candidates],
+        )
+        for each in sentences
+    ]

@@ -1,0 +1,62 @@
+"""The attention of an engine becomes links between the words that a person sees."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from limelight.engines.engine import Matrix
+from limelight.text.pieces.tokenizer import SPACE
+from limelight.translator.alignment import build_alignment, owners, split_at_spaces
+from limelight.translator.protected import ProtectedSentence
+from limelight.translator.searching import Searcher
+from limelight.translator.sentences import Reader, SourceSentence
+from limelight.translator.translation import Alignment
+
+
+def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[list[Alignment]]:
+    """Return the alignments of every candidate of every sentence."""
+    pairs = [(each.request.source, candidate.ids) for each in sentences for candidate in each.candidates]
+    reader = searcher.reader
+    unseen, begin = len(reader.source_begin), reader.target_begin
+
+    def work(batch: list[int]) -> list[Matrix]:
+        seen = searcher.engine.attend([pairs[i][0] for i in batch], [[*begin, *pairs[i][1]] for i in batch])
+        return [weights[len(begin) :, unseen:] for weights in seen]
+
+    weights = iter(searcher.in_batches([len(source) + len(ids) for source, ids in pairs], 1, work))
+    result = []
+    for each in sentences:
+        source = reader.source.pieces(each.request.source[unseen : each.own])
+        words = _map_source_words(each, reader)
+        links = []
+        for candidate in each.candidates:
+            target = reader.target.pieces(candidate.ids)
+            link = build_alignment(_own(next(weights), len(source)), source, target, words)
+            links.append(_restore_links(link, each.care, candidate.text))
+        result.append(links)
+    return result
+
+
+def _own(weights: Matrix, pieces: int) -> Matrix:
+    """Without the terms that were told after the source; where those were looked at, nothing of the source was."""
+    if weights.shape[1] == pieces + 1:
+        return weights
+    own = weights[:, : pieces + 1].copy()
+    own[:, pieces] = weights[:, pieces:].sum(axis=1)
+    return own
+
+
+def _map_source_words(sentence: SourceSentence, reader: Reader) -> list[int] | None:
+    """Normalization may join, part or remove words, and a mark may stand for several; links are between the words as they were given."""
+    if sentence.text == sentence.given and SPACE not in sentence.given:
+        return None
+    own = sentence.care.source_words()
+    return [own[number] for number in owners(reader.normalize(split_at_spaces(sentence.care.text)))]
+
+
+def _restore_links(link: Alignment, care: ProtectedSentence, text: str) -> Alignment:
+    target_words = care.target_words(text)
+    if target_words is None:
+        return link
+    words = {(s, target_words[t]) for s, t in link.words if t < len(target_words)}
+    source = [care.restore_piece(piece) for piece in link.source]
+    return replace(link, words=sorted(words, key=lambda pair: pair[::-1]), source=source)
