@@ -5,13 +5,18 @@ BIN := $(VENV)/bin
 CI_TESTS := not long and not gpu and not network
 unexport PYTHONDONTWRITEBYTECODE # else each process of the tests compiles package and tests anew
 
-.PHONY: setup web check test test-all test-long test-web docs release coverage mutants demo clean
+.PHONY: setup constraints web check test test-all test-long test-web docs release coverage mutants demo clean
 
 # torch by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU. What is imported is compiled then.
 setup:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile torch==2.13.0 --editable '.[all,docs,dev]'
+	$(BIN)/pip install --quiet --no-compile --constraint release/constraints.txt torch==2.13.0 --editable '.[all,docs,dev]'
 	@if [ -d .git ] && [ -z "$$CI" ]; then $(BIN)/pre-commit install; fi
+
+# The newest of everything, tried by the tests and then written down.
+constraints:
+	$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager torch==2.13.0 --editable '.[all,docs,dev]'
+	sed -i '2,$$d' release/constraints.txt && $(BIN)/pip freeze --exclude-editable | grep -v '^torch==' >> release/constraints.txt
 
 # The page of `limelight serve`; needs Node.js 20.19 or newer. Playwright's own browsers are not downloaded: the tests use the system's Chromium.
 web:

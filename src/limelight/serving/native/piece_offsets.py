@@ -95,7 +95,7 @@ def _places(tokenizer: Tokenizer, bare: str, space: int) -> list[tuple[int, int]
     # Bytes that go on with a character count nothing, so the sum at a byte is the number of characters before it.
     before = [0, *accumulate((byte & 0xC0) != 0x80 for byte in raw)]
     found = list[tuple[int, int, bool]]()
-    for number, piece in fields(tokenizer.processor.encode_as_serialized_proto(bare)):
+    for number, piece in fields(tokenizer.processor.encode(bare, out_type="serialized_proto")):
         if number != 2:
             continue
         parts = dict(fields(piece))

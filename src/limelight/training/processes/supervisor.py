@@ -50,6 +50,9 @@ class Patience:
     saving: float = 600.0  # for all ranks to save and end after a signal; a scheduler waits much shorter
 
 
+PATIENCE = Patience()
+
+
 def supervise(
     command: Sequence[str],
     nproc: int,
@@ -57,7 +60,7 @@ def supervise(
     meet: Meet,
     tell: Callable[[str], None],
     restarts: int = 3,
-    patience: Patience = Patience(),  # noqa: B008, it is frozen
+    patience: Patience = PATIENCE,
 ) -> int:
     """Return the exit code of the run. `meet` opens the store for `nproc` ranks on a socket that listens; `tell` is given whole lines."""
     reached, left = find_saved_step(run), restarts
