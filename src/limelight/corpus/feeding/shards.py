@@ -6,6 +6,8 @@ A shard is two Arrow files of one uncompressed record batch each, so that a colu
     NAME.text.arrow   source, target, corpus, file, line, segment      looked up when a person asks, or pieces are sampled
     NAME.ids.arrow    source, target as lists of piece ids, without start and end
 
+Where rows have tags of their own, both have a column `tags`: names as text, and a bit for each name.
+
 A pair has two addresses: (corpus, index in corpus), by which the order of an epoch finds it, and its sample number, the position in
 the split when all shards stand one after another, by which logs and states name it. `Pairs.samples` leads from the first to the second.
 """
@@ -37,6 +39,7 @@ TEXT_SCHEMA: Final = pa.schema(
         pa.field("segment", pa.string()),
     ]
 )
+TAGS_FIELD: Final = pa.field("tags", pa.uint64(), nullable=False)
 FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
 
 
