@@ -67,9 +67,7 @@ class Cleaner:
             reason, warnings = reason.scatter(mine, why), warnings.scatter(mine, warned)
         return reason.alias("reason"), warnings.alias("warnings")
 
-    def _judge(
-        self, source: pl.Series, target: pl.Series, fault: pl.Series, languages: tuple[str, str]
-    ) -> tuple[pl.Series, pl.Series]:
+    def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series, languages: tuple[str, str]) -> tuple[pl.Series, pl.Series]:
         """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not.
 
         Faults that the reader found are objections of the same standing as ours.

@@ -1,7 +1,7 @@
 """`spell_tags` writes the tags of each row in one way, whatever a file has in its field `tags`:
 
-    "ui, formal"   ["ui", "formal"]   "formal ui"   ->   "formal ui"
-    null   ""   []                                  ->   null
+"ui, formal"   ["ui", "formal"]   "formal ui"   ->   "formal ui"
+null   ""   []                                  ->   null
 """
 
 from collections.abc import Sequence
