@@ -197,5 +197,5 @@ def test_a_temperature_is_suggested_where_directions_are_far_apart():
 def test_a_state_does_not_go_on_at_another_temperature(both: PreparedCorpus):
     with Loader(both, PLAIN) as loader:
         state = next(loader).state
-    with pytest.raises(ConfigError, match="temperature was None, now 3.0"):
+    with pytest.raises(ConfigError, match=r"temperature was None, now 3\.0"):
         Loader(both, PLAIN.changed(temperature=3.0), state=state)

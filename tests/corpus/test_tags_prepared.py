@@ -48,7 +48,7 @@ def test_what_does_not_go_together_is_refused_with_the_fix():
         wanted("en-de", both_directions=True, pieces={"joint": False})
     with pytest.raises(ConfigError, match="no name of a tag"):
         CorpusSettings(name="a", paths=["x"], tags=("Formal",))
-    with pytest.raises(ConfigError, match="held_out.pairs: no corpus is en to fr"):
+    with pytest.raises(ConfigError, match=r"held_out\.pairs: no corpus is en to fr"):
         wanted("en-de", held_out={"pairs": [{"split": "valid", "languages": ("en", "fr"), "paths": ["x"]}]})
 
 
@@ -87,7 +87,7 @@ def test_tags_of_rows_are_read_from_jsonl_and_parquet_in_one_spelling(tmp_path: 
 @pytest.mark.parametrize("told", ['"Formal"', "[1]", "7", '"a b/c"'])
 def test_a_field_that_cannot_be_tags_is_refused_with_its_line(tmp_path: Path, told: str):
     path = write(tmp_path, "a.jsonl", ['{"source": "a", "target": "b"}', f'{{"source": "a", "target": "b", "tags": {told}}}'])
-    with pytest.raises(DataError, match="line 2: its field `tags`.*rename the field"):
+    with pytest.raises(DataError, match=r"line 2: its field `tags`.*rename the field"):
         list(read(find([path], ("en", "de"))[0]))
 
 
