@@ -175,14 +175,15 @@ class Searcher:
             first.setdefault(hypothesis.text, hypothesis)
         return list(first.values())[: settings.nbest]
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Of every target piece and the end. Sources as the model reads them, targets without what all of them begin with."""
-        begin = self.reader.target_begin
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], begins: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """Of every target piece and the end. Sources as the model reads them, targets without what each of them begins with."""
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
         def work(batch: list[int]) -> list[list[float]]:
-            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
-            return [log_probs[len(begin) :] for log_probs in scored]
+            scored = self.engine.score([sources[i] for i in batch], [[*begins[i], *targets[i]] for i in batch])
+            return [log_probs[len(begins[i]) :] for i, log_probs in zip(batch, scored, strict=True)]
 
         return self.in_batches(lengths, 1, work)
 

@@ -4,9 +4,11 @@ The translation of a sentence depends on the sentence alone: not on its neighbou
 last bits of a score may; that changes a translation only where two are equally good, and in bfloat16 it happens more often.
 """
 
-import math
+import copy
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, Self, cast
@@ -16,7 +18,7 @@ from limelight.bundle import BundleSettings, read
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError, DataError, DeadlineError, MissingExtraError
+from limelight.errors import ConfigError, DeadlineError, MissingExtraError
 from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -26,13 +28,26 @@ from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.searching import Searcher
 from limelight.translator.sentences import Reader, SourceSentence, on_some
-from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, pieces_of
+from limelight.translator.translation import InvalidScoresError, Scored, Translation
 
 if TYPE_CHECKING:  # these need torch, and a translation by CTranslate2 does not
     from limelight.engines.torch import TorchEngine
     from limelight.inspection.interventions import Changes, Pin
     from limelight.inspection.tracing.live_trace import LiveTrace
     from limelight.inspection.tracing.tracer import Tracer
+
+Direction = tuple[str, str]  # from and to
+MOST_VIEWS = 256  # of one translator: strangers may ask for any
+
+
+@dataclass
+class TranslatorFamily:
+    """A family is what all directions of one model have in common, beside its engine: its views, and whose glossary is whose."""
+
+    settings: BundleSettings  # as they are in the bundle
+    glossaries: dict[Direction, Glossary | None] = field(default_factory=dict)
+    views: "dict[tuple[str | None, str | None, tuple[str, ...]], Translator]" = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Translator:
@@ -47,13 +62,13 @@ class Translator:
         spare: Callable[[], Engine] | None = None,
     ) -> None:
         """`spare` makes the engine for what the first one lacks."""
-        self.engine, self.settings = engine, settings
+        self.engine, self.settings = engine, settings.aim()
         self.tokenizers = source_tokenizer, target_tokenizer
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
-        self.glossary: Glossary | None = None  # for texts that come without one
         self.calibration = settings.confidence  # None: confidence is what the model claims
-        self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
+        self._reader = Reader(self.settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, self._reader, spare)
+        self._family, self._is_view = TranslatorFamily(settings), False
 
     @classmethod
     def load(
@@ -77,6 +92,39 @@ class Translator:
         translator.glossary = load_glossary(bundle)
         return translator
 
+    @property
+    def directions(self) -> list[Direction]:
+        """All that the model was taught, the usual one first."""
+        return self._family.settings.directions
+
+    @property
+    def glossary(self) -> Glossary | None:
+        """For texts that come without one. It belongs to a direction: others have none, or another."""
+        return self._family.glossaries.get(self.settings.languages)
+
+    @glossary.setter
+    def glossary(self, glossary: Glossary | None) -> None:
+        self._family.glossaries[self.settings.languages] = glossary
+
+    def towards(self, target: str | None = None, source: str | None = None, tags: Sequence[str] = ()) -> Self:
+        """The same translator in another direction, and told other tags: towards("fr", tags=["formal"]).
+
+        It shares engine and all else with this one, whose sentences may be in one batch with its own, and to close it closes nothing.
+        """
+        if isinstance(tags, str):
+            raise TypeError("tags wants a list of names, not one name; write [name]")
+        family, asked = self._family, (target, source, tuple(tags))
+        with family.lock:
+            if (view := family.views.pop(asked, None)) is None:
+                view = copy.copy(self)
+                vars(view).pop("_tracer", None)
+                view.settings, view._is_view = family.settings.aim(*asked), True
+                view._reader = self._reader.towards(view.settings)
+            family.views[asked] = view  # the last one that was asked for
+            if len(family.views) > MOST_VIEWS:
+                del family.views[next(iter(family.views))]
+        return cast("Self", view)
+
     def translate(
         self,
         texts: Sequence[str],
@@ -91,6 +139,9 @@ class Translator:
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
         timeout: float | None = None,
+        target: str | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
         **unknown: Never,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
@@ -101,6 +152,7 @@ class Translator:
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
+        `target`, `source`, `tags`: as `towards`, for a model that has several directions, registers or domains.
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
         A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
@@ -109,8 +161,9 @@ class Translator:
         refuse_unknown(unknown)
         settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
-        known = self.glossary if glossary is None else glossary
-        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, self._reader)
+        view = self.towards(target, source, tags) if target or source or tags else self
+        known = view.glossary if glossary is None else glossary
+        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, view._reader)
         with one_thread_here():
             found = pipeline.search(plan.asked, settings, guards, self._searcher)
             made = self._restore(found, TranslationOptions(align, guards, probabilities))
@@ -153,7 +206,7 @@ class Translator:
         first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
         able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
         found = on_some(asked, able, first)
-        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at], self._reader))]
+        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
         return on_some(found, done, partial(self._restore, wanted=wanted))
 
     def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
@@ -171,21 +224,7 @@ class Translator:
     @one_thread_here()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable given translations are."""
-        if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
-            raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
-        reader = self._reader
-        source_ids, target_ids = reader.source_ids(reader.normalize(sources)), reader.target_ids(targets)
-        for number, ids in enumerate(source_ids):
-            if not 0 < len(ids) <= reader.longest:
-                raise DataError(f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out")
-        read = [reader.add_source_begin(ids) for ids in source_ids]
-        found = self._searcher.log_probs(read, target_ids)
-        if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
-            raise InvalidScoresError(invalid)
-        return [
-            Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
-            for ids, log_probs in zip(target_ids, found, strict=True)
-        ]
+        return pipeline.score(sources, targets, self._reader, self._searcher)
 
     @one_thread_here()
     def trace(
@@ -283,7 +322,10 @@ class Translator:
                 choose_threads(1)
 
     def close(self) -> None:
-        self._searcher.close()
+        """End the engine of all directions; what `towards` gave ends nothing."""
+        if not self._is_view:
+            self._family.views.clear()
+            self._searcher.close()
 
     def __enter__(self) -> Self:
         return self
