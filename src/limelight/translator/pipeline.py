@@ -14,6 +14,7 @@ is impossible, or more is to be kept than a search can carry, the translation sa
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import xxhash
@@ -148,6 +149,13 @@ def search(
     """The usual search, and what is wrong with what it found. `again`: then under constraints, where they may help."""
     found = [_find_faults(each) for each in searcher.search(sentences, settings, guards)]
     return search_again(found, settings, searcher) if again and guards else found
+
+
+def search_some(
+    sentences: Sequence[SourceSentence], chosen: Sequence[int], settings: SearchSettings, guards: bool, searcher: Searcher
+) -> list[SourceSentence]:
+    """The usual search for those that have the chosen numbers; the others stay as they are."""
+    return on_some(sentences, chosen, partial(search, settings=settings, guards=guards, searcher=searcher, again=False))
 
 
 def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, searcher: Searcher) -> list[SourceSentence]:

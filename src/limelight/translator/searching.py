@@ -17,8 +17,9 @@ from limelight.decoding.guards import Notice, find_looping
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, MissingExtraError
 from limelight.runtime import use_one_thread_here
+from limelight.translator.loading import has_torch
 from limelight.translator.sentences import Reader, SourceSentence, on_some
 
 LEAST_PIECES = 256  # below this a batch takes no less time for being smaller
@@ -82,8 +83,22 @@ class Searcher:
                 self._spare.batch_pieces = self._limit or self._spare.batch_pieces
             return self._spare
 
+    def find_torch(self) -> Engine:
+        """The engine that can be looked into: this one, or the one for what it lacks."""
+        if not has_torch():
+            raise MissingExtraError("torch", "looking inside a model", "desk")
+        spare = None if self.engine.name == "torch" else self.spare()
+        engine = self.engine if spare is None else spare.engine
+        if engine.name != "torch":
+            raise ConfigError(
+                f"the engine {self.engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
+            )
+        return engine
+
     def limit(self, pieces: int) -> None:
         """Give every batch at most so many source pieces, also of an engine that is not loaded yet."""
+        if pieces < 1:
+            raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
         with self._lock:
             self.batch_pieces = self._limit = pieces
             if self._spare is not None:

@@ -5,10 +5,8 @@ last bits of a score may; that changes a translation only where two are equally 
 """
 
 import copy
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Never, Self, cast
@@ -18,12 +16,13 @@ from limelight.bundle import BundleSettings, read
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError, DeadlineError, MissingExtraError
+from limelight.errors import DeadlineError
 from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.arguments import Text, check_texts, read_target, refuse_unknown
-from limelight.translator.loading import has_torch, load_glossary, open_engines
+from limelight.translator.directions import Direction, Directions
+from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.searching import Searcher
@@ -35,19 +34,6 @@ if TYPE_CHECKING:  # these need torch, and a translation by CTranslate2 does not
     from limelight.inspection.interventions import Changes, Pin
     from limelight.inspection.tracing.live_trace import LiveTrace
     from limelight.inspection.tracing.tracer import Tracer
-
-Direction = tuple[str, str]  # from and to
-MOST_VIEWS = 256  # of one translator: strangers may ask for any
-
-
-@dataclass
-class TranslatorFamily:
-    """A family is what all directions of one model have in common, beside its engine: its views, and whose glossary is whose."""
-
-    settings: BundleSettings  # as they are in the bundle
-    glossaries: dict[Direction, Glossary | None] = field(default_factory=dict)
-    views: "dict[tuple[str | None, str | None, tuple[str, ...]], Translator]" = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Translator:
@@ -68,7 +54,7 @@ class Translator:
         self.calibration = settings.confidence  # None: confidence is what the model claims
         self._reader = Reader(self.settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, self._reader, spare)
-        self._family, self._is_view = TranslatorFamily(settings), False
+        self._directions, self._is_view = Directions[Self](settings), False
 
     @classmethod
     def load(
@@ -82,8 +68,7 @@ class Translator:
         """Open a bundle, or the bundle of a run. With CTranslate2 if it was exported for it, else with torch, unless `engine` says.
 
         Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
-        once, with one thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long
-        (docs/translate.md). Torch's threads stay as they are in the rest of the process.
+        once, with one thread each (docs/translate.md says why). Torch's threads stay as they are in the rest of the process.
         """
         bundle = read(Path(folder), weights=False)
         engines = open_engines(bundle, device, dtype, threads, engine)
@@ -95,35 +80,29 @@ class Translator:
     @property
     def directions(self) -> list[Direction]:
         """All that the model was taught, the usual one first."""
-        return self._family.settings.directions
+        return self._directions.settings.directions
 
     @property
     def glossary(self) -> Glossary | None:
         """For texts that come without one. It belongs to a direction: others have none, or another."""
-        return self._family.glossaries.get(self.settings.languages)
+        return self._directions.glossaries.get(self.settings.languages)
 
     @glossary.setter
     def glossary(self, glossary: Glossary | None) -> None:
-        self._family.glossaries[self.settings.languages] = glossary
+        self._directions.glossaries[self.settings.languages] = glossary
 
     def towards(self, target: str | None = None, source: str | None = None, tags: Sequence[str] = ()) -> Self:
         """The same translator in another direction, and told other tags: towards("fr", tags=["formal"]).
 
         It shares engine and all else with this one, whose sentences may be in one batch with its own, and to close it closes nothing.
         """
-        if isinstance(tags, str):
-            raise TypeError("tags wants a list of names, not one name; write [name]")
-        family, asked = self._family, (target, source, tuple(tags))
-        with family.lock:
-            if (view := family.views.pop(asked, None)) is None:
-                view = copy.copy(self)
-                vars(view).pop("_tracer", None)
-                view.settings, view._is_view = family.settings.aim(*asked), True
-                view._reader = self._reader.towards(view.settings)
-            family.views[asked] = view  # the last one that was asked for
-            if len(family.views) > MOST_VIEWS:
-                del family.views[next(iter(family.views))]
-        return cast("Self", view)
+        return self._directions.find(target, source, tags, self._make_view)
+
+    def _make_view(self, settings: BundleSettings) -> Self:
+        view = copy.copy(self)
+        vars(view).pop("_tracer", None)
+        view.settings, view._reader, view._is_view = settings, self._reader.towards(settings), True
+        return view
 
     def translate(
         self,
@@ -203,20 +182,16 @@ class Translator:
     ) -> list[Translation | SourceSentence | None]:
         """As `run`, but what needs a second search, or another engine, comes back as a sentence, for `end`: such a search takes several
         times as long as a first, and those whose translation is done need not wait for it."""
-        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
         able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
-        found = on_some(asked, able, first)
+        found = pipeline.search_some(asked, able, settings, wanted.guards, self._searcher)
         done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
         return on_some(found, done, partial(self._restore, wanted=wanted))
 
     def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
         """Finish the sentences that `begin` postponed."""
-        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
         new = [at for at, each in enumerate(postponed) if not each.is_searched]
-        found = on_some(postponed, new, first)
-        if wanted.guards:
-            found = pipeline.search_again(found, settings, self._searcher)
-        return self._restore(found, wanted)
+        found = pipeline.search_some(postponed, new, settings, wanted.guards, self._searcher)
+        return self._restore(pipeline.search_again(found, settings, self._searcher) if wanted.guards else found, wanted)
 
     def _restore(self, found: Sequence[SourceSentence], wanted: TranslationOptions) -> list[Translation | None]:
         return pipeline.restore(found, wanted, self._searcher, self.calibration)
@@ -282,8 +257,8 @@ class Translator:
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
-        ids = self._reader.source_ids(self._reader.normalize(check_texts(texts, "texts")))
-        return [self._reader.add_source_begin(each) for each in ids]
+        reader = self._reader
+        return [reader.add_source_begin(ids) for ids in reader.source_ids(reader.normalize(check_texts(texts, "texts")))]
 
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model writes them, without the end."""
@@ -292,15 +267,7 @@ class Translator:
     @property
     def torch_engine(self) -> "TorchEngine":
         """What can be looked into: the engine, or the one for what it lacks."""
-        if not has_torch():
-            raise MissingExtraError("torch", "looking inside a model", "desk")
-        spare = None if self.engine.name == "torch" else self._searcher.spare()
-        engine = self.engine if spare is None else spare.engine
-        if engine.name != "torch":
-            raise ConfigError(
-                f"the engine {self.engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
-            )
-        return cast("TorchEngine", engine)
+        return cast("TorchEngine", self._searcher.find_torch())
 
     @property
     def batch_pieces(self) -> int:
@@ -309,8 +276,6 @@ class Translator:
 
     @batch_pieces.setter
     def batch_pieces(self, pieces: int) -> None:
-        if pieces < 1:
-            raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
         self._searcher.limit(pieces)
 
     def stand_by(self) -> None:
@@ -324,7 +289,7 @@ class Translator:
     def close(self) -> None:
         """End the engine of all directions; what `towards` gave ends nothing."""
         if not self._is_view:
-            self._family.views.clear()
+            self._directions.forget()
             self._searcher.close()
 
     def __enter__(self) -> Self:
