@@ -16,11 +16,11 @@ from pydantic import Field, NonNegativeInt, model_validator
 from limelight.config import Settings
 from limelight.errors import ConfigError
 from limelight.text.languages import base
+from limelight.text.pieces.tags import MOST_NAMES, explain_bad_name
 
 Language = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]
-TagName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
 Direction = tuple[Language, Language]
-MOST_LANGUAGES, MOST_NAMES, MOST_DIRECTIONS = 1_000, 64, 10_000
+MOST_LANGUAGES, MOST_DIRECTIONS = 1_000, 10_000
 MOST_LISTED = 40  # languages in a message
 
 
@@ -34,7 +34,7 @@ class BundleTags(Settings):
     target_begin: dict[Language, NonNegativeInt] = Field(
         {}, max_length=MOST_LANGUAGES, description="What a translation begins with, by its language."
     )
-    names: dict[TagName, NonNegativeInt] = Field({}, max_length=MOST_NAMES, description="Before the source, after languages: formal, ui.")
+    names: dict[str, NonNegativeInt] = Field({}, max_length=MOST_NAMES, description="Before the source, after languages: formal, ui.")
     directions: tuple[Direction, ...] = Field(
         (), max_length=MOST_DIRECTIONS, description="Those that were trained, the usual one first. None: between all languages above."
     )
@@ -44,6 +44,7 @@ class BundleTags(Settings):
         problems = []
         if not (self.source or self.target or self.target_begin or self.names):
             problems.append("there is no tag; leave tags out")
+        problems += [f"names: {why}" for why in map(explain_bad_name, self.names) if why]
         before = [(f"{field}.{key}", i) for field in ("source", "target", "names") for key, i in getattr(self, field).items()]
         problems += _twice(before)
         problems += _twice([(f"target_begin.{key}", i) for key, i in self.target_begin.items()])
