@@ -66,9 +66,7 @@ def test_tags_are_given_to_corpora_by_name():
 def test_held_out_line_files_are_found_by_their_languages():
     settings = asked("m.en", "m.de", "m.fr", valid=["dev.fr", "dev.en", "dev.de"], test=["t.en", "t.de"])
     assert settings.held_out.valid == ("dev.en", "dev.de")
-    assert [(each.split, each.languages, each.paths) for each in settings.held_out.pairs] == [
-        ("valid", ("en", "fr"), ("dev.en", "dev.fr"))
-    ]
+    assert [(each.split, each.languages, each.paths) for each in settings.held_out.pairs] == [("valid", ("en", "fr"), ("dev.en", "dev.fr"))]
     assert settings.held_out.test == ("t.en", "t.de")
 
 

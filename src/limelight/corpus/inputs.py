@@ -28,12 +28,7 @@ class Inputs:
     @classmethod
     def find(cls, settings: PrepareSettings) -> "Inputs":
         """Finds every file before it reads one, and hashes them all."""
-        parts: list[CorpusPart] = []
-        for number, corpus in enumerate(settings.corpora):
-            languages = corpus.languages or settings.languages
-            found = find(corpus.paths, languages, columns=corpus.columns, corpus=number, first_file=len(parts))
-            swapped = corpus.swapped != (settings.stored[number] != languages)  # de-en beside en-de is read into its order
-            parts += [replace(part, swapped=swapped, partial=corpus.partial) for part in found]
+        parts = find_train(settings)
         train = list(parts)
         held_out: dict[Split, list[CorpusPart]] = {}
         for number, each in enumerate(settings.held_out_sets, len(settings.corpora)):
@@ -57,6 +52,17 @@ class Inputs:
             [part.corpus, part.format, entry.sha256, *(["swapped"] if part.swapped else [])]
             for part, entry in zip(parts, self.entries, strict=True)
         ]
+
+
+def find_train(settings: PrepareSettings) -> list[CorpusPart]:
+    """The files of the corpora, each read in its own languages."""
+    parts: list[CorpusPart] = []
+    for number, corpus in enumerate(settings.corpora):
+        languages = corpus.languages or settings.languages
+        found = find(corpus.paths, languages, columns=corpus.columns, corpus=number, first_file=len(parts))
+        swapped = corpus.swapped != (settings.stored[number] != languages)  # de-en beside en-de is read into its order
+        parts += [replace(part, swapped=swapped, partial=corpus.partial) for part in found]
+    return parts
 
 
 def digest(*values: Any) -> str:
