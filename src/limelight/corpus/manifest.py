@@ -108,6 +108,11 @@ class CorpusManifest(Settings):
         return self._asked.stored if self._asked else (self.languages,) * len(self.corpora)
 
     @property
+    def pivot(self) -> str | None:
+        """The language that most pairs share; None for one pair."""
+        return self._asked.pivot if self._asked else None
+
+    @property
     def names(self) -> tuple[tuple[str, ...], ...]:
         """The tags of each corpus beside the language; given sets have none."""
         asked = [corpus.tags for corpus in self._asked.corpora] if self._asked else []
