@@ -12,7 +12,7 @@
     bundle = read(Path("en-de"))          nothing is parsed before every file is what the manifest says
     bundle.load_model()
 
-Read in this order: layout, settings, confidence, manifest, strict_json, weights, card, bundle. The names are fetched when first used.
+Read in this order: layout, tags, settings, confidence, manifest, strict_json, weights, card, bundle. The names are fetched when first used.
 """
 
 from importlib import import_module
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from limelight.bundle.bundle import Bundle, read, write
     from limelight.bundle.manifest import relist
     from limelight.bundle.settings import BundleSettings, Learnt, Score
+    from limelight.bundle.tags import BundleTags
 
-__all__ = ["Bundle", "BundleSettings", "Learnt", "Score", "read", "relist", "write"]
+__all__ = ["Bundle", "BundleSettings", "BundleTags", "Learnt", "Score", "read", "relist", "write"]
 
-_FILES = {"BundleSettings": "settings", "Learnt": "settings", "Score": "settings", "relist": "manifest"}
+_FILES = {"BundleSettings": "settings", "BundleTags": "tags", "Learnt": "settings", "Score": "settings", "relist": "manifest"}
 
 
 def __getattr__(name: str) -> Any:

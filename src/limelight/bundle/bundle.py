@@ -14,6 +14,7 @@ from limelight.bundle.layout import AGAIN, CARD, CONFIG, MANIFEST, PIECES, VOCAB
 from limelight.bundle.manifest import Entry, difference, relist, verify
 from limelight.bundle.settings import BundleSettings
 from limelight.bundle.strict_json import read_json, settings_of
+from limelight.bundle.tags import BundleTags
 from limelight.errors import DataError, ModelFileError
 from limelight.files import Stamp, stamp_of, whole_folder
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -206,7 +207,23 @@ def _token_problems(settings: BundleSettings, names: tuple[str, str], source: To
     # Marian starts with the padding, M2M100 with the end.
     if c.start_token not in (target.start, target.pad, target.end):
         problems.append(f"{names[1]}: starts with id {target.start}, but {CONFIG} has start_token={c.start_token}")
+    if settings.tags is not None:
+        problems += _tag_problems(settings.tags, names, source, target)
     return list(dict.fromkeys(problems))
+
+
+def _tag_problems(tags: BundleTags, names: tuple[str, str], source: Tokenizer, target: Tokenizer) -> list[str]:
+    """Tags that a text could spell, or that a translation would show."""
+    problems = []
+    for fields, file, tokenizer in ((("source", "target", "names"), names[0], source), (("target_begin",), names[1], target)):
+        control = tokenizer.controls() - {tokenizer.unknown}
+        problems += [
+            f"{CONFIG}: has tags.{field}.{key}={number}, which is no control piece of {file}"
+            for field in fields
+            for key, number in getattr(tags, field).items()
+            if number not in control
+        ]
+    return problems
 
 
 def _name_sides(names: tuple[str, str, str], given: Kept | tuple[Kept, Kept]) -> dict[str, Kept]:

@@ -1,6 +1,7 @@
 """config.json holds what is needed to translate beside pieces and weights, and the scores of the translator."""
 
 import json
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import Annotated, Self
 
@@ -8,12 +9,13 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from limelight.bundle.confidence import Calibration
 from limelight.bundle.layout import FORMAT
+from limelight.bundle.tags import BundleTags, Direction, Language, find_language
 from limelight.config import Settings
 from limelight.decoding.config import SearchSettings
+from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.text.normalize import DEFAULT_STEPS, Step
 
-Language = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f`]+$", max_length=500)]  # can stand in the card
 
 
@@ -40,7 +42,7 @@ class BundleSettings(Settings):
 
     format: int = FORMAT
     made_by: Line = Field(default_factory=lambda: f"limelight {version('limelight')}")
-    languages: tuple[Language, Language] = Field(description="Source and target.")
+    languages: tuple[Language, Language] = Field(description="Source and target; of a model that has several directions, the usual ones.")
     model: ModelConfig
     normalization: tuple[Step, ...] = Field(default=DEFAULT_STEPS, description="What the training text went through.")
     search: SearchSettings = Field(default=SearchSettings(), description="Used unless a translation asks for another.")
@@ -53,6 +55,7 @@ class BundleSettings(Settings):
     target_begin: tuple[NonNegativeInt, ...] = Field(
         default=(), max_length=100, description="Ids that every translation begins with, and that are not shown."
     )
+    tags: BundleTags | None = Field(default=None, description="Of a model that is told its languages, or more. None: it is told nothing.")
     alignment: tuple[tuple[int, int], ...] | None = Field(
         default=None, description="Layer and head, counted from 0, of the cross-attentions that align best."
     )
@@ -81,14 +84,42 @@ class BundleSettings(Settings):
             problems.append("target_begin has the padding, the start or the end, which no translation can begin with")
         if max(len(self.source_begin), len(self.target_begin)) >= self.model.max_length - 1:
             problems.append("source_begin or target_begin fills all positions of the model")
+        if self.tags is not None:
+            problems += self.tags.list_problems(self.languages, (self.model.source_vocab, size), reserved, self.model.max_length - 1)
+            if not problems and (said := (self.source_begin, self.target_begin)) not in (((), ()), self.tags.begin(self.languages)):
+                problems.append(f"source_begin and target_begin are {said}, but tags say {self.tags.begin(self.languages)}; leave them out")
         if problems:
             raise ValueError("\n".join(problems))
+        return self
+
+    @property
+    def directions(self) -> list[Direction]:
+        """All that the model was taught, the usual one first."""
+        return [self.languages] if self.tags is None else self.tags.list_directions(self.languages)
+
+    def aim(self, target: str | None = None, source: str | None = None, names: Collection[str] = ()) -> Self:
+        """The settings of one direction, told these names: `languages`, `source_begin` and `target_begin` are its own.
+
+        What is not said is as near to the usual direction as can be. A ConfigError lists what there is.
+        """
+        if self.tags is not None:
+            direction = self.tags.choose(self.languages, target, source)
+            before, begin = self.tags.begin(direction, names)
+            return self.model_copy(update={"languages": direction, "source_begin": before, "target_begin": begin})
+        problems = [f"{', '.join(map(repr, names))}: it was taught no tag"] if names else []
+        for asked, own, what in ((source, self.languages[0], "source"), (target, self.languages[1], "target")):
+            try:
+                find_language(own if asked is None else asked, [own])
+            except ConfigError as error:
+                problems.append(f"{what}: {error}")
+        if problems:
+            raise ConfigError(f"the model translates from {self.languages[0]} to {self.languages[1]} and nothing else:", problems)
         return self
 
     def encode(self) -> bytes:
         """config.json as it is written."""
         unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
         unused |= {"source_ends"} if self.source_ends else set()
-        unused |= {name for name in ("learnt", "confidence") if getattr(self, name) is None}
+        unused |= {name for name in ("learnt", "confidence", "tags") if getattr(self, name) is None}
         dumped = self.model_dump(mode="json", exclude=unused)
         return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

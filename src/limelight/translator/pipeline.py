@@ -11,8 +11,11 @@ once, well nested and in order, terms must occur, and numbers are reserved piece
 is impossible, or more is to be kept than a search can carry, the translation says so.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import xxhash
 
@@ -20,7 +23,7 @@ from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import IsOver, Request
-from limelight.errors import DeadlineError, LimelightError
+from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.text.careful.glossary import Glossary, Term
 from limelight.text.careful.term_targets import TargetFinder
 from limelight.translator.arguments import check_texts, one_glossary_each, one_prefix_each, phrases_each
@@ -30,7 +33,7 @@ from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, hide_spa
 from limelight.translator.searching import Searcher
 from limelight.translator.sentence_alignment import align_sentences
 from limelight.translator.sentences import Reader, SourceSentence, on_some
-from limelight.translator.translation import Translation, nothing
+from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, nothing, pieces_of
 
 LEAST_CUT = 64  # pieces: a caller that asks for shorter translations wants them short, not in parts
 GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit
@@ -74,12 +77,13 @@ def plan(
         bound = bool(prefix or some)  # by what belongs to the whole
         parts = cut(text, settings, False if bound else segment, watched and not bound, reader)
         places.append(range(len(sentences), len(sentences) + len(parts)))
-        sentences += [replace(part, prefix=prefix, phrases=some, request=Request((), is_over=is_over)) for part in parts]
+        asked: dict[str, Any] = {"prefix": prefix, "phrases": some, "reader": reader, "request": Request((), is_over=is_over)}
+        sentences += [replace(part, **asked) for part in parts]
     for own, where in zip(glossaries, places, strict=True):
         for at in where:
             _check_time(is_over)
-            sentences[at] = protect(sentences[at], watched, own, reader)
-    return TranslationPlan(given, encode(sentences, reader), places)
+            sentences[at] = protect(sentences[at], watched, own)
+    return TranslationPlan(given, encode(sentences), places)
 
 
 def cut(text: str, settings: SearchSettings, segment: bool | None, parse: bool, reader: Reader) -> list[SourceSentence]:
@@ -89,24 +93,29 @@ def cut(text: str, settings: SearchSettings, segment: bool | None, parse: bool, 
     return Cutter(reader.settings.languages[0], reader.length, longest, reader.most_marks or None).cut(text, segment, parse)
 
 
-def protect(sentence: SourceSentence, watched: bool, glossary: Glossary | None, reader: Reader) -> SourceSentence:
+def protect(sentence: SourceSentence, watched: bool, glossary: Glossary | None) -> SourceSentence:
     """Terms are told or demanded also where nothing else is `watched`."""
+    reader = sentence.reader
     terms = [] if glossary is None else glossary.find(hide_spans(sentence.given))
     care = take_out(sentence.given, reader.settings.languages, reader.most_marks, terms, watched=watched)
     return replace(sentence, care=care)
 
 
-def encode(sentences: Sequence[SourceSentence], reader: Reader, hard: bool = False) -> list[SourceSentence]:
+def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[SourceSentence]:
     """Sources longer than the model takes are cut, and say so. `hard`: marks must occur once each, and not only may."""
+    if not sentences:
+        return []
+    reader = sentences[0].reader  # pieces are the same for all; what stands before them is each one's own
     tidy = reader.normalize([each.care.text for each in sentences])
     prefixes = reader.target_ids([each.care.protect_prefix(each.prefix) for each in sentences])
     phrases = reader.phrase_ids([each.phrases for each in sentences])
     terms = reader.term_ids([[term.targets[0] for term in each.care.terms] for each in sentences])
     result = []
     for each, text, ids, prefix, needed, told in zip(sentences, tidy, reader.source_ids(tidy), prefixes, phrases, terms, strict=True):
-        source, notices = reader.add_source_begin(ids[: reader.longest]), each.notices
-        if len(ids) > reader.longest:
-            lost = f"the source has {len(ids)} pieces and the model takes {reader.longest}; the rest was not translated"
+        longest, begin = each.reader.longest, each.reader.target_begin
+        source, notices = each.reader.add_source_begin(ids[:longest]), each.notices
+        if len(ids) > longest:
+            lost = f"the source has {len(ids)} pieces and the model takes {longest}; the rest was not translated"
             notices = (*notices, Notice("source_cut", lost))
         # Drawn from the text alone, so that what is sampled for a sentence depends neither on its place nor on its neighbours.
         key = xxhash.xxh3_64_intdigest(text.encode()) >> 1
@@ -114,11 +123,11 @@ def encode(sentences: Sequence[SourceSentence], reader: Reader, hard: bool = Fal
         # Also what looks like a mark in the text of a model that was never taught any.
         written = [reader.placeholders[number] for number in each.care.written if number in reader.placeholders]
         request = Request(
-            [*source, *told] if source and len(ids) + len(told) <= reader.longest else source,
-            [*reader.target_begin, *prefix],
+            [*source, *told] if source and len(ids) + len(told) <= longest else source,
+            [*begin, *prefix],
             needed,
             key,
-            len(reader.target_begin),
+            len(begin),
             allowed=marks or written,
             is_over=each.request.is_over,
         )
@@ -142,12 +151,19 @@ def search(
     return search_again(found, settings, searcher) if again and guards else found
 
 
+def search_some(
+    sentences: Sequence[SourceSentence], chosen: Sequence[int], settings: SearchSettings, guards: bool, searcher: Searcher
+) -> list[SourceSentence]:
+    """The usual search for those that have the chosen numbers; the others stay as they are."""
+    return on_some(sentences, chosen, partial(search, settings=settings, guards=guards, searcher=searcher, again=False))
+
+
 def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, searcher: Searcher) -> list[SourceSentence]:
     """The better of what was found and of what is found under constraints, where they can help."""
-    ways = [constrain(each, searcher.reader) for each in sentences]
+    ways = [constrain(each) for each in sentences]
     if not any(ways):
         return list(sentences)
-    tries = encode([way for some in ways for way in some], searcher.reader, hard=True)
+    tries = encode([way for some in ways for way in some], hard=True)
     few = [at for at, each in enumerate(tries) if _count_bound(each.request) <= MOST_PIECES]
 
     def bound_search(some: list[SourceSentence]) -> list[SourceSentence]:
@@ -170,8 +186,9 @@ def search_again(sentences: Sequence[SourceSentence], settings: SearchSettings, 
     return result
 
 
-def constrain(sentence: SourceSentence, reader: Reader) -> list[SourceSentence]:
+def constrain(sentence: SourceSentence) -> list[SourceSentence]:
     """The ways to search again; none where all is well, or constraints would change nothing."""
+    reader = sentence.reader
     codes = {fault.code for fault in sentence.faults}
     if not codes or not sentence.candidates:
         return []
@@ -201,12 +218,30 @@ def restore(
     def present(some: list[SourceSentence]) -> list[Translation]:
         some = _add_probabilities(some, searcher) if wanted.probabilities else some
         links = align_sentences(some, searcher) if wanted.align else [None] * len(some)
-        return [translation_of(*pair, wanted.guards, searcher.reader, calibration) for pair in zip(some, links, strict=True)]
+        return [translation_of(*pair, wanted.guards, calibration) for pair in zip(some, links, strict=True)]
 
     # What was found before the end of a search that was ended is not what the search would have found.
     spoken = [at for at, each in enumerate(sentences) if each.candidates and not each.request.is_over()]
     made = on_some(sentences, spoken, present)
     return [each if isinstance(each, Translation) else nothing(each.given) if each.empty else None for each in made]
+
+
+def score(sources: Sequence[str], targets: Sequence[str], reader: Reader, searcher: Searcher) -> list[Scored]:
+    """How probable given translations are."""
+    if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
+        raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
+    source_ids, target_ids = reader.source_ids(reader.normalize(sources)), reader.target_ids(targets)
+    for number, ids in enumerate(source_ids):
+        if not 0 < len(ids) <= reader.longest:
+            raise DataError(f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out")
+    read = [reader.add_source_begin(ids) for ids in source_ids]
+    found = searcher.log_probs(read, target_ids, [reader.target_begin] * len(read))
+    if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
+        raise InvalidScoresError(invalid)
+    return [
+        Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
+        for ids, log_probs in zip(target_ids, found, strict=True)
+    ]
 
 
 def _check_time(is_over: IsOver) -> None:
@@ -245,9 +280,9 @@ def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence
 
 def _add_probabilities(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[SourceSentence]:
     """Those of every piece, where the engine gave only their sum."""
-    unknown = [(each.request.source, c.ids) for each in sentences for c in each.candidates if not c.log_probs]
-    sources, targets = [source for source, _ in unknown], [ids for _, ids in unknown]
-    scores = iter(searcher.log_probs(sources, targets))
+    unknown = [(each, c.ids) for each in sentences for c in each.candidates if not c.log_probs]
+    sources, targets = [each.request.source for each, _ in unknown], [ids for _, ids in unknown]
+    scores = iter(searcher.log_probs(sources, targets, [each.reader.target_begin for each, _ in unknown]))
     return [
         replace(
             each,

@@ -16,10 +16,10 @@ def translation_of(
     sentence: SourceSentence,
     links: list[Alignment] | None,
     guards: bool,
-    reader: Reader,
     calibration: Calibration | None,
 ) -> Translation:
     """The best candidate, with the others as alternatives."""
+    reader = sentence.reader
     shown = [_show(candidate, sentence.care, reader, calibration) for candidate in sentence.candidates]
     if links is not None:
         shown = [{**one, "alignment": link} for one, link in zip(shown, links, strict=True)]

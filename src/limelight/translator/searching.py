@@ -17,8 +17,9 @@ from limelight.decoding.guards import Notice, find_looping
 from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, MissingExtraError
 from limelight.runtime import use_one_thread_here
+from limelight.translator.loading import has_torch
 from limelight.translator.sentences import Reader, SourceSentence, on_some
 
 LEAST_PIECES = 256  # below this a batch takes no less time for being smaller
@@ -82,8 +83,22 @@ class Searcher:
                 self._spare.batch_pieces = self._limit or self._spare.batch_pieces
             return self._spare
 
+    def find_torch(self) -> Engine:
+        """The engine that can be looked into: this one, or the one for what it lacks."""
+        if not has_torch():
+            raise MissingExtraError("torch", "looking inside a model", "desk")
+        spare = None if self.engine.name == "torch" else self.spare()
+        engine = self.engine if spare is None else spare.engine
+        if engine.name != "torch":
+            raise ConfigError(
+                f"the engine {self.engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
+            )
+        return engine
+
     def limit(self, pieces: int) -> None:
         """Give every batch at most so many source pieces, also of an engine that is not loaded yet."""
+        if pieces < 1:
+            raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
         with self._lock:
             self.batch_pieces = self._limit = pieces
             if self._spare is not None:
@@ -175,14 +190,15 @@ class Searcher:
             first.setdefault(hypothesis.text, hypothesis)
         return list(first.values())[: settings.nbest]
 
-    def log_probs(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """Of every target piece and the end. Sources as the model reads them, targets without what all of them begin with."""
-        begin = self.reader.target_begin
+    def log_probs(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], begins: Sequence[Sequence[int]]
+    ) -> list[list[float]]:
+        """Of every target piece and the end. Sources as the model reads them, targets without what each of them begins with."""
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
         def work(batch: list[int]) -> list[list[float]]:
-            scored = self.engine.score([sources[i] for i in batch], [[*begin, *targets[i]] for i in batch])
-            return [log_probs[len(begin) :] for log_probs in scored]
+            scored = self.engine.score([sources[i] for i in batch], [[*begins[i], *targets[i]] for i in batch])
+            return [log_probs[len(begins[i]) :] for i, log_probs in zip(batch, scored, strict=True)]
 
         return self.in_batches(lengths, 1, work)
 

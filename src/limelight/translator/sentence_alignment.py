@@ -14,18 +14,23 @@ from limelight.translator.translation import Alignment
 
 def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> list[list[Alignment]]:
     """Return the alignments of every candidate of every sentence."""
-    pairs = [(each.request.source, candidate.ids) for each in sentences for candidate in each.candidates]
-    reader = searcher.reader
-    unseen, begin = len(reader.source_begin), reader.target_begin
+    pairs = [(each, candidate.ids) for each in sentences for candidate in each.candidates]
 
     def work(batch: list[int]) -> list[Matrix]:
-        seen = searcher.engine.attend([pairs[i][0] for i in batch], [[*begin, *pairs[i][1]] for i in batch])
-        return [weights[len(begin) :, unseen:] for weights in seen]
+        asked = [pairs[i] for i in batch]
+        seen = searcher.engine.attend(
+            [each.request.source for each, _ in asked], [[*each.reader.target_begin, *ids] for each, ids in asked]
+        )
+        return [
+            weights[len(each.reader.target_begin) :, len(each.reader.source_begin) :]
+            for weights, (each, _) in zip(seen, asked, strict=True)
+        ]
 
-    weights = iter(searcher.in_batches([len(source) + len(ids) for source, ids in pairs], 1, work))
+    weights = iter(searcher.in_batches([len(each.request.source) + len(ids) for each, ids in pairs], 1, work))
     result = []
     for each in sentences:
-        source = reader.source.pieces(each.request.source[unseen : each.own])
+        reader = each.reader
+        source = reader.source.pieces(each.request.source[len(reader.source_begin) : each.own])
         words = _map_source_words(each, reader)
         links = []
         for candidate in each.candidates:

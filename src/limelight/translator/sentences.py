@@ -1,9 +1,10 @@
 """A `SourceSentence` is filled on its way to a translation, and a `Reader` turns its text into ids as the training text was."""
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Self, TypeVar, cast
 
 from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.guards import Notice
@@ -28,6 +29,8 @@ class SourceSentence:
     split: tuple[Notice, ...] = ()  # said of the first part of a sentence that was too long
     prefix: str = ""  # its translation begins so, and contains these
     phrases: tuple[str, ...] = ()
+    # By whom it is read, in its direction and with its tags: sentences of several may be in one batch. Known before all that follows.
+    reader: "Reader" = field(default=cast("Reader", None), repr=False, compare=False)
     care: ProtectedSentence = _WITHOUT_CARE
     text: str = ""  # as it is translated, normalized
     request: Request = _NO_REQUEST
@@ -65,16 +68,26 @@ class Reader:
     """A reader turns text into ids by a bundle's normalization and pieces, and knows what its model was taught."""
 
     def __init__(self, settings: BundleSettings, source: Tokenizer, target: Tokenizer, longest: int) -> None:
-        self.settings, self.source, self.target = settings, source, target
-        self.source_begin, self.target_begin = list(settings.source_begin), list(settings.target_begin)
-        self.longest = longest - len(self.source_begin)
+        self.source, self.target, self._positions = source, target, longest
+        self._aim(settings)
         self.learnt = settings.learnt or Learnt()
         self._term_tag = source.tag(TERM_TAG) if self.learnt.terms else None
         self.placeholders = target.placeholders()
         # Pieces that exist but were never seen in training would be translated into anything.
         known = self.placeholders.keys() & source.placeholders().keys()
         self.most_marks = min(len(known), self.learnt.marks)
-        self._lock = threading.Lock()  # a tokenizer remembers words; several threads may translate
+        self._lock = threading.Lock()  # of all directions: a tokenizer remembers words; several threads may translate
+
+    def towards(self, settings: BundleSettings) -> Self:
+        """A reader in another direction, or with other tags, of the same pieces."""
+        reader = copy.copy(self)
+        reader._aim(settings)
+        return reader
+
+    def _aim(self, settings: BundleSettings) -> None:
+        self.settings = settings
+        self.source_begin, self.target_begin = list(settings.source_begin), list(settings.target_begin)
+        self.longest = self._positions - len(self.source_begin)
 
     def normalize(self, texts: Sequence[str]) -> list[str]:
         return [normalize_text(text, self.settings.normalization) for text in texts]

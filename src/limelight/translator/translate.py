@@ -4,7 +4,7 @@ The translation of a sentence depends on the sentence alone: not on its neighbou
 last bits of a score may; that changes a translation only where two are equally good, and in bfloat16 it happens more often.
 """
 
-import math
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -16,17 +16,18 @@ from limelight.bundle import BundleSettings, read
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import IsOver, never
 from limelight.engines.engine import Engine
-from limelight.errors import ConfigError, DataError, DeadlineError, MissingExtraError
+from limelight.errors import DeadlineError
 from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.arguments import Text, check_texts, read_target, refuse_unknown
-from limelight.translator.loading import has_torch, load_glossary, open_engines
+from limelight.translator.directions import Direction, Directions
+from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.searching import Searcher
 from limelight.translator.sentences import Reader, SourceSentence, on_some
-from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, pieces_of
+from limelight.translator.translation import InvalidScoresError, Scored, Translation
 
 if TYPE_CHECKING:  # these need torch, and a translation by CTranslate2 does not
     from limelight.engines.torch import TorchEngine
@@ -47,13 +48,13 @@ class Translator:
         spare: Callable[[], Engine] | None = None,
     ) -> None:
         """`spare` makes the engine for what the first one lacks."""
-        self.engine, self.settings = engine, settings
+        self.engine, self.settings = engine, settings.aim()
         self.tokenizers = source_tokenizer, target_tokenizer
         self.runs_on: tuple[str, ...] = (engine.name,)  # what it was decided to run on, and why
-        self.glossary: Glossary | None = None  # for texts that come without one
         self.calibration = settings.confidence  # None: confidence is what the model claims
-        self._reader = Reader(settings, source_tokenizer, target_tokenizer, engine.longest_source)
+        self._reader = Reader(self.settings, source_tokenizer, target_tokenizer, engine.longest_source)
         self._searcher = Searcher(engine, self._reader, spare)
+        self._directions, self._is_view = Directions[Self](settings), False
 
     @classmethod
     def load(
@@ -67,8 +68,7 @@ class Translator:
         """Open a bundle, or the bundle of a run. With CTranslate2 if it was exported for it, else with torch, unless `engine` says.
 
         Torch on a CPU in float32 unless asked: in bfloat16 a translation would depend on its batch. There `threads` batches run at
-        once, with one thread each: two threads for one batch wait for each other in every small operation, and on busy cores for long
-        (docs/translate.md). Torch's threads stay as they are in the rest of the process.
+        once, with one thread each (docs/translate.md says why). Torch's threads stay as they are in the rest of the process.
         """
         bundle = read(Path(folder), weights=False)
         engines = open_engines(bundle, device, dtype, threads, engine)
@@ -76,6 +76,33 @@ class Translator:
         translator.runs_on = engines.runs_on
         translator.glossary = load_glossary(bundle)
         return translator
+
+    @property
+    def directions(self) -> list[Direction]:
+        """All that the model was taught, the usual one first."""
+        return self._directions.settings.directions
+
+    @property
+    def glossary(self) -> Glossary | None:
+        """For texts that come without one. It belongs to a direction: others have none, or another."""
+        return self._directions.glossaries.get(self.settings.languages)
+
+    @glossary.setter
+    def glossary(self, glossary: Glossary | None) -> None:
+        self._directions.glossaries[self.settings.languages] = glossary
+
+    def towards(self, target: str | None = None, source: str | None = None, tags: Sequence[str] = ()) -> Self:
+        """The same translator in another direction, and told other tags: towards("fr", tags=["formal"]).
+
+        It shares engine and all else with this one, whose sentences may be in one batch with its own, and to close it closes nothing.
+        """
+        return self._directions.find(target, source, tags, self._make_view)
+
+    def _make_view(self, settings: BundleSettings) -> Self:
+        view = copy.copy(self)
+        vars(view).pop("_tracer", None)
+        view.settings, view._reader, view._is_view = settings, self._reader.towards(settings), True
+        return view
 
     def translate(
         self,
@@ -91,6 +118,9 @@ class Translator:
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
         timeout: float | None = None,
+        target: str | None = None,
+        source: str | None = None,
+        tags: Sequence[str] = (),
         **unknown: Never,
     ) -> list[Translation]:
         """One translation for each text, in order. `search` is the bundle's own unless given.
@@ -101,6 +131,7 @@ class Translator:
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
+        `target`, `source`, `tags`: as `towards`, for a model that has several directions, registers or domains.
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
         A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
@@ -109,8 +140,9 @@ class Translator:
         refuse_unknown(unknown)
         settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
-        known = self.glossary if glossary is None else glossary
-        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, self._reader)
+        view = self.towards(target, source, tags) if target or source or tags else self
+        known = view.glossary if glossary is None else glossary
+        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, view._reader)
         with one_thread_here():
             found = pipeline.search(plan.asked, settings, guards, self._searcher)
             made = self._restore(found, TranslationOptions(align, guards, probabilities))
@@ -150,20 +182,16 @@ class Translator:
     ) -> list[Translation | SourceSentence | None]:
         """As `run`, but what needs a second search, or another engine, comes back as a sentence, for `end`: such a search takes several
         times as long as a first, and those whose translation is done need not wait for it."""
-        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
         able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
-        found = on_some(asked, able, first)
-        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at], self._reader))]
+        found = pipeline.search_some(asked, able, settings, wanted.guards, self._searcher)
+        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
         return on_some(found, done, partial(self._restore, wanted=wanted))
 
     def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:
         """Finish the sentences that `begin` postponed."""
-        first = partial(pipeline.search, settings=settings, guards=wanted.guards, searcher=self._searcher, again=False)
         new = [at for at, each in enumerate(postponed) if not each.is_searched]
-        found = on_some(postponed, new, first)
-        if wanted.guards:
-            found = pipeline.search_again(found, settings, self._searcher)
-        return self._restore(found, wanted)
+        found = pipeline.search_some(postponed, new, settings, wanted.guards, self._searcher)
+        return self._restore(pipeline.search_again(found, settings, self._searcher) if wanted.guards else found, wanted)
 
     def _restore(self, found: Sequence[SourceSentence], wanted: TranslationOptions) -> list[Translation | None]:
         return pipeline.restore(found, wanted, self._searcher, self.calibration)
@@ -171,21 +199,7 @@ class Translator:
     @one_thread_here()
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Scored]:
         """How probable given translations are."""
-        if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
-            raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
-        reader = self._reader
-        source_ids, target_ids = reader.source_ids(reader.normalize(sources)), reader.target_ids(targets)
-        for number, ids in enumerate(source_ids):
-            if not 0 < len(ids) <= reader.longest:
-                raise DataError(f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out")
-        read = [reader.add_source_begin(ids) for ids in source_ids]
-        found = self._searcher.log_probs(read, target_ids)
-        if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:
-            raise InvalidScoresError(invalid)
-        return [
-            Scored(sum(log_probs), confidence_of(log_probs), pieces_of(reader.target.pieces(ids), log_probs))
-            for ids, log_probs in zip(target_ids, found, strict=True)
-        ]
+        return pipeline.score(sources, targets, self._reader, self._searcher)
 
     @one_thread_here()
     def trace(
@@ -243,8 +257,8 @@ class Translator:
 
     def source_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model reads them, without the end."""
-        ids = self._reader.source_ids(self._reader.normalize(check_texts(texts, "texts")))
-        return [self._reader.add_source_begin(each) for each in ids]
+        reader = self._reader
+        return [reader.add_source_begin(ids) for ids in reader.source_ids(reader.normalize(check_texts(texts, "texts")))]
 
     def target_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Texts as the model writes them, without the end."""
@@ -253,15 +267,7 @@ class Translator:
     @property
     def torch_engine(self) -> "TorchEngine":
         """What can be looked into: the engine, or the one for what it lacks."""
-        if not has_torch():
-            raise MissingExtraError("torch", "looking inside a model", "desk")
-        spare = None if self.engine.name == "torch" else self._searcher.spare()
-        engine = self.engine if spare is None else spare.engine
-        if engine.name != "torch":
-            raise ConfigError(
-                f"the engine {self.engine.name} cannot be looked into; load the translator with engine='torch', or without naming one"
-            )
-        return cast("TorchEngine", engine)
+        return cast("TorchEngine", self._searcher.find_torch())
 
     @property
     def batch_pieces(self) -> int:
@@ -270,8 +276,6 @@ class Translator:
 
     @batch_pieces.setter
     def batch_pieces(self, pieces: int) -> None:
-        if pieces < 1:
-            raise ConfigError(f"batches of {pieces} pieces hold nothing; give 1 or more")
         self._searcher.limit(pieces)
 
     def stand_by(self) -> None:
@@ -283,7 +287,10 @@ class Translator:
                 choose_threads(1)
 
     def close(self) -> None:
-        self._searcher.close()
+        """End the engine of all directions; what `towards` gave ends nothing."""
+        if not self._is_view:
+            self._directions.forget()
+            self._searcher.close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from limelight.config import Settings
@@ -51,10 +51,15 @@ class PieceSettings(Settings):
     joint: bool = True  # one model for both sides, or one each
     placeholders: int = Field(default=16, ge=0, le=256)
     tags: int = Field(default=16, ge=0, le=1024)
+    named: tuple[str, ...] = ()  # more control symbols, after the numbered tags: see `limelight.text.pieces.tags`
     # At 16,000 pieces a sample of 200,000 pairs needs 0.5 % (unigram) or 0.1 % (BPE) more pieces per word than 500,000.
     sample: int = Field(default=200_000, ge=1)  # sentence pairs that the learner sees at most
     seed: int = 0  # draws the sample
     character_coverage: float = Field(default=0.9995, gt=0, le=1)  # rarer characters get no piece of their own
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: kept for key, kept in written(self).items() if kept or key != "named"}
 
 
 def learn(texts: Iterable[str], settings: PieceSettings) -> bytes:
@@ -170,9 +175,13 @@ class Tokenizer:
 
     def tag(self, number: int) -> int:
         """The id of a tag, to be put among the ids; no text ever encodes to it."""
-        if tag(number) not in self.vocabulary:
-            raise DataError(f"this model has no piece {tag(number)}; learn it again with more tags or placeholders")
-        return self.vocabulary.index(tag(number))
+        return self.id_of_control(tag(number))
+
+    def id_of_control(self, piece: str) -> int:
+        """The id of a control piece, such as <2de>."""
+        if piece not in self.vocabulary:
+            raise DataError(f"this model has no piece {piece}; learn it again with more tags or placeholders")
+        return self.vocabulary.index(piece)
 
     def placeholders(self) -> dict[int, int]:
         """The ids that placeholders encode to wherever they stand in a text, by their numbers; none where the pieces are of others."""
@@ -257,7 +266,7 @@ def _train(texts: list[str], size: int, settings: PieceSettings) -> bytes:
         unk_id=UNKNOWN,
         bos_id=START,
         eos_id=END,
-        control_symbols=[tag(i) for i in range(settings.tags)],
+        control_symbols=[*(tag(i) for i in range(settings.tags)), *settings.named],
         user_defined_symbols=[placeholder(i) for i in range(settings.placeholders)],
         # With two threads unigram adds up in another order and ends with other pieces.
         num_threads=1,
