@@ -1,6 +1,5 @@
 """Tags in exports and imports: other programs put them before a text by hand, and models of many languages keep all of them."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import limelight.interop.ctranslate2.export as interop
 from limelight.bundle import read
 from limelight.decoding.config import SearchSettings
@@ -84,6 +82,10 @@ def test_transformers_alone_translates_with_the_tag_in_front(tmp_path: Path) -> 
         assert theirs.batch_decode(rows, skip_special_tokens=True) == ours(view)
     import_folder(tmp_path / "hf", tmp_path / "again")
     assert read(tmp_path / "again").settings == bundle.settings
+    import_folder(tmp_path / "hf", tmp_path / "fr", (None, "fr"))
+    assert read(tmp_path / "fr").settings.directions == [("en", "fr"), ("en", "de"), ("de", "en"), ("fr", "en")]
+    with pytest.raises(ConfigError, match="never taught de-fr; as the usual direction give one of en-de"):
+        import_folder(tmp_path / "hf", tmp_path / "other", ("de", "fr"))
 
 
 def test_onnx_is_told_the_ids_of_all_tags_and_those_of_the_usual_direction(tmp_path: Path) -> None:
