@@ -8,6 +8,7 @@ import pytest
 
 from limelight.bundle import BundleSettings, BundleTags, read
 from limelight.bundle.bundle import relist
+from limelight.bundle.card import card
 from limelight.bundle.layout import CONFIG
 from limelight.errors import ConfigError, ModelFileError
 from limelight.model.config import ModelConfig
@@ -125,3 +126,13 @@ def test_a_tag_that_a_text_can_spell_is_refused_with_all_others(tmp_path: Path) 
     with pytest.raises(ModelFileError) as caught:
         read(folder)
     assert str(caught.value).count("no control piece of pieces.model") == 2
+
+
+def test_the_card_lists_directions_and_tags(tmp_path: Path) -> None:
+    lines = (write_tagged(tmp_path / "multi") / "README.md").read_text().splitlines()
+    assert lines[:5] == ["---", "language:", '- "en"', '- "de"', '- "fr"']
+    assert "- directions: `en` to `de`, `en` to `fr`, `de` to `en`, `fr` to `en`" in lines
+    assert "- tags: `formal`, `ui`" in lines and '    limelight translate FOLDER --to en --tag formal "..."' in lines
+    many = settings_of(tags=BundleTags(source={"en": 20, "de": 21, "fr": 22}, target_begin={"en": 20, "de": 21, "fr": 22}))
+    assert "- from `en`, `de`, `fr`\n- to `de`, `en`, `fr`\n" in card(many, {}, None)
+    assert "Directions" not in card(settings_of(tags=None), {}, None)

@@ -1,13 +1,9 @@
 """A translator of several directions and tags: its views share one engine, and what a sentence becomes depends on nothing but itself."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from table_engine import TableEngine
 from table_engine import tokenizer as table_tokenizer
 from table_engine import translator as table_translator
