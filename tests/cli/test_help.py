@@ -1,5 +1,6 @@
 """Every verb explains itself with commands that could be typed, and asking for help costs a moment."""
 
+import inspect
 import re
 import resource
 import shlex
@@ -10,6 +11,7 @@ import sys
 import pytest
 import typer.main
 
+from limelight.cli.main import VERBS as PLACES
 from limelight.cli.main import app
 
 PROGRAM: typer.main.TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]
@@ -30,6 +32,12 @@ def examples(verb: str) -> list[str]:
 def test_every_verb_has_a_sentence_and_three_examples(verb: str) -> None:
     assert VERBS[verb].help
     assert len(examples(verb)) >= 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_tells_the_first_sentence_of_a_verb_that_it_does_not_load(verb: str) -> None:
+    told = " ".join(inspect.getdoc(VERBS[verb].callback).partition("\n\n")[0].split())
+    assert PLACES[verb][1] == told
 
 
 @pytest.mark.parametrize("verb", VERBS)

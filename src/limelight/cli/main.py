@@ -9,32 +9,54 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Never
 
-import typer
+import typer.main
 
+from limelight.cli.plain_values import take_plain_values
 from limelight.cli.screen import drop_output
 from limelight.errors import LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
 
-VERBS = {  # in the order of the help, and where each is
-    "prepare": "prepare.prepare",
-    "plan": "plan.plan",
-    "train": "train.train",
-    "translate": "translate.translate",
-    "evaluate": "evaluate.evaluate",
-    "export": "export",
-    "import": "import_model",
-    "inspect": "inspect.inspect",
-    "serve": "serve",
-    "report": "report",
-    "demo": "demo.demo",
-    "doctor": "doctor.doctor",
+VERBS = {  # in the order of the help: where each is, and its first sentence, so that the help need not load it
+    "prepare": ("prepare.prepare", "Clean, deduplicate, split, learn pieces, encode and report: parallel text becomes training data."),
+    "plan": (
+        "plan.plan",
+        "Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.",
+    ),
+    "train": ("train.train", "Clean, split, learn pieces, choose a model, train it, score it: parallel text becomes a translator."),
+    "translate": (
+        "translate.translate",
+        "Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error.",
+    ),
+    "evaluate": (
+        "evaluate.evaluate",
+        "Score translations: BLEU, chrF, TER with intervals and signatures, by length, the worst sentences, and against another system.",
+    ),
+    "export": (
+        "export",
+        "Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face or ONNX, and prove that it is the same.",
+    ),
+    "import": (
+        "import_model",
+        "Make a bundle of a model of Hugging Face (OPUS-MT/Marian, M2M100, NLLB, Pegasus) or of CTranslate2. It then works like any other.",
+    ),
+    "inspect": (
+        "inspect.inspect",
+        "Translate one sentence and look inside: where each head looks, how sure each piece is, what changes when a head is dark.",
+    ),
+    "serve": ("serve", "Serve translators: LibreTranslate- and DeepL-compatible APIs, an API of our own, and a page."),
+    "report": ("report", "Write report.md and report.html of a run again: after an update, or while it trains."),
+    "demo": ("demo.demo", 'Learn number words, English to German, in about two minutes, and open the lighting desk on "twenty-one".'),
+    "doctor": (
+        "doctor.doctor",
+        "Test each part for real, name what is wrong and how to mend it, and describe this machine. Names no file of yours.",
+    ),
 }
 
 
-def make_app(verbs: Iterable[str] = VERBS) -> typer.Typer:
-    """The command with these verbs; no other is loaded."""
+def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
+    """The command with every verb; those that are not loaded have their names and first sentences, for the help."""
     app = typer.Typer(
         name="limelight",
         help="Train, look inside and serve your own Transformer translator.",
@@ -43,13 +65,19 @@ def make_app(verbs: Iterable[str] = VERBS) -> typer.Typer:
         rich_markup_mode=None,  # boxes and colours would take longer to load than the help takes to print
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for verb in verbs:
-        module = import_module(f"limelight.cli.{VERBS[verb]}")
-        function = getattr(module, VERBS[verb].rpartition(".")[2])
-        first = " ".join(function.__doc__.partition("\n\n")[0].split())
-        app.command(verb, epilog=module.EXAMPLES, short_help=first)(function)
+    for verb, (place, first) in VERBS.items():
+        if verb in loaded:
+            module = import_module(f"limelight.cli.{place}")
+            app.command(verb, epilog=module.EXAMPLES, short_help=first)(getattr(module, place.rpartition(".")[2]))
+        else:
+            app.command(verb, short_help=first)(_unloaded)
     app.callback(invoke_without_command=True)(version)
     return app
+
+
+def _unloaded() -> None:
+    """Stands for a verb in the help."""
+    raise AssertionError("a verb was called that was not loaded")
 
 
 @cache
@@ -76,8 +104,17 @@ def _go_on() -> str:
     return "; run the same command again to go on" if sys.argv[1:2] and sys.argv[1] in RESUMES else ""
 
 
-# An error may hold a name from a stranger's file, and a terminal obeys these.
-_CONTROLS = re.compile(r"[^\n\t -~\u00a0-\U0010ffff]")
+def _show_error(error: LimelightError) -> Never:
+    """It may hold a name from a stranger's file, and a terminal obeys control characters."""
+    typer.echo(re.sub(r"[^\n\t -~\u00a0-\U0010ffff]", "\ufffd", f"error: {error}"), err=True)
+    sys.exit(error.exit_code)
+
+
+def _asked_for() -> Iterable[str]:
+    """The verb of this command line, or none: the help is asked for, or something is wrong. A shell that completes may need any."""
+    if "_LIMELIGHT_COMPLETE" in os.environ:
+        return VERBS
+    return [word for word in sys.argv[1:] if word != "--"][:1]
 
 
 def main() -> None:
@@ -91,17 +128,16 @@ def main() -> None:
         end_with_supervisor()
         exit_on_preemption()
     try:
-        make_app([verb for verb in sys.argv[1:2] if verb in VERBS] or VERBS)()
+        program = typer.main.get_command(make_app(_asked_for()))
+        take_plain_values(program)
+        program()
     except LimelightError as error:
-        typer.echo(_CONTROLS.sub("\ufffd", f"error: {error}"), err=True)
-        sys.exit(error.exit_code)
+        _show_error(error)
     except ModuleNotFoundError as error:
         if error.name is None or (package := error.name.partition(".")[0]) not in OF_TRAINING:
             raise
         verb = next(iter(sys.argv[1:]), "")
-        missing = MissingExtraError(package, f"limelight {verb}", "desk" if verb == "inspect" else "train")
-        typer.echo(f"error: {missing}", err=True)
-        sys.exit(missing.exit_code)
+        _show_error(MissingExtraError(package, f"limelight {verb}", "desk" if verb == "inspect" else "train"))
     except SystemExit as end:
         if end.code == 130 and not is_supervised():  # how Typer ends on Ctrl-C
             typer.echo(f"interrupted{_go_on()}", err=True)
