@@ -36,7 +36,7 @@ def _process(param: Any, convert: Any, kinds: tuple[Any, ...], notes: list[Any],
     if param.callback is None and _is_text(value) and not several:
         if str in kinds:
             return value
-        if Path in kinds and (not os.path.exists(value) or os.access(value, os.R_OK)):  # noqa: PTH110: of a name that is no path, no error
+        if Path in kinds and (not os.path.exists(value) or os.access(value, os.R_OK)):  # noqa: PTH110
             return Path(value)
         if int in kinds and value.isascii() and value.isdigit() and len(value) < 10 and _is_within(int(value), notes):
             return int(value)

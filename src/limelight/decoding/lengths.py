@@ -1,16 +1,15 @@
 """Length normalization divides a sum of log-probabilities, since a search without it prefers short texts."""
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    from limelight.decoding.config import SearchSettings
+    from limelight.decoding.steps import Floats
 
-from limelight.decoding.config import SearchSettings
-
-Number = TypeVar("Number", int, float, npt.NDArray[np.floating[Any]])
+Number = TypeVar("Number", int, float, "Floats")
 
 
-def length_penalty(pieces: Number, settings: SearchSettings) -> Number:
+def length_penalty(pieces: Number, settings: "SearchSettings") -> Number:
     """What the sum of log-probabilities of so many pieces, the end counted, is divided by.
 
         lp(n) = ((5 + n) / 6)^alpha      gnmt (Wu et al. 2016, equation 14), alpha = 0.6 in the paper

@@ -5,14 +5,17 @@ A model is two methods. So a search can be tested on a table of probabilities, a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Floats = npt.NDArray[np.floating[Any]]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+    Floats = npt.NDArray[np.floating[Any]]
+    Integers = npt.NDArray[np.int64]
+    Booleans = npt.NDArray[np.bool_]
+else:  # NumPy is loaded where arrays are made: CTranslate2 searches without
+    Floats = Integers = Booleans = Any
 Finish = Literal["eos", "length"]
 IsOver = Callable[[], bool]  # asked at every step, in the thread that searches; once it says yes, it says so for ever
 
@@ -79,6 +82,13 @@ class Request:
     ordered: Sequence[Sequence[int]] = ()  # groups among them: each keeps its order, whatever stands between
     allowed: Sequence[int] = ()  # pieces that may occur in this translation although the settings suppress them
     is_over: IsOver = field(default=never, compare=False)  # nobody waits for it any more: it leaves the batch
+
+
+def room_for(request: Request) -> int:
+    """Pieces that a translation needs to hold its prefix, all its phrases, the marks that are in neither, and the end."""
+    held = {piece for ids in (request.prefix, *request.phrases) for piece in ids}
+    marks = sum(mark not in held for mark in request.once)
+    return len(request.prefix) + sum(map(len, request.phrases)) + marks + 1
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from limelight.decoding.config import SearchSettings
-from limelight.decoding.steps import Booleans, Integers, IsOver, Request, Specials
+from limelight.decoding.steps import Booleans, Integers, IsOver, Request, Specials, room_for
 from limelight.errors import DataError
 
 NOTHING = -1  # where a row of ids is shorter than the longest
@@ -80,13 +80,6 @@ def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> Integers:
     for number, row in enumerate(rows):
         padded[number, : len(row)] = row
     return padded
-
-
-def room_for(request: Request) -> int:
-    """Pieces that a translation needs to hold its prefix, all its phrases, the marks that are in neither, and the end."""
-    held = {piece for ids in (request.prefix, *request.phrases) for piece in ids}
-    marks = sum(mark not in held for mark in request.once)
-    return len(request.prefix) + sum(map(len, request.phrases)) + marks + 1
 
 
 def _check(requests: Sequence[Request], specials: Specials) -> None:

@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import ctranslate2
-import numpy as np
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.lengths import length_penalty
-from limelight.decoding.steps import LATE, Finish, Hypothesis, Outcome, Request, Specials
-from limelight.decoding.task import room_for
+from limelight.decoding.steps import LATE, Finish, Hypothesis, Outcome, Request, Specials, room_for
 from limelight.engines.engine import Matrix
 from limelight.errors import ModelFileError
 
@@ -162,6 +160,8 @@ class CTranslate2Engine:
 
     def attend(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Matrix]:
         """The translation is forced as a prefix; the engine tells where each step of it looked, but for the source's end."""
+        import numpy as np
+
         found: list[Matrix] = [np.empty(0, np.float32)] * len(sources)
         # A batch ends after one number of steps; beyond its own a sentence would go on.
         for length in sorted({len(ids) for ids in targets}):

@@ -4,15 +4,18 @@ A translator asks `lacks` before it asks for anything unusual, so that an engine
 """
 
 from collections.abc import Sequence
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Outcome, Request
 
-Matrix = npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Matrix = npt.NDArray[np.float32]
+else:  # NumPy is loaded where one is made
+    Matrix = Any
 
 
 class Engine(Protocol):

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from limelight.text.pieces.vocabulary import Integers
-from limelight.text.pieces.word_memory import to_bytes
+from limelight.text.pieces.few_words import to_bytes
+from limelight.text.pieces.word_memory import Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa

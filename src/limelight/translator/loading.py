@@ -10,7 +10,6 @@ from limelight.bundle.layout import EXPORT
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
 from limelight.engines.engine import Engine
-from limelight.engines.stepping import SteppingEngine
 from limelight.errors import ConfigError, MissingExtraError, ModelFileError, RuntimeChoiceError
 from limelight.runtime import RuntimeChoice, choose_device, choose_dtype, count_threads
 from limelight.text.careful.glossary import Glossary
@@ -90,7 +89,11 @@ def _choose_fast_device(asked: str | None) -> RuntimeChoice[FastDevice]:
 
 def _load_spare(bundle: Bundle, fast: CTranslate2Engine, device: str | None, cores: RuntimeChoice[int]) -> Engine:
     """Torch where it is installed, for it remembers what it has computed; else the engine that steps."""
-    return _torch(bundle, device, None, cores).first if has_torch() else SteppingEngine(fast)
+    if has_torch():
+        return _torch(bundle, device, None, cores).first
+    from limelight.engines.stepping import SteppingEngine
+
+    return SteppingEngine(fast)
 
 
 def has_torch() -> bool:

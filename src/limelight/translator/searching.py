@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice, find_looping
-from limelight.decoding.risk import choose
 from limelight.decoding.steps import LATE, Hypothesis, Outcome
 from limelight.engines.engine import Engine
 from limelight.errors import ConfigError, MissingExtraError
@@ -182,6 +181,8 @@ class Searcher:
         texts = self.reader.target.decode([hypothesis.ids for hypothesis in shown])
         read = [replace(hypothesis, text=text) for hypothesis, text in zip(shown, texts, strict=True)]
         if settings.mbr_samples is not None:
+            from limelight.decoding.risk import choose
+
             read = [read[i] for i in choose([hypothesis.text for hypothesis in read])]
         elif settings.sampling:
             return read

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from limelight.text.normalize import Step, is_invisible, is_white, may_compose, normalize_text
+from limelight.text.pieces.few_words import cut_words
 from limelight.text.pieces.model_file import fields
 from limelight.text.pieces.tokenizer import Tokenizer
-from limelight.text.pieces.word_memory import cut_words
 
 _SURFACE_BEGIN, _SURFACE_END = 4, 5  # of sentencepiece.proto, in bytes
 

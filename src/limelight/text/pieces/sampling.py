@@ -25,8 +25,7 @@ import pyarrow as pa
 from limelight.chance import STEP, mix_bits
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces.tokenizer import SLICE, Tokenizer
-from limelight.text.pieces.vocabulary import Integers
-from limelight.text.pieces.word_memory import lay_out
+from limelight.text.pieces.word_memory import Integers, lay_out
 from limelight.text.pieces.words import as_column, as_lists, split_texts
 
 REMEMBERED = 200_000  # distinct words kept between calls, with all their candidates: about 200 MB

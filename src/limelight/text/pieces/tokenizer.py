@@ -14,6 +14,7 @@ import math
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -24,12 +25,14 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from limelight.config import Settings
 from limelight.errors import DataError
 from limelight.files import write_whole
+from limelight.text.pieces.few_words import FewWords, cut_words
 from limelight.text.pieces.model_file import read_facts
 from limelight.text.pieces.vocabulary import Numbering, Vocabulary
-from limelight.text.pieces.word_memory import WordMemory, cut_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from limelight.text.pieces.word_memory import WordMemory
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 TERM_TAG: Final = 1  # the tag before each term that is told with a source
@@ -118,7 +121,7 @@ class Tokenizer:
         self.end: int = p.eos_id() if n is None else n.end
         # Imported models may change characters or have pieces such as "▁of▁the": those need the whole text.
         self.by_words = self._spaces_start_pieces()
-        self._memory = WordMemory(self.segment_words)
+        self._few_words = FewWords(self.segment_words)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -135,7 +138,7 @@ class Tokenizer:
     def encode_texts(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of a few texts: ["ab ab", ""] -> [[7, 9, 7, 9], []]."""
         split = [cut_words(text, self.by_words) for text in texts]
-        ids = self._memory.ids_of(list(dict.fromkeys(chain.from_iterable(split))))
+        ids = self._few_words.ids_of(list(dict.fromkeys(chain.from_iterable(split))))
         return [list(chain.from_iterable(ids[word] for word in some)) for some in split]
 
     def encode(self, texts: "pa.StringArray | Sequence[str]") -> "pa.ListArray":
@@ -211,6 +214,12 @@ class Tokenizer:
         # Unknown neighbours are merged into one; a known space keeps those of two words apart.
         known = self.processor.piece_to_id(SPACE) != self.processor.unk_id()
         return spaced and known and not inside
+
+    @cached_property
+    def _memory(self) -> "WordMemory":
+        from limelight.text.pieces.word_memory import WordMemory
+
+        return WordMemory(self.segment_words)
 
     def _encode_slice(self, texts: "pa.StringArray") -> "pa.ListArray":
         from limelight.text.pieces.words import as_lists, split_texts

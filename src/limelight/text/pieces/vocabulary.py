@@ -11,14 +11,11 @@ it says is numbered anew, and back.
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Self
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field, NonNegativeInt, model_validator
 from sentencepiece import SentencePieceProcessor
 
 from limelight.config import Settings
 
-Integers = npt.NDArray[np.integer]
 LARGEST = 100_000_000  # bytes of a list of pieces: those of 200 languages need 4 MB
 Piece = Annotated[str, Field(min_length=1, max_length=1000)]
 

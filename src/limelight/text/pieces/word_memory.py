@@ -1,17 +1,14 @@
-"""A `WordMemory` keeps the ids of every word that was segmented, since words come again.
-
-memory.ids_of(["a", " cat"])  ->  {"a": [7], " cat": [12, 9]}
-"""
+"""A `WordMemory` keeps the ids of every word of a column that was segmented, since words come again."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain, repeat
 
 import numpy as np
+import numpy.typing as npt
 
-from limelight.errors import DataError
-from limelight.text.pieces.vocabulary import Integers
+from limelight.text.pieces.few_words import REMEMBERED
 
-REMEMBERED = 200_000  # distinct words kept between calls, about 40 MB
+Integers = npt.NDArray[np.integer]
 
 
 class WordMemory:
@@ -22,11 +19,6 @@ class WordMemory:
         self.row_of_word: dict[str, int] = {}
         self._ids: Integers = np.empty(0, np.int32)
         self._ends: Integers = np.zeros(1, np.int64)
-
-    def ids_of(self, words: list[str]) -> dict[str, list[int]]:
-        """Of a few distinct words."""
-        rows = zip(words, self._rows(words).tolist(), strict=True)
-        return {word: self._ids[self._ends[row] : self._ends[row + 1]].tolist() for word, row in rows}
 
     def lay_out(self, words: list[str], order: Integers) -> tuple[Integers, Integers]:
         """The ids of running words end to end, and where each ends. `order`: the places of these among the distinct words."""
@@ -65,23 +57,3 @@ def lay_out(ids: Integers, ends: Integers, rows: Integers) -> tuple[Integers, In
     index = np.repeat(ends[rows] - reached[:-1], lengths)
     index += np.arange(reached[-1])
     return ids[index], reached
-
-
-def to_bytes(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise refuse_half_character(error) from None
-
-
-def refuse_half_character(error: UnicodeEncodeError) -> DataError:
-    return DataError(f"a text holds half a character and cannot be written as UTF-8 ({error}); remove it")
-
-
-def cut_words(text: str, at_spaces: bool) -> list[str]:
-    """cut_words("a  b", True) -> ["a", " ", " b"], as `words.split_texts` cuts columns."""
-    to_bytes(text)
-    if not text or not at_spaces:
-        return [text] if text else []
-    first, *others = text.split(" ")
-    return [first, *(f" {word}" for word in others)]

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from limelight.errors import DataError
-from limelight.text.pieces.vocabulary import Integers
-from limelight.text.pieces.word_memory import refuse_half_character
+from limelight.text.pieces.few_words import refuse_half_character
+from limelight.text.pieces.word_memory import Integers
 
 
 @dataclass(frozen=True)
