@@ -163,8 +163,11 @@ def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str]:
     """What the translator to go on from translates, unless the names of the files say otherwise."""
     from limelight.bundle import read
 
-    languages = read(bundle).settings.languages
+    settings = read(bundle).settings
+    languages = settings.languages
     guessed = guess_languages(paths[0], paths[1]) if len(paths) == 2 else None
+    if guessed and settings.tags is not None:
+        languages = settings.aim(guessed[1], guessed[0]).languages
     if guessed and any(closeness(ours, named) is None for ours, named in zip(languages, guessed, strict=True)):
         swapped = "give them in the other order" if guessed == languages[::-1] else "give files of these languages"
         raise ConfigError(

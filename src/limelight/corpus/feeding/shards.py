@@ -138,6 +138,13 @@ class Pairs:
         self._ids = [_map_batch(prepared.folder, shard.ids, shard.rows) for shard in shards]
         self._source, self._target = ([Pieces.of(batch.column(side)) for batch in self._ids] for side in SIDES)
 
+    @property
+    def usual(self) -> Integers:
+        """The samples of the first direction."""
+        every, manifest = np.arange(self.rows, dtype=np.int64), self.prepared.manifest
+        first = [number for number, pair in enumerate(manifest.stored) if pair == manifest.languages]
+        return every if len(first) == len(manifest.stored) else every[np.isin(self.corpora_of(every), first)]
+
     def samples(self, corpora: Integers, indexes: Integers) -> Integers:
         """Sample numbers of pairs given as corpus and index in corpus."""
         found = np.empty_like(indexes)

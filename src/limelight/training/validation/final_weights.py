@@ -122,6 +122,7 @@ def write_bundle(
         alignment=old.alignment,
         confidence=confidence,
         scores=tuple(scores),
+        **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
         trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
