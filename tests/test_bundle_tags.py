@@ -61,7 +61,8 @@ def test_a_model_that_is_told_both_languages_has_each_in_its_place() -> None:
     ],
 )
 def test_what_is_not_said_of_a_direction_is_as_usual_as_can_be(target: str | None, source: str | None, found: tuple[str, str]) -> None:
-    assert settings_of().aim(target, source).languages == found
+    aimed = settings_of().aim(target, source)
+    assert aimed.languages == found and aimed.is_trained is (found in DIRECTIONS) and aimed.directions == list(DIRECTIONS)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from limelight.interop.huggingface.load import import_folder
 from limelight.interop.language_codes import M2M100, NLLB, shorten
 from limelight.interop.parity import spread
 from limelight.translator import Translator
+from limelight.translator.pipeline import TranslationOptions
 from tagged_bundle import DIRECTIONS, TEXTS, tokenizer, translator, write_tagged
 
 pytestmark = [pytest.mark.process, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
@@ -131,6 +132,26 @@ def test_a_model_of_many_languages_keeps_them_all(name: str, count: int, tmp_pat
         assert view.towards("en", "fr").target_ids(texts)[0][0] == many.settings.source_begin[0]
         with pytest.raises(ConfigError, match="there is no 'tlh'"):
             many.towards("tlh")
+
+
+def test_sentences_into_several_languages_share_a_batch_with_either_engine(tmp_path: Path) -> None:
+    theirs = published.m2m100(tmp_path / "m")
+    with torch.no_grad():  # what no translation has is improbable in a trained model; here it would be searched again, by other sums
+        theirs.get_output_embeddings().weight[-len(M2M100) - 8 :] *= 0.01
+    theirs.save_pretrained(tmp_path / "m")
+    import_folder(tmp_path / "m", tmp_path / "b", ("en", "de"))
+    texts = published.sentences("en", 3, seed=4)
+    export(read(tmp_path / "b"), "float32", texts)
+    found = []
+    for engine in ("torch", "ctranslate2"):
+        with Translator.load(tmp_path / "b", threads=1, engine=engine) as many:
+            views = [many, many.towards("fr"), many.towards("cs", "de")]
+            alone = [view.translate([text], GREEDY, guards=False)[0].text for view in views for text in texts]
+            planned = [sentence for view in views for sentence in view.plan(texts, GREEDY).asked]
+            together = [made and made.text for made in many.run(planned, GREEDY, TranslationOptions(guards=False))]
+            assert together == alone
+            found.append(alone)
+    assert found[0] == found[1] and len(set(found[0])) > len(texts)
 
 
 def test_an_export_of_many_languages_may_begin_with_any_of_them(tmp_path: Path) -> None:
