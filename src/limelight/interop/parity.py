@@ -114,8 +114,9 @@ def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str],
 
 def _validation(prepared: Path) -> list[str]:
     pairs = PreparedCorpus.open(prepared).split("valid")
-    chosen = np.unique(np.linspace(0, pairs.rows - 1, min(PROBES, pairs.rows)).astype(np.int64))
-    sources, _ = pairs.texts(chosen)
+    usual = pairs.usual
+    chosen = np.unique(np.linspace(0, len(usual) - 1, min(PROBES, len(usual))).astype(np.int64))
+    sources, _ = pairs.texts(usual[chosen])
     return [text for text in sources.to_pylist() if text.strip()]
 
 
