@@ -133,7 +133,8 @@ def test_the_card_lists_directions_and_tags(tmp_path: Path) -> None:
     lines = (write_tagged(tmp_path / "multi") / "README.md").read_text().splitlines()
     assert lines[:5] == ["---", "language:", '- "en"', '- "de"', '- "fr"']
     assert "- directions: `en` to `de`, `en` to `fr`, `de` to `en`, `fr` to `en`" in lines
-    assert "- tags: `formal`, `ui`" in lines and '    limelight translate FOLDER --to en --tag formal "..."' in lines
+    assert "- tags: `formal`, `ui`" in lines and '    limelight translate FOLDER --to fr --tag formal "..."' in lines
+    assert "# en to de and 3 more directions" in lines and any("never trained" in line for line in lines)
     many = settings_of(tags=BundleTags(source={"en": 20, "de": 21, "fr": 22}, target_begin={"en": 20, "de": 21, "fr": 22}))
     assert "- from `en`, `de`, `fr`\n- to `de`, `en`, `fr`\n" in card(many, {}, None)
     assert "Directions" not in card(settings_of(tags=None), {}, None)
