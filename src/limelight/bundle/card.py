@@ -24,9 +24,10 @@ def card(settings: BundleSettings, weights: "Mapping[str, Tensor]", license: str
     """Says nothing of where or when it was written: the same translator has the same card."""
     source, target = settings.languages
     verdict = (settings.trained_on or {}).get(VERDICT)
+    more = len(settings.directions) - 1
     parts = [
         ["---", *_metadata(settings, license), "---", ""],
-        [f"# {source} to {target}", ""],
+        [f"# {source} to {target}" + (f" and {more:,} more directions" if more else ""), ""],
         *([[f"**{verdict}**", ""]] if verdict else []),
         [f"A Transformer that translates from `{source}` to `{target}`, made by {settings.made_by}.", ""],
         ['    limelight translate FOLDER "..."', ""],
@@ -52,13 +53,16 @@ def _directions(first: Direction, tags: BundleTags) -> list[str]:
     lines = []
     if tags.directions:
         pairs = ", ".join(f"`{source}` to `{target}`" for source, target in tags.directions)
-        lines += [f"- directions: {pairs}", "- others between these languages were never trained; what comes of them has to be looked at"]
+        lines.append(f"- directions: {pairs}")
+        every = {(source, target) for source in tags.list_sources(first) for target in tags.list_targets(first) if source != target}
+        if every - set(tags.directions):
+            lines.append("- others between these languages were never trained; what comes of them has to be looked at")
     elif tags.source or tags.target or tags.target_begin:
         sources, targets = (", ".join(f"`{code}`" for code in some) for some in (tags.list_sources(first), tags.list_targets(first)))
         lines += [f"- from {sources}", f"- to {targets}"]
     if tags.names:
         lines.append(f"- tags: {', '.join(f'`{name}`' for name in tags.names)}")
-    target = tags.list_targets(first)[-1]
+    target = next((code for code in tags.list_targets(first) if code not in first), first[1])
     asked = (f" --to {target}" if target != first[1] else "") + (f" --tag {next(iter(tags.names))}" if tags.names else "")
     return [*lines, "", f'    limelight translate FOLDER{asked} "..."']
 
