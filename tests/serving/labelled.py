@@ -15,7 +15,8 @@ import uvicorn
 from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
 from limelight.serving.middleware.metrics import Metrics
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 from limelight.translator import Translator
