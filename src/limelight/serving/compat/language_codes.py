@@ -63,7 +63,8 @@ class ServedLanguages:
 
     def knows_tags(self, source: str | None, target: str, tags: Collection[str]) -> bool:
         """Whether a translation into this language can be told these tags; None: from whichever language."""
-        sources = [source] if (source, target) in self._served else self.sources_of(target)
+        known = self.sources_of(target)
+        sources = [source] if source in known else known
         return all(set(tags) <= set(self._served[each, target][0].tags) for each in sources)
 
     def deepl_sources(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ from limelight.text.language_names import name
 from limelight.translator.alignment import split_at_spaces
 from limelight.translator.translation import DIGITS, Alternative, Translation
 
+Targets = Annotated[dict[LanguageCode, Annotated[list[LanguageCode], Field(max_length=1_000)]], Field(max_length=1_000)]
 Finish = Literal["eos", "length", "empty_input"]
 
 
@@ -145,8 +146,8 @@ class ModelAnswer(BaseModel):
     scores: Annotated[list[ScoreOfModel], Field(max_length=10_000)]
     search: SearchAnswer
     reverse: Short | None = Field(description="Id of the model for the way back.")
-    directions: Annotated[dict[LanguageCode, Annotated[list[LanguageCode], Field(max_length=1_000)]], Field(max_length=1_000)] | None = (
-        Field(default=None, description='Told of a model that has several: {"en": ["de", "fr"]}. Its id in another one is multi:en-fr.')
+    directions: Targets | None = Field(
+        default=None, description='Told of a model that has several: {"en": ["de", "fr"]}. Its id in another one is multi:en-fr.'
     )
     languages: Annotated[dict[LanguageCode, Short], Field(max_length=2_000)] | None = Field(default=None, description="Of these, by name.")
     tags: Annotated[list[Short], Field(max_length=MANY)] | None = Field(

@@ -35,7 +35,7 @@ class DeepLRequest:
     markup: Markup | None
     billed: bool
     model_type: bool
-    formality: str | None  # a tag, for models that have it
+    formality: str | None = None  # a tag, for models that have it
 
     @property
     def wish(self) -> CompatOptions:
