@@ -18,7 +18,8 @@ from limelight.errors import ConfigError
 from limelight.text.languages import base
 from limelight.text.pieces.tags import MOST_NAMES, explain_bad_name
 
-Language = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]
+LANGUAGE = r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$"
+Language = Annotated[str, Field(pattern=LANGUAGE, max_length=100)]
 Direction = tuple[Language, Language]
 MOST_LANGUAGES, MOST_DIRECTIONS = 1_000, 10_000
 MOST_LISTED = 40  # languages in a message

@@ -20,6 +20,9 @@ class InferenceOptions:
     device: str | None = None
     dtype: str | None = None
     threads: int | None = None
+    target: str | None = None  # languages and tags of a translator that has several
+    source: str | None = None
+    tags: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

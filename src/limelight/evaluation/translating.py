@@ -45,7 +45,8 @@ def translate_set(
     at for their languages: a set given in the wrong order would be translated for nothing. `probabilities` of pieces are asked for, so
     that words have a confidence with every engine."""
     running = running or InferenceOptions()
-    with Translator.load(folder, running.device, running.dtype, running.threads) as translator:
+    with Translator.load(folder, running.device, running.dtype, running.threads) as loaded:
+        translator = _aim(loaded, paths, running)
         languages, search = translator.settings.languages, translator.settings.search
         _refuse_swapped(paths, languages)
         if running.beam is not None:
@@ -78,6 +79,17 @@ def translate_set(
         claimed = [(translation.words, translation.confidence) for translation in ordered]
         counts, runs_on = dict(warnings.most_common()), list(translator.runs_on)
         return TranslatedSet(texts, languages, speed, counts, search, runs_on, claimed, calibration)
+
+
+def _aim(translator: Translator, paths: tuple[str, str] | None, running: InferenceOptions) -> Translator:
+    """The translator in the direction that was asked for, or else in that of the files, if it was taught it by these codes."""
+    tags = running.tags or ()
+    if translator.settings.tags is None:  # the target is then for BLEU alone
+        return translator.towards(None, running.source, tags)
+    guess = guess_languages(*paths) if paths and not (running.target or running.source) else None
+    if guess is not None and guess in translator.directions:
+        return translator.towards(guess[1], guess[0], tags)
+    return translator.towards(running.target, running.source, tags)
 
 
 def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:

@@ -21,6 +21,7 @@ MADE_UP = 64  # sentences of random pieces, when there is no text at hand
 # Of the translations must be the very same in float32; in other numbers roundings change some. Of nonsense a model is never sure.
 LEAST_SAME, LEAST_SAME_MADE_UP = 0.99, 0.9
 GIVEN, VALIDATION, NONSENSE = "given", "validation set of the run", "made up of pieces"
+MOST_VIEWS = 8  # directions that are compared, and names
 LEAST_CHRF = 90.0  # of the other engine's translations against ours
 MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
@@ -61,7 +62,22 @@ def translate_probes(bundle: Bundle, engine: Engine, texts: Sequence[str]) -> li
         nbest=min(search.nbest, search.beam),
     )
     translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-    return translator.translate(texts, plain, guards=False)
+    found = {
+        at: made
+        for view, places in spread(translator, len(texts))
+        for at, made in zip(places, view.translate([texts[at] for at in places], plain, guards=False), strict=True)
+    }
+    return [found[at] for at in range(len(texts))]
+
+
+def spread(translator: Translator, count: int) -> list[tuple[Translator, range]]:
+    """Views of a translator, and which of the probes each translates: some of its directions, with each of some names."""
+    settings = translator.settings
+    directions = translator.directions
+    some = [directions[at * len(directions) // MOST_VIEWS] for at in range(MOST_VIEWS)] if len(directions) > MOST_VIEWS else directions
+    views = [translator.towards(target, source) for source, target in some]
+    views += [translator.towards(tags=[name]) for name in list(settings.tags.names)[:MOST_VIEWS]] if settings.tags else []
+    return [(view, range(at, count, len(views))) for at, view in enumerate(views) if at < count]
 
 
 def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: str, numbers: str, probe: str) -> Parity:

@@ -63,6 +63,8 @@ def evaluate(
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16.")] = None,
     split: Annotated[SplitName, typer.Option("--split", help="Which split of a prepared corpus.")] = SplitName.test,
     target_language: Annotated[str | None, typer.Option("--to", help="Target language; how BLEU finds words.")] = None,
+    source_language: Annotated[str | None, typer.Option("--from", help="Source language, of a translator that has several.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="What the translator is told, such as formal. Repeatable.")] = None,
     tokenize: Annotated[str | None, typer.Option("--tokenize", help="13a, intl, char, none, zh, ja-mecab, ko-mecab.")] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF.")] = False,
     resamples: Annotated[int, typer.Option("--resamples", min=0, help="For the confidence intervals; 0 for none.")] = 1000,
@@ -78,7 +80,8 @@ def evaluate(
     from limelight.evaluation.config import InferenceOptions
     from limelight.evaluation.inputs import read_inputs
 
-    running = InferenceOptions(beam=beam, batch_pieces=batch_pieces, device=device, dtype=dtype, threads=threads)
+    aimed = target_language, source_language, tuple(tag) if tag else None
+    running = InferenceOptions(beam, batch_pieces, device, dtype, threads, *aimed)
     settings = _settings(metrics, tokenize, lowercase, resamples, seed, worst)
     judge = _comet(comet, comet_model)
     inputs = read_inputs(targets or [], reference or [], source, compare, split.value)
@@ -224,9 +227,10 @@ def _refuse_unused(inputs: "EvaluationInputs", save: Path | None, running: "Infe
         problems.append(f"--save {save}: there is no folder {save.parent}; make it first")
     elif save is not None and save.is_dir():
         problems.append(f"--save {save} is a folder; name a file, such as {save / 'translations.txt'}")
-    for name, value in asdict(running).items():
+    for name, value in asdict(replace(running, target=None)).items():  # --to is for BLEU too
         if value is not None and not translators:
-            problems.append(f"--{name.replace('_', '-')} is for translating, and nothing is translated here")
+            called = {"source": "from", "tags": "tag"}.get(name, name.replace("_", "-"))
+            problems.append(f"--{called} is for translating, and nothing is translated here")
     if calibrate and not inputs.system.folder:
         problems.append("--calibrate is for the confidence of a translator, and these translations exist")
     elif calibrate and running.beam is not None:

@@ -14,6 +14,7 @@ from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
 from limelight.cli.inspect.lines import InspectOutput
 from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
+from limelight.cli.translate.output import aim
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ EXAMPLES = """Examples:
 limelight inspect en-de "A cat sits on the mat."
 
 limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html
+
+limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1
 
 limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores
 
@@ -51,6 +54,9 @@ class PictureName(StrEnum):
 def inspect(
     bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
     text: Annotated[str | None, typer.Argument(help="One sentence.")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Language to translate into, of a model that has several.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Language of the text, of a model that has several.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="What the model is told beside, such as formal. Repeatable.")] = None,
     head: Annotated[str, typer.Option("--head", help="c5.2 or cross.5.2: layer 5, head 2, from 0. auto: the one that aligns.")] = "auto",
     kind: Annotated[KindName | None, typer.Option("--kind", help="A head of the encoder, the decoder or the cross-attention.")] = None,
     every: Annotated[bool, typer.Option("--all", help="A line for every head: entropy, diagonal, mass on the end.")] = False,
@@ -91,9 +97,10 @@ def inspect(
     files = [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
     drawn = picture or (PictureName.heads if every else PictureName.heat)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, drawn, as_json)
-    check_sense(look, text, importance, open_page)
+    check_sense(look, text, importance, open_page, bool(to or source or tag))
     found = InspectOutput()
-    with Translator.load(bundle, device=device, threads=threads, engine="torch") as translator:
+    with Translator.load(bundle, device=device, threads=threads, engine="torch") as loaded:
+        translator = aim(loaded, to, source, tag)
         if importance is not None:
             shown.rank(translator, bundle, importance, as_json, found)
         if text is not None:
@@ -121,13 +128,15 @@ class InspectRequest:
     as_json: bool
 
 
-def check_sense(look: InspectRequest, text: str | None, importance: str | None, open_page: bool) -> None:
+def check_sense(look: InspectRequest, text: str | None, importance: str | None, open_page: bool, aimed: bool = False) -> None:
     """Before anything is loaded: is there something to do, and a place for all of it?"""
     needs_text = {"--open": open_page, "a file": look.files, "--tensor": look.tensors, "--explain": look.cells}
     given = [name for name, each in needs_text.items() if each]
     if text is None and (importance is None or given):
         what = f"{' and '.join(given)} cannot be had of no sentence" if given else "there is nothing to look at"
         raise ConfigError(f'{what}; give a sentence, such as limelight inspect en-de "A cat sits on the mat."')
+    if open_page and aimed:
+        raise ConfigError("--open shows the desk, where languages and tags are chosen on the page; leave out --to, --from and --tag")
     if look.as_json and (look.tensors or look.cells):
         raise ConfigError(
             "--json prints the trace and nothing else, so --tensor and --explain have no place; leave out --json, or save all stages "

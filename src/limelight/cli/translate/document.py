@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from limelight.cli.screen import Screen, clock, group_digits
-from limelight.cli.translate.output import MOST_WARNINGS, as_json, open_output, warn_of, write_all
+from limelight.cli.translate.output import MOST_WARNINGS, aim, as_json, open_output, warn_of, write_all
 from limelight.cli.translate.review import check_review, write_review
 from limelight.errors import ConfigError, DataError
 from limelight.files import write_whole
@@ -35,11 +35,27 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     wishes, loading = ({name: asked[name] for name in names} for names in (WISHES, LOADING))
     sources = {name: context.get_parameter_source(name) for name in asked}
     given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    known = {"bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "review", "jsonl", "beam", *wishes, *loading}
+    known = {
+        "bundle",
+        "texts",
+        "document",
+        "glossary",
+        "quiet",
+        "fuzzy_below",
+        "review",
+        "jsonl",
+        "beam",
+        "target",
+        "source",
+        "tag",
+        *wishes,
+        *loading,
+    }
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
         raise ConfigError("these are for single lines, and not for documents; leave them out:", others)
     pairs = _pairs(texts, asked["review"])
-    with Translator.load(bundle, **loading) as translator:
+    with Translator.load(bundle, **loading) as loaded:
+        translator = aim(loaded, asked["target"], asked["source"], asked["tag"])
         warn_of(translator, asked["quiet"])
         terms, search = load_glossary(asked["glossary"], translator), translator.settings.search
         if asked["beam"] is not None:

@@ -30,10 +30,30 @@ _TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
 _TO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"})  # JSON escapes the others itself
 
 
+def aim(translator: "Translator", target: str | None, source: str | None, tags: Sequence[str] | None) -> "Translator":
+    """The translator in the direction that was asked for, however its languages are written: fr, fre, fra_Latn."""
+    if not (target or source or tags):
+        return translator
+    try:
+        return translator.towards(target, source, tags or ())
+    except ConfigError:
+        from limelight.text.language_names import usual_tag
+
+        usual = target and usual_tag(target), source and usual_tag(source)
+        if usual == (target, source):
+            raise
+        return translator.towards(*usual, tags or ())
+
+
 def warn_of(translator: "Translator", quiet: bool) -> None:
-    """Say it before the first translation, if training found that nobody should use the translator."""
+    """Say it before the first translation, if training found that nobody should use the translator, or did not teach it this."""
     from limelight.bundle.card import find_warning
 
+    if not quiet and translator.settings.tags is not None and translator.settings.languages not in translator.directions:
+        source, target = translator.settings.languages
+        typer.echo(
+            f"warning: the model was taught {source} and {target}, but not from {source} to {target}; look at what it writes", err=True
+        )
     if not quiet and (verdict := find_warning(translator.settings)) is not None:
         typer.echo(f"warning: this translator was judged when it was trained: {verdict}", err=True)
 

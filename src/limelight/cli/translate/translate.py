@@ -15,6 +15,7 @@ import typer
 from limelight.cli.translate.document import document_command, load_glossary
 from limelight.cli.translate.output import (
     TranslateProgress,
+    aim,
     as_json,
     as_lines,
     end_with_reader,
@@ -39,6 +40,8 @@ limelight translate en-de < news.en > news.de
 
 limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text
 
+limelight translate multi --to fr --tag formal < news.en > news.fr
+
 limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
 """
 
@@ -47,6 +50,9 @@ limelight translate en-de --glossary terms.tsv --document manual.html manual.de.
 def translate(
     context: typer.Context, bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts; without any, lines of standard input.")] = None,
+    target: Annotated[str | None, typer.Option("--to", help="Language to translate into, of a model that has several.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Language of the texts, of a model that has several.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="What the model is told beside, such as formal. Repeatable.")] = None,
     input: Annotated[Path | None, typer.Option("--input", "-i", help="File of lines to translate.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; it appears when it is complete.")] = None,
     nbest: Annotated[int | None, typer.Option("--nbest", min=1, help="Translations of each line, best first.")] = None,
@@ -89,21 +95,31 @@ def translate(
         return
     _check_lines(bundle, given, for_documents=fuzzy_below is not None or review is not None)
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
+    _translate_chunks(chunks, TranslateProgress(quiet or bool(given), total), _apart(segment, given), context.params)
+
+
+def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, segment: bool | None, asked: dict[str, Any]) -> None:
+    """`asked`: all options, by name."""
     from limelight.runtime import keep_freed_memory
     from limelight.translator.translate import Translator
 
     keep_freed_memory()
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    wanted = {"nbest": nbest, "beam": beam, "length_penalty": length_penalty, "coverage_penalty": coverage_penalty, "groups": diverse,
-              "min_length": min_length, "max_length": max_length, "no_repeat_ngram": no_repeat, "mbr_samples": mbr}  # fmt: skip
-    account = TranslateProgress(quiet or bool(given), total)
-    with open_output(output) as file, Translator.load(bundle, device, dtype, threads, engine) as translator:
-        warn_of(translator, quiet)
-        translator.batch_pieces = batch_pieces or translator.batch_pieces
-        wishes = {"search": _search(translator.settings.search, _drop_unset(wanted), sample, _drop_unset(drawing)), "align": align,
-                  "guards": guards, "probabilities": jsonl, "protect": protect, "glossary": load_glossary(glossary, translator),
-                  "segment": _apart(segment, given)}  # fmt: skip
-        _pass(translator, chunks, (prefix, phrase or ()), wishes, scores, file, account)
+    drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
+    wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
+    wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
+    loading = {name: asked[name] for name in ("device", "dtype", "threads", "engine")}
+    with open_output(asked["output"]) as file, Translator.load(asked["bundle"], **loading) as loaded:
+        translator = aim(loaded, asked["target"], asked["source"], asked["tag"])
+        warn_of(translator, asked["quiet"])
+        translator.batch_pieces = asked["batch_pieces"] or translator.batch_pieces
+        wishes = {
+            "search": _search(translator.settings.search, _drop_unset(wanted), asked["sample"], _drop_unset(drawing)),
+            "probabilities": asked["jsonl"],
+            "glossary": load_glossary(asked["glossary"], translator),
+            "segment": segment,
+            **{name: asked[name] for name in ("align", "guards", "protect")},
+        }
+        _pass(translator, chunks, (asked["prefix"], asked["phrase"] or ()), wishes, asked["scores"], file, account)
 
 
 def _pass(

@@ -22,7 +22,7 @@ from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.files import whole_folder
 from limelight.interop.alignment_heads import best_heads
 from limelight.interop.ctranslate2.spec import lacks, spec_of
-from limelight.interop.parity import GIVEN, VALIDATION, Parity, compare, probe_texts, translate_probes
+from limelight.interop.parity import GIVEN, VALIDATION, Parity, compare, probe_texts, spread, translate_probes
 from limelight.model.config import ModelConfig
 from limelight.runtime import count_threads
 from limelight.translator.loading import specials
@@ -144,10 +144,13 @@ def _alignment(
     if probe not in (GIVEN, VALIDATION):
         return tuple(usual_heads(config)), "the last layer but one, since there was no text to measure with"
     translator = Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-    sources = translator.source_ids(probes)
-    targets = translator.target_ids([made.text for made in translated])
-    begin = (len(bundle.settings.source_begin), len(bundle.settings.target_begin))
-    every, most = zip(sources, targets, strict=True), config.max_length
+    begin = (len(translator.settings.source_begin), len(translator.settings.target_begin))
+    every: list[tuple[list[int], list[int]]] = []
+    for view, places in spread(translator, len(probes)):
+        if len(view.settings.source_begin) == begin[0]:  # of the others, with names before them, the words stand elsewhere
+            targets = view.target_ids([translated[at].text for at in places])
+            every += zip(view.source_ids([probes[at] for at in places]), targets, strict=True)
+    most = config.max_length
     pairs = [(s, t) for s, t in every if begin[0] < len(s) < most and begin[1] < len(t) < most]
     if not pairs:
         return tuple(usual_heads(config)), "the last layer but one, since nothing was translated"
