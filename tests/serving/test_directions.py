@@ -208,9 +208,12 @@ class TestPublicDialects:
         assert post(app, "/v2/translate", text=[french, CAT], target_lang="FR")[1]["translations"][1]["detected_source_language"] == "EN"
 
     def test_a_document_goes_the_same_way(self, app: Any, known: Translator) -> None:
-        sent = {"files": {"file": ("a.txt", f"{CAT}\n".encode())}, "data": {"source": "fr", "target": "en"}}
-        place = ask(app, "POST", "/translate_file", **sent).json()["translatedFileUrl"]
-        assert ask(app, "GET", place).text == known.translate([CAT], source="fr", target="en")[0].text + "\n"
+        for more, tags in (({}, []), ({"tags": ["ui", "formal"]}, ["formal", "ui"])):
+            sent = {"files": {"file": ("a.txt", f"{CAT}\n".encode())}, "data": {"source": "fr", "target": "en", **more}}
+            place = ask(app, "POST", "/translate_file", **sent).json()["translatedFileUrl"]
+            assert ask(app, "GET", place).text == known.translate([CAT], source="fr", target="en", tags=tags)[0].text + "\n"
+        status, told = post(app, "/translate", q=CAT, source="en", target="fr", tags=["polite"])
+        assert status == 400 and "it has formal, ui" in told["error"]
 
     def test_formality_is_a_tag_where_the_model_has_it(self, app: Any, known: Translator) -> None:
         plain, formal = (known.translate([CAT], target="de", tags=tags)[0].text for tags in ([], ["formal"]))

@@ -18,6 +18,7 @@ from starlette.requests import Request as HttpRequest
 
 from limelight.serving.http.body import SMALL, read_json
 from limelight.serving.http.described_routes import NO_ZERO
+from limelight.serving.queue.served_model import MOST_TAGS
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
@@ -42,7 +43,7 @@ Whole = Annotated[int, BeforeValidator(whole)]  # bounds go before the validator
 Name = Annotated[str, Field(max_length=255, pattern=NO_ZERO)]
 Code = Annotated[str, Field(max_length=35, pattern=NO_ZERO)]
 Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM, pattern=_TERM)]
-Tags = Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=16)]
+Tags = Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=MOST_TAGS)]
 Terms = dict[Term, Term | Annotated[list[Term], Field(min_length=1, max_length=MOST_TARGETS)]]
 
 

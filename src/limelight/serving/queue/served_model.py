@@ -13,6 +13,7 @@ from limelight.text.languages import base
 from limelight.translator import Translator
 
 Direction = tuple[str, str]  # from and to
+MOST_TAGS = 16  # of a request
 SIGN = ":"  # between the name of a bundle and a direction; no name has it
 
 
