@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, test } from "vitest";
 
-import { chancesOf, isMark, leastSure, lookedAt, pinned, probabilityOf, toggled, whatIf, wordOf } from "../src/desk/candidates";
+import { chancesOf, isMark, isTag, leastSure, lookedAt, pinned, probabilityOf, toggled, whatIf, wordOf } from "../src/desk/candidates";
 import { recipeOf, stagesOf } from "../src/desk/stages";
 import { Matrix, weights, type Trace } from "../src/desk/trace";
 import { asNumpy, imports, lookup, tracing } from "../src/desk/twin";
@@ -37,6 +37,7 @@ describe("a predicted piece", () => {
   });
 
   test("marks cannot be forced, and a lone bracket is no mark", () => {
+    expect(["<2de>", "<formal>", "</s>", "<unk>", "<0xF0>", "▁a"].map(isTag)).toEqual([true, true, false, false, false, false]);
     expect(["<s>", "</s>", "<unk>", "<", "<>", "a<b>", "<0xF0>", "<0xzz>"].map(isMark)).toEqual([true, true, true, false, false, false, false, true]);
     expect(chancesOf(trace, tokens.length - 1).find((chance) => chance.piece === "</s>")?.forcible).toBe(false);
   });
