@@ -36,3 +36,8 @@ def key_of(*numbers: int) -> int:
 def draws(key: int, numbers: npt.NDArray[np.int64]) -> Words:
     """One 64-bit random number per number: number i has the same draw whatever stands beside it."""
     return mix_bits(numbers.astype(np.uint64) * np.uint64(STEP) + np.uint64(key))
+
+
+def scale_to_one(words: Words) -> npt.NDArray[np.float64]:
+    """Numbers from 0 to 1, without 1, with all the bits that a float has."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

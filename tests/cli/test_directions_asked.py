@@ -10,7 +10,6 @@ from unittest import mock
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from limelight.cli.main import main
 from limelight.text.pieces.tags import language_piece
 from tagged_bundle import TEXTS, translator, write_tagged

@@ -335,11 +335,11 @@ def test_a_file_in_the_place_of_the_run_is_refused() -> None:
 # The verb.
 
 
-def test_help_has_four_examples_that_can_be_told_apart() -> None:
+def test_help_has_five_examples_that_can_be_told_apart() -> None:
     from limelight.cli.train.train import EXAMPLES
 
     examples = [line.split() for line in EXAMPLES.split("\n") if line.startswith("limelight train ")]
-    assert len(examples) == 4 == len({tuple(line) for line in examples})
+    assert len(examples) == 5 == len({tuple(line) for line in examples})
     assert {"--budget", "--from", "--nproc"} <= {word for line in examples for word in line}
     assert any(word.endswith("recipe.toml") for line in examples for word in line)
 

@@ -89,7 +89,9 @@ def altered_by_position(batches: Batcher, epoch: int) -> dict[int, AlteredPair]:
     for position, pair in texts.items():
         chances = draw_alterations(augmenter.settings, 1, epoch, np.array([position]))
         columns, after = (pa.array([pair[0]]), pa.array([pair[1]])), texts.get(position + 1)
-        _, changed = alterations(chances, columns, lambda rows, after=after: [after for _ in rows], augmenter.speech)
+        _, changed = alterations(
+            chances, columns, lambda rows, after=after: [after for _ in rows], augmenter.speeches, np.zeros(1, np.int64)
+        )
         found.update(zip([position], changed, strict=False))
     return found
 

@@ -50,6 +50,7 @@ def raw(pairs: Sequence[Pair], faults: Sequence[int] | None = None) -> pa.Table:
         list(range(1, rows + 1)),
         [f"s{number}" if number % 2 else None for number in range(rows)],
         faults or [0] * rows,
+        [None] * rows,
     ]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, RAW, strict=True)], schema=RAW)
 

@@ -1,6 +1,5 @@
 """Tags in exports and imports: other programs put them before a text by hand, and models of many languages keep all of them."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import limelight.interop.ctranslate2.export as interop
 from limelight.bundle import read
 from limelight.decoding.config import SearchSettings
@@ -19,8 +17,9 @@ from limelight.interop.ctranslate2.export import export
 from limelight.interop.huggingface.export import export_folder
 from limelight.interop.huggingface.load import import_folder
 from limelight.interop.language_codes import M2M100, NLLB, shorten
-from limelight.interop.parity import spread
+from limelight.interop.parity import GIVEN, NONSENSE, VALIDATION, Probes
 from limelight.translator import Translator
+from limelight.translator.pipeline import TranslationOptions
 from tagged_bundle import DIRECTIONS, TEXTS, tokenizer, translator, write_tagged
 
 pytestmark = [pytest.mark.process, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
@@ -41,10 +40,15 @@ def ours(view: dict[str, Any]) -> list[str]:
 
 
 def test_an_export_is_compared_in_every_direction_and_with_every_name() -> None:
-    views = [(view.settings.languages, len(view.settings.source_begin)) for view, _ in spread(translator(), 50)]
-    assert views == [*((direction, 1) for direction in DIRECTIONS), (DIRECTIONS[0], 2), (DIRECTIONS[0], 2)]
-    assert sorted(at for _, places in spread(translator(), 50) for at in places) == list(range(50))
-    assert [places for _, places in spread(translator(tags=None), 50)] == [range(50)]
+    shared = Probes(["the cat"] * 50, NONSENSE).share_out(translator())
+    views = {(view.settings.languages, len(view.settings.source_begin) == 1) for view, _ in shared}
+    assert views == {(direction, plain) for direction in DIRECTIONS for plain in (True, False)} and len(shared) == 12
+    assert sorted(at for _, places in shared for at in places) == list(range(50))
+    given = Probes(["the cat"] * 50, GIVEN).share_out(translator())
+    assert {view.settings.languages for view, _ in given} == {("en", "de"), ("en", "fr")}, "their language is the usual one"
+    own = Probes(["the cat", "he"], VALIDATION, [("fr", "en"), ("en", "de")]).share_out(translator())
+    assert [(view.settings.languages, places) for view, places in own] == [(("fr", "en"), [0]), (("en", "de"), [1])]
+    assert [places for _, places in Probes(["the cat"] * 5, GIVEN).share_out(translator(tags=None))] == [list(range(5))]
 
 
 @pytest.mark.parametrize("tag", ["<2fr>", "<ui>"])
@@ -84,6 +88,10 @@ def test_transformers_alone_translates_with_the_tag_in_front(tmp_path: Path) -> 
         assert theirs.batch_decode(rows, skip_special_tokens=True) == ours(view)
     import_folder(tmp_path / "hf", tmp_path / "again")
     assert read(tmp_path / "again").settings == bundle.settings
+    import_folder(tmp_path / "hf", tmp_path / "fr", (None, "fr"))
+    assert read(tmp_path / "fr").settings.directions == [("en", "fr"), ("en", "de"), ("de", "en"), ("fr", "en")]
+    with pytest.raises(ConfigError, match="never taught de-fr; as the usual direction give one of en-de"):
+        import_folder(tmp_path / "hf", tmp_path / "other", ("de", "fr"))
 
 
 def test_onnx_is_told_the_ids_of_all_tags_and_those_of_the_usual_direction(tmp_path: Path) -> None:
@@ -129,6 +137,26 @@ def test_a_model_of_many_languages_keeps_them_all(name: str, count: int, tmp_pat
         assert view.towards("en", "fr").target_ids(texts)[0][0] == many.settings.source_begin[0]
         with pytest.raises(ConfigError, match="there is no 'tlh'"):
             many.towards("tlh")
+
+
+def test_sentences_into_several_languages_share_a_batch_with_either_engine(tmp_path: Path) -> None:
+    theirs = published.m2m100(tmp_path / "m")
+    with torch.no_grad():  # what no translation has is improbable in a trained model; here it would be searched again, by other sums
+        theirs.get_output_embeddings().weight[-len(M2M100) - 8 :] *= 0.01
+    theirs.save_pretrained(tmp_path / "m")
+    import_folder(tmp_path / "m", tmp_path / "b", ("en", "de"))
+    texts = published.sentences("en", 3, seed=4)
+    export(read(tmp_path / "b"), "float32", texts)
+    found = []
+    for engine in ("torch", "ctranslate2"):
+        with Translator.load(tmp_path / "b", threads=1, engine=engine) as many:
+            views = [many, many.towards("fr"), many.towards("cs", "de")]
+            alone = [view.translate([text], GREEDY, guards=False)[0].text for view in views for text in texts]
+            planned = [sentence for view in views for sentence in view.plan(texts, GREEDY).asked]
+            together = [made and made.text for made in many.run(planned, GREEDY, TranslationOptions(guards=False))]
+            assert together == alone
+            found.append(alone)
+    assert found[0] == found[1] and len(set(found[0])) > len(texts)
 
 
 def test_an_export_of_many_languages_may_begin_with_any_of_them(tmp_path: Path) -> None:

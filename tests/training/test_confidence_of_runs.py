@@ -18,7 +18,8 @@ from limelight.evaluation.config import InferenceOptions
 from limelight.training.report.run_record import read_run
 from limelight.training.run_folder import BUNDLE, SCORES
 from limelight.training.step.budget_clock import BudgetClock
-from limelight.training.validation.final_weights import RemainingBudget, calibrate_confidence, score
+from limelight.training.validation.final_weights import RemainingBudget, calibrate_confidence
+from limelight.training.validation.scoring import score
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
 from make_numbers import draw_pairs

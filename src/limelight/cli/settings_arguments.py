@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from limelight.cli.language_arguments import (
+    corpora_of_many,
+    corpora_of_pairs,
+    find_alike,
+    is_line_file,
+    put_held_out,
+    put_languages,
+    put_tags,
+)
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.reading.finding import LINES, find, find_stated_languages, format_of
+from limelight.corpus.reading.finding import find, find_stated_languages
 from limelight.corpus.reading.language_tags import guess_languages
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
@@ -33,13 +42,12 @@ def settings_from(
     """The file first, then the options, then section.key=value: the later wins. `settings` are further section.key=value."""
     values = _read(config) if config else {}
     paths, written = split_settings(inputs)
-    if paths:
-        values["corpora"] = corpora_of(paths)
+    if paths or options.get("pair"):
+        values["corpora"] = tell_apart([*corpora_of(paths), *corpora_of_pairs(options.get("pair") or ())])
     if not values.get("corpora"):
         raise ConfigError("there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared")
-    for name in ("valid", "test"):
-        if options[name]:
-            values.setdefault("held_out", {})[name] = options[name]
+    if options.get("both_directions"):
+        values["both_directions"] = True
     if options.get("swap"):
         values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
     if options["vocab_size"] is not None:
@@ -48,27 +56,44 @@ def settings_from(
         values["keep_dropped"] = True
     put_settings(values, [*written, *settings])
     _weigh(values.get("corpora", []), weights)
+    put_tags(values["corpora"], options.get("tag") or ())
     values["languages"] = _languages(values, options)
+    own = not (options["source"] or options["target"] or options.get("of_bundle"))
+    put_languages(values["corpora"], values["languages"], guess=own)
+    for name in ("valid", "test"):
+        if options[name]:
+            put_held_out(values, name, options[name])
     return PrepareSettings(**values)
 
 
 def corpora_of(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Each file, folder or glob is a corpus of its own, but two line files in a row are one: corpus.en corpus.de."""
+    """Each file, folder or glob is a corpus of its own, but two line files in a row are one: corpus.en corpus.de. Of more that are named
+    alike but for the language, the first is paired with each other one."""
     corpora: list[dict[str, Any]] = []
-    waiting: list[str] = []
-    for path in paths:
-        if format_of(path) == LINES and not Path(path).is_dir() and not re.search(r"[*?\[]", path):
-            waiting.append(path)
-            if len(waiting) == 2:
-                corpora.append({"name": _name(waiting[0]), "paths": waiting})
-                waiting = []
+    at = 0
+    while at < len(paths):
+        alike = find_alike([path for path in paths[at:] if is_line_file(path)]) if is_line_file(paths[at]) else []
+        if len(alike) > 2 and list(paths[at : at + len(alike)]) == alike:
+            corpora += corpora_of_many(alike)
+            at += len(alike)
+        elif not is_line_file(paths[at]):
+            corpora.append({"name": _name(paths[at]), "paths": [paths[at]]})
+            at += 1
         else:
-            corpora.append({"name": _name(path), "paths": [path]})
-    if waiting:
-        raise ConfigError(
-            f"{waiting[0]} is a file of lines and has no partner; give source and target in this order, or a file that holds "
-            "both (TSV, JSONL, TMX, ...)"
-        )
+            partner = next((number for number in range(at + 1, len(paths)) if is_line_file(paths[number])), None)
+            if partner is None:
+                raise ConfigError(
+                    f"{paths[at]} is a file of lines and has no partner; give source and target in this order, or a file that holds "
+                    "both (TSV, JSONL, TMX, ...)"
+                )
+            corpora += [{"name": _name(path), "paths": [path]} for path in paths[at + 1 : partner]]
+            corpora.append({"name": _name(paths[at]), "paths": [paths[at], paths[partner]]})
+            at = partner + 1
+    return tell_apart(corpora)
+
+
+def tell_apart(corpora: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Corpora of one name get numbers."""
     seen: Counter[str] = Counter()
     for corpus in corpora:
         name = corpus["name"]
@@ -129,7 +154,7 @@ def _weigh(corpora: list[dict[str, Any]], weights: Sequence[str]) -> None:
 
 def _languages(values: dict[str, Any], options: dict[str, Any]) -> tuple[str, str]:
     """Asked for, or written in the settings, or guessed from the names of line files, or what the files say of themselves."""
-    given = values.get("languages") or (None, None)
+    given = values.get("languages") or values["corpora"][0].get("languages") or (None, None)
     guesses = (guess_languages(*corpus["paths"]) for corpus in values.get("corpora", []) if len(corpus.get("paths", [])) == 2)
     guessed = next((guess for guess in guesses if guess), (None, None))
     theirs = options.get("of_bundle") or (None, None)  # written as their translator writes them

@@ -1,14 +1,18 @@
 """`PrepareSettings` holds everything that decides what `prepare` makes of a corpus. Equal settings and equal inputs give equal bytes."""
 
+from collections import Counter
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
 from limelight.text.normalize import DEFAULT_STEPS, Step
+from limelight.text.pieces.tags import Code, TagSet, explain_bad_name
 from limelight.text.pieces.tokenizer import END, PAD, START, PieceSettings
 
 Mode = Literal["off", "warn", "drop"]
+Direction = tuple[Code, Code]  # source and target
 
 
 class CorpusSettings(Settings):
@@ -19,11 +23,20 @@ class CorpusSettings(Settings):
     weight: float = Field(default=1.0, gt=0, le=1000, description="how many times it is seen in an epoch")
     columns: tuple[str, str] | None = Field(default=None, description="fields of JSONL and Parquet, or column numbers of TSV")
     swapped: bool = Field(default=False, description="its sides are exchanged: what stands as source is the target")
+    languages: Direction | None = Field(default=None, description="its source and target, where they are not those of the first pair")
+    tags: tuple[str, ...] = Field(default=(), description="what its sources are told beside the language: formal, ui ...")
+    partial: bool = Field(default=False, description="lines that are empty on one side are no pairs, and are not counted")
+
+    @model_validator(mode="after")
+    def _tags_are_names(self) -> Self:
+        if problems := [why for why in map(explain_bad_name, self.tags) if why]:
+            raise ValueError("\n".join(problems))
+        return self
 
     @model_serializer(mode="wrap")
     def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out `swapped` where it is off: few corpora need it."""
-        return {key: kept for key, kept in written(self).items() if kept or key != "swapped"}
+        """Leave out what few corpora need, where it is not used."""
+        return {key: kept for key, kept in written(self).items() if kept or key not in ("swapped", "languages", "tags", "partial")}
 
 
 class FilterSettings(Settings):
@@ -63,16 +76,32 @@ class DedupSettings(Settings):
     targets_per_source: int | None = Field(default=4, ge=1, description="the most frequent translations of one source stay")
 
 
+class HeldOutSet(Settings):
+    """A held-out set is given for one pair of languages."""
+
+    split: Literal["valid", "test"]
+    languages: Direction
+    paths: tuple[str, ...] = Field(min_length=1)
+
+
 class HeldOutSettings(Settings):
     """Validation and test sets are given, or split off by groups of equal source."""
 
     valid: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
-    valid_pairs: int = Field(default=1000, ge=0)
+    pairs: tuple[HeldOutSet, ...] = Field(default=(), description="sets for pairs of languages other than the first")
+    valid_pairs: int = Field(default=1000, ge=0, description="of each pair of languages, in the mean")
     test_pairs: int = Field(default=1000, ge=0)
     largest_share: float = Field(default=0.05, ge=0, lt=0.5, description="of the corpus, each")
     leaks: Mode = "drop"
     near: float = Field(default=0.75, gt=0, le=1, description="pairs this similar to a held-out one are leaks too")
+
+    def is_given(self, split: str) -> bool:
+        return bool(getattr(self, split)) or any(each.split == split for each in self.pairs)
+
+    @model_serializer(mode="wrap")
+    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: kept for key, kept in written(self).items() if kept or key != "pairs"}
 
 
 class SpecialIds(Settings):
@@ -114,10 +143,11 @@ class SpecialIds(Settings):
 
 
 class PrepareSettings(Settings):
-    """These settings decide the whole of a `prepare`. `languages` are source and target."""
+    """These settings decide the whole of a `prepare`. `languages` are source and target; of several pairs, of the first."""
 
     languages: tuple[str, str]
     corpora: list[CorpusSettings] = Field(min_length=1)
+    both_directions: bool = Field(default=False, description="every pair is also learnt from target to source")
     normalize: tuple[Step, ...] = DEFAULT_STEPS
     filters: FilterSettings = FilterSettings()
     dedup: DedupSettings = DedupSettings()
@@ -155,7 +185,70 @@ class PrepareSettings(Settings):
             raise ValueError("given_vocabulary and marks: only for given_pieces; pieces learnt here have their own ids")
         return self
 
+    @model_validator(mode="after")
+    def _languages_are_learnt(self) -> Self:
+        if self.languages not in self.stored:
+            known = ", ".join(" to ".join(pair) for pair in dict.fromkeys(self.stored))
+            raise ValueError(f"languages: no corpus is {' to '.join(self.languages)}; name a pair that there is: {known}")
+        strange = [each.languages for each in self.held_out.pairs if each.languages not in self.directions]
+        if strange:
+            told = ", ".join(" to ".join(pair) for pair in strange)
+            raise ValueError(f"held_out.pairs: no corpus is {told}; leave the set out, or give text of this pair")
+        apart = len(self.given_pieces) == 2 or not (self.given_pieces or self.pieces.joint)
+        if self.both_directions and apart:
+            raise ValueError("both_directions: a sentence is source and target, so both need the same pieces; set pieces.joint=true")
+        _ = self.tag_set  # refused now, not after hours
+        return self
+
+    @cached_property
+    def stored(self) -> tuple[Direction, ...]:
+        """Source and target of the pairs of each corpus as they are stored, then of each given set. With `both_directions` en-de and de-en
+        are stored alike."""
+        asked = [corpus.languages or self.languages for corpus in self.corpora]
+        asked += [each.languages for each in self.held_out_sets]
+        if not self.both_directions:
+            return tuple(asked)
+        order = dict.fromkeys([self.languages, *asked])
+        known: dict[frozenset[str], Direction] = {}
+        for pair in order:
+            known.setdefault(frozenset(pair), pair)
+        return tuple(known[frozenset(pair)] for pair in asked)
+
+    @cached_property
+    def held_out_sets(self) -> tuple[HeldOutSet, ...]:
+        """Given sets, in the order of their corpora: those of the first pair, then others, of valid and then of test."""
+        found: list[HeldOutSet] = []
+        for split in ("valid", "test"):
+            if paths := getattr(self.held_out, split):
+                found.append(HeldOutSet(split=split, languages=self.languages, paths=paths))
+            found += [each for each in self.held_out.pairs if each.split == split]
+        return tuple(found)
+
+    @cached_property
+    def directions(self) -> tuple[Direction, ...]:
+        """Every direction that is learnt: the first pair, the others, and with `both_directions` all of them turned round."""
+        forward = tuple(dict.fromkeys([self.languages, *self.stored[: len(self.corpora)]]))
+        turned = tuple(pair[::-1] for pair in forward) if self.both_directions else ()
+        return tuple(dict.fromkeys([*forward, *turned]))
+
+    @cached_property
+    def tag_set(self) -> TagSet:
+        """What sources are told: the target where there is more than one direction, and the names of the corpora. Rows may have more."""
+        targets = [target for _, target in self.directions] if len(self.directions) > 1 else []
+        names = [name for corpus in self.corpora for name in corpus.tags]
+        return TagSet(languages=tuple(dict.fromkeys(targets)), names=tuple(dict.fromkeys(names)))
+
+    @cached_property
+    def pivot(self) -> str | None:
+        """The language that most pairs share, whose sentences are held out in all of them; None for one pair."""
+        pairs = list(dict.fromkeys(self.stored))
+        if len(pairs) == 1:
+            return None
+        count = Counter(code for pair in [self.languages, *pairs] for code in pair)
+        return max(count, key=lambda code: count[code])  # the first of equals: the first source
+
     @model_serializer(mode="wrap")
     def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what only models of others need where it is not used."""
-        return {key: kept for key, kept in written(self).items() if kept or key not in ("given_vocabulary", "marks")}
+        """Leave out what few corpora need where it is not used."""
+        rare = ("given_vocabulary", "marks", "both_directions")
+        return {key: kept for key, kept in written(self).items() if kept or key not in rare}

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from limelight.corpus.feeding.shards import ids_schema, write_table
+from limelight.corpus.feeding.shards import TAGS_FIELD, ids_schema, write_table
 from limelight.corpus.manifest import FileEntry, Split
 from limelight.corpus.tokenizers import load_tokenizers
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -58,6 +59,7 @@ class ShardEncoder:
     folder: Path
     pieces: tuple[FileEntry, ...]
     vocabulary: tuple[FileEntry, ...]
+    names: tuple[str, ...] = ()  # of tags; the tags of a row are bits in this order
 
     def __call__(self, shard: TextShard) -> dict[str, Any]:
         table = _map_table(self.folder / shard.text.path)
@@ -69,9 +71,17 @@ class ShardEncoder:
             narrow = column.values.cast(field.type.value_type)
             columns.append(pa.ListArray.from_arrays(column.offsets, narrow, type=field.type))
             figures[field.name] = _figures(column, tokenizer)
+        if "tags" in table.column_names:
+            schema = schema.append(TAGS_FIELD)
+            columns.append(pa.array(self._tag_bits(table.column("tags").to_pylist())))
         path = self.folder / shard.text.path.replace(".text.", ".ids.")
         entry = write_table(path, pa.table(columns, schema=schema))
         return {"name": shard.name, "ids": entry.model_dump(), "figures": figures}
+
+    def _tag_bits(self, spelt: Sequence[str | None]) -> npt.NDArray[np.uint64]:
+        bit = {name: 1 << number for number, name in enumerate(self.names)}
+        value = {text: sum(bit[name] for name in (text or "").split()) for text in set(spelt)}
+        return np.array([value[text] for text in spelt], np.uint64)
 
 
 def _figures(column: pa.ListArray, tokenizer: Tokenizer) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.manifest import HELD_OUT, InputEntry, Split
+from limelight.corpus.manifest import InputEntry, Split
 from limelight.corpus.readers import find
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import content_hash, size_of, without_packing
@@ -28,17 +28,15 @@ class Inputs:
     @classmethod
     def find(cls, settings: PrepareSettings) -> "Inputs":
         """Finds every file before it reads one, and hashes them all."""
-        parts: list[CorpusPart] = []
-        for number, corpus in enumerate(settings.corpora):
-            found = find(corpus.paths, settings.languages, columns=corpus.columns, corpus=number, first_file=len(parts))
-            parts += [replace(part, swapped=corpus.swapped) for part in found]
+        parts = find_train(settings)
         train = list(parts)
         held_out: dict[Split, list[CorpusPart]] = {}
-        for split in HELD_OUT:
-            if paths := getattr(settings.held_out, split):
-                number = len(settings.corpora) + len(held_out)
-                held_out[split] = find(paths, settings.languages, corpus=number, first_file=len(parts))
-                parts += held_out[split]
+        for number, each in enumerate(settings.held_out_sets, len(settings.corpora)):
+            found = find(each.paths, each.languages, corpus=number, first_file=len(parts))
+            swapped = settings.stored[number] != each.languages
+            found = [replace(part, swapped=swapped) for part in found]
+            held_out.setdefault(each.split, []).extend(found)
+            parts += found
         with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock
             hashes = list(threads.map(lambda part: [content_hash(path) for path in part.paths], parts))
         entries = [InputEntry(corpus=part.corpus, paths=list(part.paths), sha256=sha) for part, sha in zip(parts, hashes, strict=True)]
@@ -54,6 +52,17 @@ class Inputs:
             [part.corpus, part.format, entry.sha256, *(["swapped"] if part.swapped else [])]
             for part, entry in zip(parts, self.entries, strict=True)
         ]
+
+
+def find_train(settings: PrepareSettings) -> list[CorpusPart]:
+    """The files of the corpora, each read in its own languages."""
+    parts: list[CorpusPart] = []
+    for number, corpus in enumerate(settings.corpora):
+        languages = corpus.languages or settings.languages
+        found = find(corpus.paths, languages, columns=corpus.columns, corpus=number, first_file=len(parts))
+        swapped = corpus.swapped != (settings.stored[number] != languages)  # de-en beside en-de is read into its order
+        parts += [replace(part, swapped=swapped, partial=corpus.partial) for part in found]
+    return parts
 
 
 def digest(*values: Any) -> str:

@@ -9,15 +9,17 @@ prepared/
 """
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
 from limelight.config import Settings
-from limelight.corpus.config import SpecialIds
+from limelight.corpus.config import Direction, PrepareSettings, SpecialIds
 from limelight.errors import DataError
 from limelight.files import write_whole
+from limelight.text.pieces.tags import TagSet
 
 FORMAT = 1
 NAME = "manifest.json"
@@ -86,6 +88,41 @@ class CorpusManifest(Settings):
         """The ids around each text of a batch."""
         return SpecialIds(**self.settings.get("marks") or {})
 
+    @cached_property
+    def _asked(self) -> PrepareSettings | None:
+        """The settings, where they were kept."""
+        return PrepareSettings(**self.settings) if self.settings.get("corpora") else None
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Every direction that is learnt, the first pair first."""
+        return self._asked.directions if self._asked else (self.languages,)
+
+    @property
+    def both_directions(self) -> bool:
+        return self._asked is not None and self._asked.both_directions
+
+    @property
+    def stored(self) -> tuple[Direction, ...]:
+        """Source and target of the pairs of each corpus."""
+        return self._asked.stored if self._asked else (self.languages,) * len(self.corpora)
+
+    @property
+    def pivot(self) -> str | None:
+        """The language that most pairs share; None for one pair."""
+        return self._asked.pivot if self._asked else None
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """The tags of each corpus beside the language; given sets have none."""
+        asked = [corpus.tags for corpus in self._asked.corpora] if self._asked else []
+        return (*asked, *((),) * (len(self.corpora) - len(asked)))
+
+    @cached_property
+    def tag_set(self) -> TagSet:
+        """What sources are told; empty where there is one direction and nobody named a tag."""
+        return add_row_names(self._asked.tag_set if self._asked else TagSet(), self.statistics.get("tally", {}))
+
     @property
     def cutting(self) -> list[FileEntry]:
         """The files that say how text is cut."""
@@ -117,3 +154,9 @@ class CorpusManifest(Settings):
 
     def save(self, folder: Path) -> None:
         write_whole(folder / NAME, self.encode())
+
+
+def add_row_names(tags: TagSet, tally: dict[str, Any]) -> TagSet:
+    """The tags of corpora, then those that only rows have, which were counted."""
+    of_rows = sorted({row["tag"] for row in tally.get("tags", [])} - set(tags.names))
+    return tags.changed(names=(*tags.names, *of_rows)) if of_rows else tags

@@ -25,13 +25,14 @@ from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
 from limelight.corpus.exchange.finish import BucketFinish, merge_held_out, read_held_out, write_held_out
 from limelight.corpus.exchange.settle import add
 from limelight.corpus.inputs import Inputs, digest
-from limelight.corpus.manifest import HELD_OUT, NAME, SIDES, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard
+from limelight.corpus.manifest import HELD_OUT, NAME, SIDES, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard, add_row_names
 from limelight.corpus.reading.streams import content_hash
 from limelight.corpus.report.report import page
-from limelight.corpus.tokenizers import check_given, copy_vocabulary, load_tokenizers, store
+from limelight.corpus.tokenizers import check_given, check_tags, copy_vocabulary, load_tokenizers, store
 from limelight.corpus.work_folder import REPORT, WorkFolder, load_prepared
 from limelight.errors import DataError, LimelightError
 from limelight.files import write_whole
+from limelight.text.pieces.tags import TagSet
 from limelight.text.pieces.tokenizer import learn, suggest_size
 
 
@@ -49,11 +50,13 @@ class Preparation:
     @property
     def corpora(self) -> tuple[str, ...]:
         """Given validation and test sets are corpora too; they follow those of training."""
-        return (*(corpus.name for corpus in self.settings.corpora), *self.inputs.held_out)
+        sets, first = self.settings.held_out_sets, self.settings.languages
+        given = (each.split if each.languages == first else f"{each.split} {'-'.join(each.languages)}" for each in sets)
+        return (*(corpus.name for corpus in self.settings.corpora), *given)
 
     @property
     def weights(self) -> list[float]:
-        return [*(corpus.weight for corpus in self.settings.corpora), *(1.0 for _ in self.inputs.held_out)]
+        return [*(corpus.weight for corpus in self.settings.corpora), *(1.0 for _ in self.settings.held_out_sets)]
 
 
 def prepare(
@@ -100,9 +103,11 @@ def _build(run: Preparation, place: WorkFolder, before: CorpusManifest | None, a
         except DataError:
             place.discard()
             raise
-    models = _learn(run, tally, shards)
+    tags = add_row_names(run.settings.tag_set, tally)
+    models = _learn(run, tally, shards, tags)
     vocabulary = copy_vocabulary(run.settings.given_vocabulary, place.build)
-    encoder = ShardEncoder(place.build, tuple(models), tuple(vocabulary))
+    check_tags(load_tokenizers(place.build, models, vocabulary)[0], tags)
+    encoder = ShardEncoder(place.build, tuple(models), tuple(vocabulary), tags.names)
     encoded = list(run.engine.each(shards, encoder, run.watch))
     manifest = _manifest(run, addresses, tally, shards, (models, vocabulary), encoded)
     write_whole(place.build / REPORT, page(manifest).encode())
@@ -137,10 +142,16 @@ def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
     pieces, given = value.pop("pieces"), [content_hash(path) for path in value.pop("given_pieces")]
     numbered = [content_hash(path) for path in value.pop("given_vocabulary", [])]
     marks = value.pop("marks", None)
-    held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test")}
-    text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out)
-    foreign = [[numbered, marks]] if numbered or marks else []  # where there is none, addresses stay what they were
-    return digest(text, [corpus["weight"] for corpus in corpora], pieces, given, *foreign), text
+    held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test", "pairs")}
+    # Where there is none of these, addresses stay what they were.
+    sets = [[each.split, each.languages] for each in settings.held_out.pairs]
+    own = [[corpus.get(key) for key in ("languages", "partial")] for corpus in corpora]
+    more = [own, sets] if sets or any(map(any, own)) else []
+    text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out, *more)
+    foreign = [[numbered, marks]] if numbered or marks else []
+    tags = [corpus.get("tags") for corpus in corpora]
+    named = [["tags", tags]] if any(tags) else []
+    return digest(text, [corpus["weight"] for corpus in corpora], pieces, given, *foreign, *named), text
 
 
 def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
@@ -148,6 +159,8 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
     held_out = {split: read_held_out(parts, run.settings, split) for split, parts in run.inputs.held_out.items()}
     tables = [table for table, _ in held_out.values()]
     sources, targets = (tuple(text for table in tables for text in table.column(side).to_pylist()) for side in SIDES)
+    if len(run.settings.directions) > 1:  # a source of one direction is the target of another
+        sources = targets = (*sources, *targets)
     leaks = LeakIndex(sources, targets, run.settings.held_out.near) if tables else None
     buckets = run.inputs.buckets
     files = tuple(entry.paths[0] for entry in run.inputs.entries)
@@ -168,7 +181,7 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
     return tally, shards
 
 
-def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> list[FileEntry]:
+def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard], tags: TagSet) -> list[FileEntry]:
     """One model for both sides or one each: given, or learnt from a sample of all training shards."""
     assert run.folder is not None
     settings, given = run.settings.pieces, run.settings.given_pieces
@@ -182,7 +195,8 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard]) -> 
             model = Path(given[number]).read_bytes()
         else:
             size = settings.size or suggest_size(sum(tally["words"][side] for side in sides))
-            model = learn(sample(run.folder, train, run.weights, settings.sample, sides), settings.changed(size=size))
+            named = (*settings.named, *(piece for piece in tags.pieces if piece not in settings.named))
+            model = learn(sample(run.folder, train, run.weights, settings.sample, sides), settings.changed(size=size, named=named))
         entries.append(store(run.folder, name, model))
     run.watch(Progress("pieces", len(sides_of), len(sides_of)))
     return entries

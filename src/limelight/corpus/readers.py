@@ -11,6 +11,8 @@ row with a RowFault. An empty file has no rows.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow.compute as pc
+
 from limelight.corpus.reading.finding import LINES, find, format_of
 from limelight.corpus.reading.formats import read_line_pairs, read_tsv
 from limelight.corpus.reading.language_tags import guess_languages
@@ -47,6 +49,14 @@ def read(part: CorpusPart, rows: int = ROWS) -> Iterator[Any]:
     if len(part.paths) != needed:
         raise DataError(f"{part.format} is read from {needed} file(s), not from {len(part.paths)}: {', '.join(part.paths)}")
     batches = READERS[part.format](part, rows)
+    if part.partial:
+        batches = filter(len, map(_without_gaps, batches))
     if not part.swapped:
         return batches
     return (batch.select(["target", "source", *RAW.names[2:]]).rename_columns(RAW.names) for batch in batches)
+
+
+def _without_gaps(batch: Any) -> Any:
+    """The rows with text on both sides: not every sentence of many languages is there in all of them."""
+    filled = [pc.not_equal(pc.utf8_trim_whitespace(batch.column(side)), "") for side in ("source", "target")]
+    return batch.filter(pc.and_(*filled))

@@ -14,6 +14,7 @@ from limelight.corpus.config import PrepareSettings, SpecialIds
 from limelight.corpus.manifest import FileEntry
 from limelight.errors import DataError
 from limelight.files import write_whole
+from limelight.text.pieces.tags import TagSet
 from limelight.text.pieces.tokenizer import END, PAD, START, UNKNOWN, Tokenizer
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
@@ -30,12 +31,24 @@ def check_given(settings: PrepareSettings) -> None:
     if not settings.given_pieces:
         return
     given = settings.given_pieces
+    if settings.pieces.named:
+        raise DataError("pieces.named is for pieces that are learnt here; leave it out, or leave out given_pieces")
     tokenizers = _tokenizers([Path(path) for path in given], [Path(path) for path in settings.given_vocabulary])
+    check_tags(tokenizers[0], settings.tag_set)
     if settings.marks is not None:
         _check_special_ids(settings.marks, tokenizers)
         return
     _check_usual(given[0], tokenizers[0])
     _check_usual(given[-1], tokenizers[1])
+
+
+def check_tags(source: Tokenizer, tags: TagSet) -> None:
+    """Pieces that were given may lack what sources are to be told."""
+    if missing := [piece for piece in tags.pieces if piece not in source.vocabulary]:
+        raise DataError(
+            f"the pieces that were given have no {', '.join(missing)}, so no source can be told so; leave out given_pieces (and --from) to "
+            "have pieces learnt here, or leave out these languages and tags"
+        )
 
 
 def copy_vocabulary(given: Sequence[str], folder: Path) -> list[FileEntry]:

@@ -141,14 +141,14 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
 
 
 def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
-    """Sources, targets and languages of a split of a prepared corpus."""
+    """Sources, targets and languages of a split of a prepared corpus; of several directions, of the first."""
     from limelight.corpus.feeding.shards import PreparedCorpus  # by Arrow, which files of text do not need
 
     prepared = PreparedCorpus.open(folder)
     pairs = prepared.split(split)
     if not pairs.rows:
         raise DataError(f"the {split} split of {folder} is empty; name two files instead, or prepare with --{split}")
-    source, target = pairs.texts(np.arange(pairs.rows, dtype=np.int64))
+    source, target = pairs.texts(pairs.usual)
     return source.to_pylist(), target.to_pylist(), prepared.manifest.languages
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from limelight.bundle import BundleTags
 from limelight.config import Settings
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.feeding.batches import BatchSettings
@@ -138,6 +139,12 @@ class Inherited(Settings):
     search: SearchSettings = SearchSettings()
     alignment: tuple[tuple[int, int], ...] | None = None
     license: str | None = Field(default=None, description="Of the model that others trained: it holds for what is made of it.")
+    tags: BundleTags | None = Field(default=None, description="What the old translator can be told, and its directions.")
+
+    def join_tags(self, directions: tuple[tuple[str, str], ...]) -> BundleTags | None:
+        """What the new translator can be told: all that the old one could, with the directions of the new text first."""
+        old = self.tags
+        return old and old.changed(directions=tuple(dict.fromkeys([*directions, *old.directions])) if old.directions else ())
 
 
 class FineTuning(SparseSettings):

@@ -47,6 +47,15 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class DirectionScore:
+    """A direction score is what a validation measured of one direction, of several."""
+
+    direction: str  # en-de
+    bleu: float
+    chrf: float
+
+
+@dataclass(frozen=True)
 class ValidReport:
     step: int
     elapsed: float
@@ -56,6 +65,7 @@ class ValidReport:
     chrf: float
     best: bool
     samples: tuple[Sample, ...]
+    directions: tuple[DirectionScore, ...] = ()  # of several; the scores above are their mean
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,8 @@ def line_of(event: Event) -> str:
     values = {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in dataclasses.asdict(event).items()
     }
+    if values.get("directions") == ():
+        del values["directions"]
     return json.dumps({"event": tag, **values}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -88,6 +100,7 @@ def event_of(line: str | bytes) -> Event:
     kind = KINDS[value.pop("event")]
     if kind is ValidReport:
         value["samples"] = tuple(Sample(**sample) for sample in value["samples"])
+        value["directions"] = tuple(DirectionScore(**score) for score in value.get("directions", ()))
     numbers = {field.name for field in dataclasses.fields(kind) if field.type in (float, "float")}
     event: Event = kind(**{key: math.nan if each is None and key in numbers else each for key, each in value.items()})
     return event

@@ -137,7 +137,7 @@ def _validation(folder: Path, count: int) -> Sequence[tuple[str | None, str]]:
     """Nobody chose these, so they have no place to be told."""
     from limelight.corpus.feeding.shards import PreparedCorpus
     from limelight.training.run_folder import PREPARED
-    from limelight.training.validation.validator import sample_evenly
+    from limelight.training.validation.direction_sets import sample_directions
 
     if not count:
         raise ConfigError("--importance 0 judges by no sentence; give a number of sentences, such as 32")
@@ -145,5 +145,6 @@ def _validation(folder: Path, count: int) -> Sequence[tuple[str | None, str]]:
         raise ConfigError(
             f"{folder} has no validation set, since it is no run of limelight train; give a file with a sentence on each line"
         )
-    sources, _ = sample_evenly(PreparedCorpus.open(folder / PREPARED).validation_pairs(), min(count, MOST_SENTENCES))
-    return [(None, text) for text in sources]
+    prepared, most = PreparedCorpus.open(folder / PREPARED), min(count, MOST_SENTENCES)
+    usual = sample_directions(prepared.validation_pairs(), most * len(prepared.manifest.directions))[0]
+    return [(None, text) for text in usual.sources[:most]]

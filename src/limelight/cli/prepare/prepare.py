@@ -25,6 +25,8 @@ limelight prepare corpus.en corpus.de -o prepared
 limelight prepare memory.tmx docs/ --source en --target de --valid dev.en --valid dev.de filters.copied=off
 
 limelight prepare corpus.en corpus.de --check-only
+
+limelight prepare multi.en multi.de multi.fr --both-directions
 """
 
 
@@ -50,6 +52,9 @@ def prepare(
     test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
     weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    pair: Annotated[list[str] | None, typer.Option("--pair", help="en-de=a.en,a.de or en-is=b.tsv: a corpus of these languages.")] = None,
+    both_directions: Annotated[bool, typer.Option("--both-directions", help="Every pair also from target to source.")] = False,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="ui=NAME: what the sources of a corpus are told.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Settings as TOML; what is given here wins over it.")] = None,
     check_only: Annotated[bool, typer.Option("--check-only", help="Judge all, show the first offending lines, write nothing.")] = False,
     keep_dropped: Annotated[bool, typer.Option("--keep-dropped", help="Write dropped pairs with their reason to OUTPUT/dropped.")] = False,
@@ -71,7 +76,7 @@ def prepare(
         options = {
             "source": _accept_old_name("--source", source, "--from", old_source),
             "target": _accept_old_name("--target", target, "--to", old_target), "valid": valid, "test": test, "vocab_size": vocab_size,
-            "keep_dropped": keep_dropped, "swap": swap,
+            "keep_dropped": keep_dropped, "swap": swap, "pair": pair, "both_directions": both_directions, "tag": tag,
         }  # fmt: skip
         settings = settings_from(inputs or [], options, weight or [], config)
         began = time.monotonic()

@@ -35,7 +35,7 @@ def picture(seen: LiveState, name: str, busy: str, now: datetime, width: int, he
     samples = _samples(seen, width)
     if seen.valids and room >= 2:
         most = max(FEWEST_VALIDS, min(VALIDS, room - 1 - len(samples)))  # on a low terminal samples make room
-        rows += _validations(seen, min(most, room - 1))
+        rows += _validations(seen, min(most, room - 1), width)
         room = height - len(rows) - len(last)
         rows += samples[: max(0, room)] if room >= 3 else []
     rows = [*rows, *last][: max(1, height)]
@@ -110,13 +110,14 @@ def _flow(fields: Sequence[Text], width: int) -> list[Text]:
     return rows
 
 
-def _validations(seen: LiveState, most: int) -> list[Text]:
+def _validations(seen: LiveState, most: int, width: int) -> list[Text]:
     rows = [Text(f" valid {'step':>8} {'loss':>7} {'ppl':>7} {'BLEU':>6} {'chrF':>6}", "bold")]
     for valid in seen.last_valids(most):
         ppl = short(perplexity(valid.nll))
         row = f" {valid.step:>14} {valid.nll:>7.3f} {ppl:>7} {valid.bleu:>6.1f} {valid.chrf:>6.1f}"
         rows.append(Text.assemble(row, ("  ★ best" if valid is seen.best else "", "green")))
-    return rows
+    ways = seen.valids[-1].directions if seen.valids else ()
+    return rows + _flow([Text(f"{each.direction} {each.bleu:.1f} / {each.chrf:.1f}", "dim") for each in ways], width)
 
 
 def _samples(seen: LiveState, width: int) -> list[Text]:

@@ -34,6 +34,9 @@ IN_A_RECIPE = {
     "vocab_size": "data.pieces.size",
     "weight": "weight of its [[data.corpora]]",
     "swap": "swapped of its [[data.corpora]]",
+    "pair": "its [[data.corpora]]",
+    "both_directions": "data.both_directions",
+    "tag": "tags of its [[data.corpora]]",
     "preset": "its [model]",
     "bundle": "fine_tuning.bundle",
     "replay": "fine_tuning.replay",
@@ -71,12 +74,12 @@ def parse_train_request(
         options = {**text, **given, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
         _refuse_beside_a_recipe(place, options)
         recipe = _apply_changes(Recipe.load(place), written)
-        asked, languages = replace(asked, recipe=recipe), recipe.data.languages
+        asked, data = replace(asked, recipe=recipe), recipe.data
     else:
         data = _data(paths, written, asked.bundle, text)
         changes = _changes(written, no_augment, probe)
-        asked, languages = replace(asked, data=data, changes=changes), data.languages
-    folder = _folder(output, asked.bundle, languages)
+        asked = replace(asked, data=data, changes=changes)
+    folder = _folder(output, asked.bundle, data)
     if probe is not None:
         _check_probe(probe, folder)
     return replace(asked, replay_data=_replay_data(replay_data)), folder
@@ -147,7 +150,7 @@ def _apply_changes(recipe: Recipe, written: Sequence[str]) -> Recipe:
 
 
 def _data(paths: Sequence[str], written: Sequence[str], bundle: Path | None, text: Mapping[str, Any]) -> PrepareSettings:
-    if not paths:
+    if not paths and not text.get("pair"):
         raise ConfigError(f"there is nothing to learn from; name the files, such as: {EXAMPLE}")
     options = {**dict.fromkeys(("source", "target", "valid", "test", "vocab_size", "keep_dropped")), **text}
     if bundle is not None and None in (options["source"], options["target"]):
@@ -160,8 +163,11 @@ def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str]:
     """What the translator to go on from translates, unless the names of the files say otherwise."""
     from limelight.bundle import read
 
-    languages = read(bundle).settings.languages
+    settings = read(bundle).settings
+    languages = settings.languages
     guessed = guess_languages(paths[0], paths[1]) if len(paths) == 2 else None
+    if guessed and settings.tags is not None:
+        languages = settings.aim(guessed[1], guessed[0]).languages
     if guessed and any(closeness(ours, named) is None for ours, named in zip(languages, guessed, strict=True)):
         swapped = "give them in the other order" if guessed == languages[::-1] else "give files of these languages"
         raise ConfigError(
@@ -193,8 +199,8 @@ def _check_replay(asked: TrainRequest, replay_data: Sequence[str], vocab_size: i
         raise ConfigError(f"--replay {asked.replay:g} is no share of the text; give 0 or more and less than 1, such as 0.5")
 
 
-def _folder(output: Path | None, bundle: Path | None, languages: tuple[str, str]) -> Path:
-    folder = output or Path("-".join(languages))
+def _folder(output: Path | None, bundle: Path | None, data: PrepareSettings) -> Path:
+    folder = output or Path("-".join(dict.fromkeys(code for direction in data.directions for code in direction)))
     if folder.is_file():
         raise ConfigError(f"{folder} is a file, but a run is a folder; name another with -o")
     if bundle is not None and folder.resolve() in (bundle.resolve(), _run_of(bundle)):

@@ -25,6 +25,8 @@ limelight train memory.tmx --source en --target de -o ours --from en-de --replay
 limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
 
 limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
+
+limelight train multi.en multi.de multi.fr -o multi --both-directions
 """
 
 
@@ -55,6 +57,9 @@ def train(
     test: Annotated[list[str] | None, typer.Option("--test", help="Test set, likewise.")] = None,
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Pieces in the vocabulary; suggested from the corpus.")] = None,
     weight: Annotated[list[str] | None, typer.Option("--weight", help="NAME=2: how often a corpus is seen per epoch.")] = None,
+    pair: Annotated[list[str] | None, typer.Option("--pair", help="en-de=a.en,a.de or en-is=b.tsv: a corpus of these languages.")] = None,
+    both_directions: Annotated[bool, typer.Option("--both-directions", help="Every pair also from target to source.")] = False,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="ui=NAME: what the sources of a corpus are told.")] = None,
     swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
     anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,
     no_augment: Annotated[bool, typer.Option("--no-augment", help="The text as it is: nothing masked, no capitals, typos ...")] = False,
@@ -83,7 +88,8 @@ def train(
     asked, folder = parse_train_request(
         inputs or [], text={
             "source": source, "target": target, "valid": tuple(valid or ()), "test": tuple(test or ()), "vocab_size": vocab_size,
-            "weight": tuple(weight or ()), "swap": swap,
+            "weight": tuple(weight or ()), "swap": swap, "pair": tuple(pair or ()), "both_directions": both_directions,
+            "tag": tuple(tag or ()),
         },
         output=output, budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay, replay_data=tuple(replay_data or ()),
         no_augment=no_augment, probe=probe, seed=seed, device=device, precision=precision.value if precision else None, threads=threads,

@@ -4,6 +4,7 @@ Rows are never lost: what a filter objects to goes on as a count, so that what w
 place, at the end.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from operator import or_
@@ -42,23 +43,37 @@ class Cleaner:
 
     def __call__(self, batch: pa.RecordBatch | pa.Table) -> pa.Table:
         """RAW in; out what must go on: kept pairs, and counts of the others."""
-        return thin(self.judge_rows(batch), self.settings.dedup.exact, self.settings.keep_dropped).to_arrow()
+        within = within_direction(self.settings)
+        return thin(self.judge_rows(batch), self.settings.dedup.exact, self.settings.keep_dropped, within).to_arrow()
 
     def judge_rows(self, batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
         """One row for each row, whatever stands beside it: normalized text, provenance, reason, warnings (a bit each), keys, bucket."""
         rows = pl.DataFrame(batch)
         rows = rows.with_columns(normalize(rows[side], self.settings.normalize).alias(side) for side in SIDES)
-        reason, warnings = self._judge(rows["source"], rows["target"], rows["fault"])
-        rows = rows.with_columns(reason, warnings, *self._keys(rows["source"], rows["target"])).drop("fault")
+        reason, warnings = self._judge_by_languages(rows)
+        rows = rows.with_columns(reason, warnings, *self._keys(rows)).drop("fault")
         return rows.with_columns((pl.col("source_key") % self.buckets).cast(pl.Int32).alias("bucket"))
 
-    def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series) -> tuple[pl.Series, pl.Series]:
+    def _judge_by_languages(self, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+        """Each row is judged by the languages of its own corpus."""
+        stored = self.settings.stored
+        if len(set(stored)) == 1:
+            return self._judge(rows["source"], rows["target"], rows["fault"], stored[0])
+        reason, warnings = (pl.zeros(rows.height, dtype=kind, eager=True) for kind in (pl.UInt8, pl.UInt32))
+        for languages in sorted({stored[corpus] for corpus in rows["corpus"].unique()}):
+            mine = rows["corpus"].is_in([number for number, pair in enumerate(stored) if pair == languages]).arg_true()
+            some = rows[mine]
+            why, warned = self._judge(some["source"], some["target"], some["fault"], languages)
+            reason, warnings = reason.scatter(mine, why), warnings.scatter(mine, warned)
+        return reason.alias("reason"), warnings.alias("warnings")
+
+    def _judge(self, source: pl.Series, target: pl.Series, fault: pl.Series, languages: tuple[str, str]) -> tuple[pl.Series, pl.Series]:
         """The first filter in `drop` that objects gives the reason; those in `warn` set their bit, dropped or not.
 
         Faults that the reader found are objections of the same standing as ours.
         """
-        quick = filters(self.settings.filters, self.settings.languages)
-        slow: dict[Reason, Filter] = {Reason.WRONG_LANGUAGE: wrong_language(self.settings)}
+        quick = filters(self.settings.filters, languages)
+        slow: dict[Reason, Filter] = {Reason.WRONG_LANGUAGE: wrong_language(self.settings, languages)}
         if self.leaks is not None:
             slow[Reason.LEAK] = self.leaks.find
         # Of a line that is too long only the beginning was read: there is no choice but to drop it.
@@ -79,15 +94,19 @@ class Cleaner:
                 warnings = warnings.scatter(found, warnings.gather(found) | (1 << why))
         return reason, warnings
 
-    def _keys(self, source: pl.Series, target: pl.Series) -> list[pl.Series]:
-        """source_key: equal for sources that differ in case, accents, digits and punctuation alone; near_key likewise for pairs.
+    def _keys(self, rows: pl.DataFrame) -> list[pl.Series]:
+        """source_key: equal for sources that differ in case, accents, digits and punctuation alone; near_key likewise for pairs. Of
+        several pairs of languages the side counts whose language most of them share: a sentence is held out in all of them, or in none.
 
         Text without letters is its own key. XXH3 is a published, stable function: the same keys on every machine and in every version.
         """
-        loose_source = loose_key(source)
-        keys = [hash_texts("source_key", loose_source)]
+        pivot, grouped = self.settings.pivot, rows["source"]
+        turned = [number for number, (source, target) in enumerate(self.settings.stored) if target == pivot != source]
+        if turned:
+            grouped = rows["target"].zip_with(rows["corpus"].is_in(turned), grouped)
+        keys = [hash_texts("source_key", loose_key(grouped))]
         if self.settings.dedup.near:
-            keys.append(hash_texts("near_key", loose_source + "\x00" + loose_key(target)))
+            keys.append(hash_texts("near_key", loose_key(rows["source"]) + "\x00" + loose_key(rows["target"])))
         return keys
 
 
@@ -131,18 +150,27 @@ def languages_of(text: pl.Series, asked: str, bounds: FilterSettings) -> Languag
     return LanguageCheck(rows, identified.languages, other)
 
 
-def wrong_language(settings: PrepareSettings) -> Filter:
+def wrong_language(settings: PrepareSettings, languages: tuple[str, str]) -> Filter:
     """Text long enough to tell, surely in another language."""
 
     def unlike(text: pl.Series, asked: str) -> pl.Series:
         found = languages_of(text, asked, settings.filters)
         return none_of(text) if found is None else none_of(text).scatter(found.rows, pl.Series(found.other))
 
-    source_code, target_code = settings.languages
+    source_code, target_code = languages
     return lambda source, target: unlike(source, source_code) | unlike(target, target_code)
 
 
-def thin(rows: pl.DataFrame, exact: bool, keep_dropped: bool) -> pl.DataFrame:
+def within_direction(settings: PrepareSettings) -> list[pl.Expr]:
+    """What pairs must have in common, beside their text, to be the same: of several pairs of languages, the pair."""
+    numbers = {pair: number for number, pair in enumerate(dict.fromkeys(settings.stored))}
+    if len(numbers) == 1:
+        return []
+    by_corpus = {corpus: numbers[pair] for corpus, pair in enumerate(settings.stored)}
+    return [pl.col("corpus").replace_strict(by_corpus, return_dtype=pl.Int16).alias("direction")]
+
+
+def thin(rows: pl.DataFrame, exact: bool, keep_dropped: bool, within: Sequence[pl.Expr] = ()) -> pl.DataFrame:
     """Make counts of copies and dropped pairs of a batch, so that a million equal lines cost no more than a few.
 
     Every row gets `pairs`, how many it stands for, and `copies`, how often its pair was met. A batch comes in the order of reading. What
@@ -152,8 +180,8 @@ def thin(rows: pl.DataFrame, exact: bool, keep_dropped: bool) -> pl.DataFrame:
     rows = rows.with_columns(pl.lit(1, pl.Int64).alias("pairs"), pl.lit(1, pl.Int64).alias("copies"))
     kept, dropped = rows.filter(pl.col("reason") == Reason.KEPT), rows.filter(pl.col("reason") != Reason.KEPT)
     if exact and not kept.is_empty():
-        kept = kept.with_columns(pl.len().over("source", "target").cast(pl.Int64).alias("copies"))
-        first = kept.select(pl.struct("source", "target").is_first_distinct()).to_series()
+        kept = kept.with_columns(pl.len().over(*within, "source", "target").cast(pl.Int64).alias("copies"))
+        first = kept.select(pl.struct(*within, "source", "target").is_first_distinct()).to_series()
         copies = kept.filter(~first).with_columns(pl.lit(int(Reason.DUPLICATE), pl.UInt8).alias("reason"))
         kept, dropped = kept.filter(first), pl.concat([dropped, copies])
     return pl.concat([kept, dropped if keep_dropped else _as_counts(dropped)])

@@ -64,7 +64,8 @@ def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str
         rows = _first(mine)
         if rows.height < FEWEST:
             continue
-        problem = _encoding(mine, rows, settings) or _language(corpus.name, rows, settings)
+        languages = settings.stored[number]
+        problem = _encoding(mine, rows, settings, languages) or _language(corpus.name, rows, settings, languages)
         problem = problem or _alignment(corpus.name, rows) or _find_slip(corpus.name, mine)
         found += [problem] if problem else []
     return found
@@ -107,16 +108,16 @@ def _first(parts: Sequence[CorpusPart]) -> pl.DataFrame:
     return pl.DataFrame(pa.Table.from_batches(batches)) if batches else pl.DataFrame()
 
 
-def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
+def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: PrepareSettings, languages: tuple[str, str]) -> str | None:
     if settings.filters.broken_text == "off":
         return None
-    for side, language in zip(SIDES, settings.languages, strict=True):
+    for side, language in zip(SIDES, languages, strict=True):
         broken = rows.filter((pl.col("fault") == RowFault.BROKEN_ENCODING) & pl.col(side).str.contains("\ufffd"))
         if broken.height <= BROKEN * rows.height:
             continue
         part = next(part for part in parts if part.file == broken["file"][0])
         path = part.paths[-1 if side == "target" else 0]
-        codes = (encoding for encoding, languages in _ENCODINGS.items() if base(language) in languages.split())
+        codes = (encoding for encoding, written in _ENCODINGS.items() if base(language) in written.split())
         likely = next(codes, "WINDOWS-1252")
         return (
             f"{path}: {broken.height:,} of the first {rows.height:,} lines are no UTF-8, line {broken['line'][0]:,} first; "
@@ -125,18 +126,18 @@ def _encoding(parts: Sequence[CorpusPart], rows: pl.DataFrame, settings: Prepare
     return None
 
 
-def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings) -> str | None:
+def _language(corpus: str, rows: pl.DataFrame, settings: PrepareSettings, languages: tuple[str, str]) -> str | None:
     if settings.filters.wrong_language == "off":
         return None
-    source, target = settings.languages
-    heard = [_identify_side(rows[side], code, settings) for side, code in zip(SIDES, settings.languages, strict=True)]
+    source, target = languages
+    heard = [_identify_side(rows[side], code, settings) for side, code in zip(SIDES, languages, strict=True)]
     said, wrong = [language for language, _ in heard], [other > OTHER for _, other in heard]
     if all(wrong) and [base(target), base(source)] == said:
         return (
             f"{corpus}: the source side is {_format_language(said[0])} and the target side {_format_language(said[1])}, but they should be "
             f"{source} and {target}: they are swapped; --swap reads them the other way round"
         )
-    sides = zip(SIDES, settings.languages, said, wrong, strict=True)
+    sides = zip(SIDES, languages, said, wrong, strict=True)
     problems = [
         f"the {side} side is {_format_language(is_)}, but it should be {_format_language(asked)}; give another file, or --{side} {is_}"
         for side, asked, is_, is_wrong in sides

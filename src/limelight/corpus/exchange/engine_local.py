@@ -178,7 +178,7 @@ def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outc
                     batches.append(pa.Table.from_batches([reader.get_batch(bucket)]))
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(f"{path}, left by an interrupted run, is damaged ({error}); delete it and run the same command again") from None
-    rows = pa.concat_tables(batches)
+    rows = pa.concat_tables(batches, promote_options="default")
     write_whole(_outcome(outcomes, bucket), json.dumps(finish(bucket, rows)).encode(), durable=False)
 
 

@@ -64,7 +64,10 @@ class BucketFinish:
 
 
 def text_columns(table: pa.Table) -> pa.Table:
-    return table.select(TEXT_SCHEMA.names).cast(TEXT_SCHEMA)
+    """What is stored of the pairs; of tags a column only if any row has some."""
+    tagged = "tags" in table.column_names and table.column("tags").null_count < len(table)
+    schema = TEXT_SCHEMA.append(pa.field("tags", pa.string())) if tagged else TEXT_SCHEMA
+    return table.select(schema.names).cast(schema)
 
 
 def by_corpus(table: pa.Table, corpora: int) -> list[int]:
@@ -75,11 +78,11 @@ def by_corpus(table: pa.Table, corpora: int) -> list[int]:
 def merge_held_out(work: Path, split: Split) -> pa.Table:
     """What the buckets set aside for one held-out set."""
     parts = [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sorted((work / split).glob("*.arrow"))]
-    return pa.concat_tables([TEXT_SCHEMA.empty_table(), *parts])
+    return pa.concat_tables([TEXT_SCHEMA.empty_table(), *parts], promote_options="default")
 
 
 def write_held_out(folder: Path, split: Split, table: pa.Table, corpora: int) -> TextShard:
-    ordered = pl.DataFrame(table).sort("corpus", maintain_order=True).to_arrow().cast(TEXT_SCHEMA)
+    ordered = text_columns(pl.DataFrame(table).sort("corpus", maintain_order=True).to_arrow())
     name = f"{split}-00000"
     entry = write_table(folder / "shards" / f"{name}.text.arrow", ordered)
     return TextShard(name, split, by_corpus(ordered, corpora), entry)

@@ -5,6 +5,7 @@ exact and near deduplication, the cap on conflicting targets, the split by group
 arrival does not matter.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any
@@ -14,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from limelight.chance import draws, key_of
-from limelight.corpus.cleaning.clean import SHOWN
+from limelight.corpus.cleaning.clean import SHOWN, within_direction
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import HELD_OUT, SIDES, Split
@@ -49,23 +50,23 @@ def settle(arrived: pa.Table, settings: PrepareSettings, bucket: int, buckets: i
 
 def _without_repeats(rows: pl.DataFrame, settings: PrepareSettings) -> pl.DataFrame:
     """Reasons for what occurred before: only pairs that are still kept count, and the first of equals stays."""
-    wanted = settings.dedup
-    rows = rows.with_columns(pl.col("copies").sum().over("source", "target", "reason")).with_row_index("place")
+    wanted, within = settings.dedup, within_direction(settings)
+    rows = rows.with_columns(pl.col("copies").sum().over(*within, "source", "target", "reason")).with_row_index("place")
     if wanted.exact:
-        rows = _mark(rows, ~pl.struct("source", "target").is_first_distinct(), Reason.DUPLICATE)
+        rows = _mark(rows, ~pl.struct(*within, "source", "target").is_first_distinct(), Reason.DUPLICATE)
     if wanted.near:
-        rows = _mark(rows, ~pl.col("near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
+        rows = _mark(rows, ~pl.struct(*within, "near_key").is_first_distinct(), Reason.NEAR_DUPLICATE)
     if wanted.targets_per_source is not None:
-        rows = _cap_targets(rows, wanted.targets_per_source)
+        rows = _cap_targets(rows, wanted.targets_per_source, within)
     return rows
 
 
-def _cap_targets(rows: pl.DataFrame, most: int) -> pl.DataFrame:
+def _cap_targets(rows: pl.DataFrame, most: int, within: Sequence[pl.Expr]) -> pl.DataFrame:
     """The most frequent targets of a source stay; of equally frequent ones those that came first."""
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
-    crowded = kept.filter(pl.len().over("source") > most)  # few, and ranking is slow
-    first = pl.col("place").min().over("source", "target")
-    rank = pl.struct(-pl.col("copies"), first).rank("dense").over("source")
+    crowded = kept.filter(pl.len().over(*within, "source") > most)  # few, and ranking is slow
+    first = pl.col("place").min().over(*within, "source", "target")
+    rank = pl.struct(-pl.col("copies"), first).rank("dense").over(*within, "source")
     conflicts = crowded.filter(rank > most)["place"]
     return rows.with_columns(rows["reason"].scatter(conflicts, int(Reason.CONFLICT)))
 
@@ -87,12 +88,13 @@ def _hold_out(rows: pl.DataFrame, settings: PrepareSettings, bucket: int, bucket
     wanted = settings.held_out
     kept = rows.filter(pl.col("reason") == Reason.KEPT)
     split = pl.lit("train")
+    pairs = len(set(settings.stored))  # of languages: each has its own validation and test set
     # Given sets are not split off again.
-    totals = [0 if wanted.test else wanted.test_pairs, 0 if wanted.valid else wanted.valid_pairs]
+    totals = [0 if wanted.is_given("test") else wanted.test_pairs * pairs, 0 if wanted.is_given("valid") else wanted.valid_pairs * pairs]
     if any(totals) and not kept.is_empty():
         most = int(wanted.largest_share * kept.height)
         shares = [min(most, total // buckets + (bucket < total % buckets)) for total in totals]
-        groups = kept.group_by("source_key").len().filter(pl.col("len") <= LARGEST_GROUP)
+        groups = kept.group_by("source_key").len().filter(pl.col("len") <= LARGEST_GROUP * pairs)
         order = _draw_order(groups["source_key"], settings.seed, DRAW_HELD_OUT)
         running = groups.with_columns(order).sort("order").with_columns(pl.col("len").cum_sum().alias("until"))
         # The last group may go beyond the share, else small groups would be favoured.
@@ -134,7 +136,16 @@ def tally(rows: pl.DataFrame) -> dict[str, Any]:
         "lengths": {side: _histogram(kept[side].str.len_chars()) for side in SIDES},
         "words": {side: count + kept.height for side, count in spaces.items()},
         "characters": {side: int(kept[side].str.len_chars().sum()) for side in SIDES},
+        **_count_tags(kept),
     }
+
+
+def _count_tags(kept: pl.DataFrame) -> dict[str, Any]:
+    """How many pairs have each tag of their own; nothing where no pair has one."""
+    if "tags" not in kept.columns or kept["tags"].null_count() == kept.height:
+        return {}
+    named = kept.select("pairs", pl.col("tags").str.split(" ").alias("tag")).drop_nulls().explode("tag")
+    return {"tags": _counts(named, "tag")}
 
 
 def _counts(rows: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
@@ -163,6 +174,8 @@ def add(one: Any, other: Any) -> Any:
     result["lengths"] = {side: [a + b for a, b in pairs] for side, pairs in lengths}
     for key in ("words", "characters"):
         result[key] = {side: one[key][side] + other[key][side] for side in one[key]}
+    if tags := one.get("tags", []) + other.get("tags", []):
+        result["tags"] = _sum_rows(tags)
     return result
 
 

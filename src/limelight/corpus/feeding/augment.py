@@ -19,15 +19,18 @@ import polars as pl
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from limelight.chance import Words, draws, key_of
+from limelight.chance import Words, draws, key_of, scale_to_one
 from limelight.config import Settings
 from limelight.corpus.feeding.alter import DRAWN, SIGNS, AlteredPair, Change, Kind, Speech, Texts, alter_pair
 from limelight.corpus.feeding.order import EpochOrder, Purpose
-from limelight.corpus.feeding.shards import Integers, Pairs, Pieces, gather_rows
+from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, replace_rows
+from limelight.corpus.feeding.shards import Pairs
+from limelight.corpus.feeding.tagging import Tagger
 from limelight.errors import ConfigError
 from limelight.text.pieces.tokenizer import TERM_TAG, Tokenizer, tag
 
 NAMES: Final = (*DRAWN, None)
+REACH: Final = 8  # positions ahead in which a pair of the same direction and tags is looked for
 NO_PLACEHOLDERS: Final = "the pieces have no placeholders"
 Columns = tuple[pa.StringArray, pa.StringArray]
 Following = Callable[[Integers], Sequence[Texts | None]]
@@ -97,12 +100,15 @@ def draw_alterations(settings: AugmentSettings, seed: int, epoch: int, positions
         draws(key_of(seed, purpose, epoch), positions) for purpose in (Purpose.CHANGE, Purpose.PROTECT, Purpose.MARKS, Purpose.DETAIL)
     )
     reach = np.cumsum([settings.share(kind) for kind in DRAWN])
-    kinds = np.searchsorted(reach, _unit(which), side="right").astype(np.int64)
-    return AugmentDraws(kinds, _unit(hides) < settings.protect, numbers, details)
+    kinds = np.searchsorted(reach, scale_to_one(which), side="right").astype(np.int64)
+    return AugmentDraws(kinds, scale_to_one(hides) < settings.protect, numbers, details)
 
 
-def alterations(chances: AugmentDraws, texts: Columns, following: Following, speech: Speech) -> tuple[Integers, list[AlteredPair]]:
-    """Which of these pairs are changed, and what they become. `following` gives the pairs that come after some of them."""
+def alterations(
+    chances: AugmentDraws, texts: Columns, following: Following, speeches: Sequence[Speech], directions: Integers
+) -> tuple[Integers, list[AlteredPair]]:
+    """Which of these pairs are changed, and what they become. `following` gives the pairs that come after some of them, `directions` the
+    place of each in `speeches`."""
     signs, merges = may_hold(texts[0]), chances.kinds == DRAWN.index("merged")
     protects = chances.protects & (signs | merges)
     rows, merging = np.flatnonzero((chances.kinds < len(DRAWN)) | protects), np.flatnonzero(merges)
@@ -112,8 +118,9 @@ def alterations(chances: AugmentDraws, texts: Columns, following: Following, spe
     details = (array.tolist() for array in (protects[rows], plain, chances.numbers[rows], chances.details[rows]))
     pairs = zip(source.to_pylist(), target.to_pylist(), strict=True)
     changed: list[tuple[int, AlteredPair]] = []
-    for row, pair, kind, *rest in zip(rows.tolist(), pairs, chances.kinds[rows].tolist(), *details, strict=True):
-        found = alter_pair(pair, Change(NAMES[kind], *rest), after.get(row), speech)
+    spoken = zip(rows.tolist(), directions[rows].tolist(), strict=True)
+    for (row, way), pair, kind, *rest in zip(spoken, pairs, chances.kinds[rows].tolist(), *details, strict=True):
+        found = alter_pair(pair, Change(NAMES[kind], *rest), after.get(row), speeches[way])
         if found is not None:
             changed.append((row, found))
     return np.array([row for row, _ in changed], np.int64), [found for _, found in changed]
@@ -124,11 +131,6 @@ def may_hold(texts: pa.StringArray) -> npt.NDArray[np.bool_]:
     series = pl.from_arrow(texts)
     assert isinstance(series, pl.Series)
     return series.str.contains(SIGNS).to_numpy()
-
-
-def _unit(words: Words) -> npt.NDArray[np.float64]:
-    """Return numbers from 0 to 1, without 1, with all the bits that a float has."""
-    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -153,28 +155,40 @@ class AugmentedRows:
 class Augmenter:
     """An augmenter changes the pairs of any window. What cannot be cut without unknown pieces, or would no longer fit, stays as it was."""
 
-    def __init__(self, pairs: Pairs, settings: AugmentSettings, seed: int, tokenizers: tuple[Tokenizer, Tokenizer], cut: Cut) -> None:
+    def __init__(
+        self, pairs: Pairs, settings: AugmentSettings, seed: int, tokenizers: tuple[Tokenizer, Tokenizer], cut: Cut, tagger: Tagger
+    ) -> None:
         lacks = lacking(*tokenizers)
         asked = {kind: why for kind, why in lacks.items() if settings.share(kind)}
         if asked:
             problems = [f"batch.augment.{k}={settings.share(k):g}, but {why}; set it to 0" for k, why in asked.items()]
             raise ConfigError("the text cannot be changed as asked for:", problems)
         self.pairs, self.settings, self.seed, self.tokenizers, self.cut = pairs, settings, seed, tokenizers, cut
-        self.speech = Speech(pairs.prepared.manifest.languages, count_placeholders(*tokenizers))
+        self.tagger = tagger
+        self.speeches = [Speech(languages, count_placeholders(*tokenizers)) for languages in tagger.directions]
         self.term_tag = None if "terms" in lacks else tokenizers[0].tag(TERM_TAG)
 
     def augment(self, order: EpochOrder, epoch: int, positions: Integers, samples: Integers, fits: Fits) -> AugmentedRows | None:
         """None when every pair stays as it was."""
 
+        ways = self.tagger.directions_of(samples)
+
         def following(some: Integers) -> list[Texts | None]:
-            places = positions[some]
-            inside = places[places + 1 < order.rows]
-            texts = self.pairs.texts(self.pairs.samples(*order.at(inside + 1)))
-            after = dict(zip(inside.tolist(), zip(*(side.to_pylist() for side in texts), strict=True), strict=True))
-            return [after.get(place) for place in places.tolist()]
+            """The next pair of the same direction and tags, if one is near."""
+            names, found = self.tagger.names_of(samples), np.full(len(some), -1, np.int64)
+            for ahead in range(1, 1 + (1 if self.tagger.most == 0 else REACH)):
+                waiting = np.flatnonzero((found < 0) & (positions[some] + ahead < order.rows))
+                next_ones = self.pairs.samples(*order.at(positions[some[waiting]] + ahead))
+                like = self.tagger.directions_of(next_ones) == ways[some[waiting]]
+                like &= self.tagger.names_of(next_ones) == names[some[waiting]]
+                found[waiting[like]] = next_ones[like]
+            near = np.flatnonzero(found >= 0)
+            texts = zip(*(side.to_pylist() for side in self.pairs.texts(found[near])), strict=True)
+            after = dict(zip(near.tolist(), texts, strict=True))
+            return [after.get(place) for place in range(len(some))]
 
         chances = draw_alterations(self.settings, self.seed, epoch, positions)
-        rows, found = alterations(chances, self.pairs.texts(samples), following, self.speech)
+        rows, found = alterations(chances, self.pairs.texts(samples), following, self.speeches, ways)
         if not found:
             return None
         source = self.cut(0, [each.source for each in found], epoch, positions[rows])
@@ -198,20 +212,3 @@ class Augmenter:
         tagged = join_rows(tags, Pieces.of(self.tokenizers[1].encode(terms)))
         reached = np.cumsum([0, *(len(each.terms) for each in found)])
         return join_rows(source, Pieces(tagged.values, tagged.offsets[reached]))
-
-
-def join_rows(first: Pieces, second: Pieces) -> Pieces:
-    """Each row of the first with that of the second after it: [4 9] [7] and [1] [2 3] -> [4 9 1] [7 2 3]."""
-    values = np.concatenate([first.values, second.values])
-    starts = np.stack([first.offsets[:-1], second.offsets[:-1] + len(first.values)], axis=1)
-    both = gather_rows(values, starts.ravel(), np.stack([first.lengths, second.lengths], axis=1).ravel())
-    return Pieces(both.values, both.offsets[::2])
-
-
-def replace_rows(pieces: Pieces, places: Integers, others: Pieces) -> Pieces:
-    """Other rows at some places: [4 9] [7] [8] with [1 2] at 1 -> [4 9] [1 2] [8]."""
-    if not len(places):
-        return pieces
-    starts, lengths = pieces.offsets[:-1].copy(), pieces.lengths
-    starts[places], lengths[places] = others.offsets[:-1] + len(pieces.values), others.lengths
-    return gather_rows(np.concatenate([pieces.values, others.values]), starts, lengths)

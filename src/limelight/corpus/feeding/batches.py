@@ -17,16 +17,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from limelight.chance import draws, key_of
 from limelight.config import Settings
 from limelight.corpus.config import SpecialIds
 from limelight.corpus.feeding.augment import AugmentedRows, Augmenter, AugmentSettings
+from limelight.corpus.feeding.directions import list_fed, temper
 from limelight.corpus.feeding.order import EpochOrder, Purpose, shuffle
-from limelight.corpus.feeding.shards import Integers, Pairs, Pieces
+from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, pad_rows
+from limelight.corpus.feeding.shards import Pairs
+from limelight.corpus.feeding.tagging import Tagger
 from limelight.text.pieces.sampling import Sampler
-from limelight.text.pieces.tokenizer import END, PAD
 
 # Pairs sorted together, for each cell of the budget: a window of this many batches' worth has the same padding at any budget. On
 # Europarl (31 pieces a side) that is 1.3 % with 32, planned in 0.1 s for a budget of 4,096, and 4.7 % with 4. A sampler segments
@@ -60,6 +62,14 @@ class BatchSettings(Settings):
     longest: int | None = Field(None, ge=1, description="most pieces on either side, beside its end; longer pairs are skipped and counted")
     sampling: SamplingSettings | None = Field(None, description="segment the text anew, by chance, each time it comes")
     augment: AugmentSettings | None = Field(None, description="change some of the text, by chance, each time it comes")
+    untagged: float = Field(0.1, ge=0, le=1, description="share of the sources that are told no tags but the language")
+    temperature: float = Field(1.0, ge=1, le=100, description="a direction of n pairs is seen in proportion to n ** (1 / temperature)")
+
+    @model_serializer(mode="wrap")
+    def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what only text with tags needs, so that runs without go on."""
+        usual = {"untagged": 0.1, "temperature": 1.0}
+        return {key: kept for key, kept in written(self).items() if key not in usual or kept != usual[key]}
 
     @property
     def window_rows(self) -> int:
@@ -132,6 +142,7 @@ class Window:
     lengths: tuple[Integers, Integers]  # of pieces and what stands around them
     sampled: list[Pieces] | None
     changed: AugmentedRows | None
+    tags: Pieces | None  # before each source
     order: Integers
     starts: Integers
     stops: Integers
@@ -145,7 +156,10 @@ class Batcher:
         self.pairs = pairs
         self.settings = settings
         self.marks = pairs.prepared.manifest.marks
-        self.weights = tuple(corpus.weight for corpus in pairs.prepared.manifest.corpora)
+        manifest = pairs.prepared.manifest
+        weights = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1)
+        self.weights = temper(pairs.counts, weights, list_fed(manifest), settings.temperature)
+        self.tagger = Tagger(pairs, settings.seed, settings.untagged)
         self.samplers: list[Sampler] | None = None
         if settings.sampling is not None:  # one for each side, also when both share their pieces: each remembers words
             sampling = settings.sampling.model_dump()
@@ -153,7 +167,7 @@ class Batcher:
         self.augmenter: Augmenter | None = None
         if settings.augment is not None:
             self.tokenizers = pairs.prepared.tokenizers()
-            self.augmenter = Augmenter(pairs, settings.augment, settings.seed, self.tokenizers, self.cut)
+            self.augmenter = Augmenter(pairs, settings.augment, settings.seed, self.tokenizers, self.cut, self.tagger)
         self.order = lru_cache(maxsize=2)(self._order)
 
     def _order(self, epoch: int) -> EpochOrder:
@@ -171,9 +185,11 @@ class Batcher:
         if self.samplers is not None:
             sampled = [self.cut(at, texts, epoch, positions) for at, texts in enumerate(self.pairs.texts(samples))]
         source, target = (side.lengths for side in sampled) if sampled else self.pairs.lengths(samples)
-        changed = self.augmenter.augment(order, epoch, positions, samples, self._fits) if self.augmenter else None
+        changed = self.augmenter.augment(order, epoch, positions, samples, self._fits_with_tags) if self.augmenter else None
         if changed:
             source[changed.rows], target[changed.rows] = changed.source.lengths, changed.target.lengths
+        tags = self.tagger.tags(epoch, positions, samples)
+        source = source if tags is None else source + tags.lengths
         fitting = np.flatnonzero(self._fits(source, target))
         whole = source + self.marks.around[0], target + self.marks.around[1]
         stride = stride_for(source[fitting], target[fitting], self.settings.budget)
@@ -182,7 +198,7 @@ class Batcher:
         batches, key = len(cuts) - 1, key_of(self.settings.seed, Purpose.BATCHES, epoch, number)
         mixed = shuffle(np.arange(batches), batches, key)
         starts, stops, skipped = cuts[:-1][mixed], cuts[1:][mixed], len(samples) - len(rows)
-        return Window(epoch, number, samples, whole, sampled, changed, rows, starts, stops, skipped)
+        return Window(epoch, number, samples, whole, sampled, changed, tags, rows, starts, stops, skipped)
 
     def cut(self, side: int, texts: pa.StringArray | Sequence[str], epoch: int, positions: Integers) -> Pieces:
         """The pieces of some texts. A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in
@@ -196,6 +212,9 @@ class Batcher:
 
     def _fits(self, source: Integers, target: Integers) -> npt.NDArray[np.bool_]:
         return self.settings.fits(source + self.marks.around[0], target + self.marks.around[1])
+
+    def _fits_with_tags(self, source: Integers, target: Integers) -> npt.NDArray[np.bool_]:
+        return self._fits(source + self.tagger.most, target)
 
     def shares(self, window: Window, rank: int, world: int, first: int = 0) -> Iterator[BatchShare]:
         """The share of one rank in each batch of a window, from batch `first` on."""
@@ -212,6 +231,8 @@ class Batcher:
                 source, target = (side.take(rows) for side in window.sampled)
             if window.changed is not None:
                 source, target = window.changed.over(rows, source, target)
+            if window.tags is not None:
+                source = join_rows(window.tags.take(rows), source)
             stop = 0
             for number, share in zip(numbers, shares, strict=True):
                 start, stop = stop, stop + len(share)
@@ -228,21 +249,6 @@ class Batcher:
                     targets=int(window.lengths[1][everyone].sum()),
                     marks=marks,
                 )
-
-
-def pad_rows(
-    pieces: Pieces, start: int, stop: int, width: int, pad: int = PAD, begin: Sequence[int] = (), end: int | None = END
-) -> Integers:
-    """Rows `start` to `stop` as a grid: each after `begin`, followed by the end if there is one, then by padding."""
-    offsets = pieces.offsets[start : stop + 1]
-    lengths, first = np.diff(offsets), len(begin)
-    grid = np.full((stop - start, width), pad, np.int64)
-    grid[:, :first] = begin
-    body = grid[:, first:]
-    body[np.arange(width - first) < lengths[:, None]] = pieces.values[offsets[0] : offsets[-1]]
-    if end is not None:
-        body[np.arange(stop - start), lengths] = end
-    return grid
 
 
 def stride_for(source: Integers, target: Integers, budget: int) -> int:

@@ -62,7 +62,7 @@ class Loader:
         if not 0 <= rank < world or workers < 0:
             raise ConfigError(f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more")
         if split != "train":  # validation and test ask for the text as it is
-            settings = settings.changed(augment=None)
+            settings = settings.changed(augment=None, untagged=0.0, temperature=1.0)
         self._job = LoaderJob(prepared.folder, split, settings, rank, world)
         self._batcher = batcher = Batcher(prepared.split(split), settings)
         if not any(weight * rows for weight, rows in zip(batcher.weights, batcher.pairs.counts, strict=True)):

@@ -43,6 +43,7 @@ class Purpose(IntEnum):
     PROTECT = 7
     MARKS = 8
     DETAIL = 9
+    UNTAGGED = 10
 
 
 def shuffle(positions: Integers, count: int, keys: int | Words) -> Integers:

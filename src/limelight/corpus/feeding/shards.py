@@ -6,26 +6,28 @@ A shard is two Arrow files of one uncompressed record batch each, so that a colu
     NAME.text.arrow   source, target, corpus, file, line, segment      looked up when a person asks, or pieces are sampled
     NAME.ids.arrow    source, target as lists of piece ids, without start and end
 
+Where rows have tags of their own, both have a column `tags`: names as text, and a bit for each name.
+
 A pair has two addresses: (corpus, index in corpus), by which the order of an epoch finds it, and its sample number, the position in
 the split when all shards stand one after another, by which logs and states name it. `Pairs.samples` leads from the first to the second.
+Where both directions are learnt, each pair has a second address for its sides exchanged: both numbers count on, after all the others.
 """
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from limelight.corpus.feeding.pieces import Integers, Pieces, replace_rows
 from limelight.corpus.manifest import SIDES, CorpusManifest, FileEntry, Shard, Split
 from limelight.corpus.tokenizers import load_tokenizers
 from limelight.errors import DataError
 from limelight.files import sha256_of, whole_file
 from limelight.text.pieces.tokenizer import Tokenizer
-
-Integers = npt.NDArray[np.int64]
 
 TEXT_SCHEMA: Final = pa.schema(
     [
@@ -37,27 +39,8 @@ TEXT_SCHEMA: Final = pa.schema(
         pa.field("segment", pa.string()),
     ]
 )
+TAGS_FIELD: Final = pa.field("tags", pa.uint64(), nullable=False)
 FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Pieces are many sequences end to end: row i is values[offsets[i] : offsets[i + 1]]."""
-
-    values: npt.NDArray[Any]
-    offsets: Integers
-
-    @classmethod
-    def of(cls, lists: pa.ListArray) -> "Pieces":
-        return cls(lists.values.to_numpy(), lists.offsets.to_numpy())
-
-    @property
-    def lengths(self) -> Integers:
-        return np.diff(self.offsets)
-
-    def take(self, rows: Integers) -> "Pieces":
-        starts = self.offsets[rows]
-        return gather_rows(self.values, starts, self.offsets[rows + 1] - starts)
 
 
 @dataclass(frozen=True)
@@ -143,8 +126,11 @@ class Pairs:
             if sum(shard.rows_by_corpus) != shard.rows or len(shard.rows_by_corpus) != corpora:
                 raise DataError(f"the manifest of {prepared.folder} contradicts itself about {shard.name}; prepare the corpus again")
         rows = np.array([shard.rows_by_corpus for shard in shards], np.int64).reshape(len(shards), corpora)
-        self.counts = tuple(int(count) for count in rows.sum(axis=0))
-        self.rows = sum(self.counts)
+        counts = tuple(int(count) for count in rows.sum(axis=0))
+        self.turns = prepared.manifest.both_directions
+        self.counts = counts * (2 if self.turns else 1)
+        self.rows = sum(counts)
+        self.fed = sum(self.counts)  # as samples: more than rows where each is also turned round
         self._shard_starts = np.concatenate([[0], np.cumsum(rows.sum(axis=1))])
         # Of each corpus and shard: how many of the corpus came before, and the sample number of the first one here.
         self._before = np.cumsum(rows, axis=0) - rows
@@ -152,15 +138,39 @@ class Pairs:
         self._ids = [_map_batch(prepared.folder, shard.ids, shard.rows) for shard in shards]
         self._source, self._target = ([Pieces.of(batch.column(side)) for batch in self._ids] for side in SIDES)
 
+    @property
+    def usual(self) -> Integers:
+        """The samples of the first direction."""
+        every, manifest = np.arange(self.rows, dtype=np.int64), self.prepared.manifest
+        first = [number for number, pair in enumerate(manifest.stored) if pair == manifest.languages]
+        return every if len(first) == len(manifest.stored) else every[np.isin(self.corpora_of(every), first)]
+
     def samples(self, corpora: Integers, indexes: Integers) -> Integers:
         """Sample numbers of pairs given as corpus and index in corpus."""
         found = np.empty_like(indexes)
         for corpus in np.unique(corpora):
             here = np.flatnonzero(corpora == corpus)
-            before = self._before[:, corpus]
+            turned, stored = divmod(int(corpus), self._before.shape[1])
+            before = self._before[:, stored]
             # The last of equals: empty shards are passed over.
             shard = np.searchsorted(before, indexes[here], side="right") - 1
-            found[here] = self._first[shard, corpus] + indexes[here] - before[shard]
+            found[here] = turned * self.rows + self._first[shard, stored] + indexes[here] - before[shard]
+        return found
+
+    def corpora_of(self, samples: Integers) -> Integers:
+        """The corpora of samples, counted on for those that are turned round."""
+        turned, stored = np.divmod(samples, max(1, self.rows))
+        corpora = self._first.shape[1]
+        # The last of equals again: a corpus that is not in a shard begins where the next does.
+        place: Integers = np.searchsorted(self._first.ravel(), stored, side="right") - 1
+        return np.asarray(place % corpora + turned * corpora)
+
+    def tags(self, samples: Integers) -> npt.NDArray[np.uint64]:
+        """The tags of rows that have their own, as bits."""
+        found = np.zeros(len(samples), np.uint64)
+        for shard, places, rows in self._by_shard(samples):
+            if "tags" in self._ids[shard].schema.names:
+                found[places] = self._ids[shard].column("tags").to_numpy()[rows]
         return found
 
     def lengths(self, samples: Integers) -> tuple[Integers, Integers]:
@@ -170,11 +180,18 @@ class Pairs:
             for side, found in ((self._source, source), (self._target, target)):
                 offsets = side[shard].offsets
                 found[places] = offsets[rows + 1] - offsets[rows]
+        if self.turns:
+            turned = samples >= self.rows
+            return np.where(turned, target, source), np.where(turned, source, target)
         return source, target
 
     def ids(self, samples: Integers) -> tuple[Pieces, Pieces]:
         """Source and target of each sample, in the order asked for."""
-        return self._gather(self._source, samples), self._gather(self._target, samples)
+        source, target = self._gather(self._source, samples), self._gather(self._target, samples)
+        turned = np.flatnonzero(samples >= self.rows)
+        if not len(turned):
+            return source, target
+        return replace_rows(source, turned, target.take(turned)), replace_rows(target, turned, source.take(turned))
 
     def texts(self, samples: Integers) -> tuple[pa.StringArray, pa.StringArray]:
         """Source and target as text, in the order asked for."""
@@ -186,13 +203,21 @@ class Pairs:
             taken = [self._text(shard).column(name).take(pa.array(rows)) for shard, _, rows in parts]
             return pa.concat_arrays([empty, *taken]).take(pa.array(back))
 
-        return column("source"), column("target")
+        source, target = column("source"), column("target")
+        turned = samples >= self.rows
+        if not turned.any():
+            return source, target
+        both, here = pa.concat_arrays([source, target]), np.arange(len(samples))
+        first = np.where(turned, here + len(samples), here)
+        return both.take(pa.array(first)), both.take(pa.array((first + len(samples)) % (2 * len(samples))))
 
     def provenance(self, sample: int) -> Provenance:
-        if not 0 <= sample < self.rows:
-            raise DataError(f"there is no sample {sample}; the split has {self.rows:,} pairs, counted from 0")
+        if not 0 <= sample < self.fed:
+            raise DataError(f"there is no sample {sample}; the split has {self.fed:,} pairs, counted from 0")
         (shard, _, rows), *_ = self._by_shard(np.array([sample], np.int64))
-        row = self._text(shard).slice(int(rows[0]), 1).to_pylist()[0]
+        row = self._text(shard).slice(int(rows[0]), 1).select(TEXT_SCHEMA.names).to_pylist()[0]
+        if sample >= self.rows:
+            row["source"], row["target"] = row["target"], row["source"]
         manifest = self.prepared.manifest
         corpus, paths = manifest.corpora[row.pop("corpus")].name, tuple(manifest.inputs[row.pop("file")].paths)
         return Provenance(corpus=corpus, paths=paths, **row)
@@ -206,6 +231,7 @@ class Pairs:
 
     def _by_shard(self, samples: Integers) -> list[tuple[int, Integers, Integers]]:
         """For each shard that is met: its number, the places in `samples` that lead to it, and their rows in it."""
+        samples = samples % max(1, self.rows) if self.turns else samples
         shards = np.searchsorted(self._shard_starts, samples, side="right") - 1
         places = np.argsort(shards, kind="stable")
         met, begins = np.unique(shards[places], return_index=True)
@@ -222,13 +248,6 @@ class Pairs:
         ends = np.concatenate([[0], np.cumsum(np.concatenate([some.lengths for some in taken]))])
         together = Pieces(np.concatenate([some.values for some in taken]), ends)
         return together.take(np.argsort(np.concatenate([places for _, places, _ in parts])))
-
-
-def gather_rows(values: npt.NDArray[Any], starts: Integers, lengths: Integers) -> Pieces:
-    """gather_rows([5, 6, 7, 8], starts=[2, 0], lengths=[1, 2]) -> values [7, 5, 6], offsets [0, 1, 3]"""
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    return Pieces(values[places], offsets)
 
 
 def _map_batch(folder: Path, entry: FileEntry, rows: int) -> pa.RecordBatch:

@@ -34,6 +34,7 @@ class CorpusPart:
     languages: tuple[str, str]
     columns: tuple[str, str] | None = None
     swapped: bool = False  # what is read as source is the target
+    partial: bool = False  # rows that are empty on one side are no pairs
 
     def __post_init__(self) -> None:
         # JSON has lists where we have tuples; CorpusPart(**json.loads(...)) must equal the part that was sent.

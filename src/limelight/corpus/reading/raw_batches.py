@@ -18,11 +18,14 @@ RAW = pa.schema(
         pa.field("line", pa.int64(), nullable=False),  # from 1
         pa.field("segment", pa.string()),
         pa.field("fault", pa.uint8(), nullable=False),
+        pa.field("tags", pa.string()),  # of the row, as `row_tags` spells them
     ]
 )
 
 
-def assemble(part: CorpusPart, source: Any, target: Any, lines: Any, faults: NDArray[np.uint8], segments: Any = None) -> Any:
+def assemble(
+    part: CorpusPart, source: Any, target: Any, lines: Any, faults: NDArray[np.uint8], segments: Any = None, tags: Any = None
+) -> Any:
     """Columns -> one RecordBatch of RAW. `source` and `target` are Arrow string arrays, `lines` a numpy or Arrow array."""
     rows = len(source)
     return pa.RecordBatch.from_arrays(
@@ -34,6 +37,7 @@ def assemble(part: CorpusPart, source: Any, target: Any, lines: Any, faults: NDA
             pa.array(lines, pa.int64()),
             pa.nulls(rows, pa.string()) if segments is None else segments,
             pa.array(faults, pa.uint8()),
+            pa.nulls(rows, pa.string()) if tags is None else tags,
         ],
         schema=RAW,
     )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from limelight.corpus.reading.lines import decode_line, decode_to_strings, read_byte_lines
 from limelight.corpus.reading.raw import LONGEST_LINE, CorpusPart, RowFault
 from limelight.corpus.reading.raw_batches import assemble
+from limelight.corpus.reading.row_tags import FIELD, spell_tags
 from limelight.corpus.reading.streams import BLOCK, open_bytes, open_raw
 from limelight.errors import DataError
 
@@ -37,48 +38,49 @@ def read_jsonl(part: CorpusPart, rows: int) -> Iterator[Any]:
         for lines in read_byte_lines(stream, rows):
             texts, faults = decode_to_strings(lines)
             paths = paths or _find_fields(part, texts)
-            source, target = _columns(texts, paths, faults)
-            yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults)
+            source, target, tags = _columns(texts, paths, faults)
+            spelt = spell_tags(tags, part.paths[0], line)
+            yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults, tags=spelt)
             line += len(lines)
 
 
-def _columns(texts: list[str], paths: tuple[Path, Path] | None, faults: NDArray[np.uint8]) -> tuple[Any, Any]:
-    """Sources and targets; what is found wrong goes into `faults`. A row without a pair has two empty texts."""
-    sources, targets = [""] * len(texts), [""] * len(texts)
+def _columns(texts: list[str], paths: tuple[Path, Path] | None, faults: NDArray[np.uint8]) -> tuple[Any, Any, list[Any]]:
+    """Sources, targets and tags; what is found wrong goes into `faults`. A row without a pair has two empty texts."""
+    sources, targets, tags = [""] * len(texts), [""] * len(texts), [None] * len(texts)
     for i, text in enumerate(texts):
-        source, target = _pair(text, paths) if paths else (None, None)
+        source, target, told = _pair(text, paths) if paths else (None, None, None)
         if type(source) is str and type(target) is str:
-            sources[i], targets[i] = source, target
+            sources[i], targets[i], tags[i] = source, target, told
         elif not faults[i]:
             faults[i] = RowFault.MALFORMED
     try:
-        return pa.array(sources, pa.string()), pa.array(targets, pa.string())
+        return pa.array(sources, pa.string()), pa.array(targets, pa.string()), tags
     except UnicodeEncodeError:  # "\ud800" is valid JSON and no Unicode text
         for side in (sources, targets):
             for i, text in enumerate(side):
                 side[i] = whole = _without_surrogates(text)
                 if whole != text:
                     faults[i] = max(faults[i], RowFault.BROKEN_ENCODING)
-        return pa.array(sources, pa.string()), pa.array(targets, pa.string())
+        return pa.array(sources, pa.string()), pa.array(targets, pa.string()), tags
 
 
-def _pair(text: str, paths: tuple[Path, Path]) -> tuple[Any, Any]:
-    """What stands at the two paths, or nothing. scan_once is json.loads without the care for blanks, a third faster."""
+def _pair(text: str, paths: tuple[Path, Path]) -> tuple[Any, Any, Any]:
+    """What stands at the two paths and in `tags`, or nothing. scan_once is json.loads without the care for blanks, a third faster."""
     try:
-        source, end = _scan_once(text, 0)
+        value, end = _scan_once(text, 0)
         if end != len(text) and text[end:].strip(_WHITESPACE):
-            return None, None
-        target = source
+            return None, None, None
+        source = target = value
         for name in paths[0]:
             source = source[name]
         for name in paths[1]:
             target = target[name]
-        return source, target
+        return source, target, value.get(FIELD)
     except StopIteration:  # not JSON, or a blank in front
         stripped = text.lstrip(_WHITESPACE)
-        return _pair(stripped, paths) if stripped != text else (None, None)
+        return _pair(stripped, paths) if stripped != text else (None, None, None)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
-        return None, None
+        return None, None, None
 
 
 def _find_fields(part: CorpusPart, texts: list[str]) -> tuple[Path, Path] | None:
@@ -114,12 +116,13 @@ def read_parquet(part: CorpusPart, rows: int) -> Iterator[Any]:
             # pre_buffer would read whole row groups ahead; a buffered stream reads each column a megabyte at a time.
             file = pq.ParquetFile(pa.PythonFile(raw, "r"), pre_buffer=False, buffer_size=BLOCK)
             source_path, target_path = _find_columns(part, file.schema_arrow)
-            line = 1
-            for batch in file.iter_batches(rows, columns=[".".join(source_path), ".".join(target_path)]):
+            line, told = 1, [FIELD] if FIELD in file.schema_arrow.names else []
+            for batch in file.iter_batches(rows, columns=[".".join(source_path), ".".join(target_path), *told]):
                 source, source_faults = _text(_column(batch, source_path))
                 target, target_faults = _text(_column(batch, target_path))
                 numbers = np.arange(line, line + len(source), dtype=np.int64)
-                yield assemble(part, source, target, numbers, np.maximum(source_faults, target_faults))
+                tags = spell_tags(batch.column(FIELD).to_pylist(), address, line) if told else None
+                yield assemble(part, source, target, numbers, np.maximum(source_faults, target_faults), tags=tags)
                 line += len(source)
         except (pa.ArrowException, OSError) as error:
             if getattr(error, "errno", None) is not None:  # the disk or the network failed; the file may be whole

@@ -88,7 +88,7 @@ def import_folder(
         notices += more
         settings = _settings(path, name, config, architecture, model, pieces, languages).changed(search=search)
     else:
-        settings = ours.changed(languages=tuple(b or a for a, b in zip(ours.languages, languages, strict=True)))
+        settings = _prefer(ours, languages)
     # A bundle of ours had no vocabulary where its ids are those of SentencePiece.
     own = ours is not None and all(_is_own(*pair) for pair in zip(pieces.models, pieces.vocabularies, strict=True))
     vocabulary = None if own else pieces.vocabularies
@@ -144,6 +144,20 @@ def _section(config: Mapping[str, Any], architecture: Architecture, problems: li
         if config.get(key) != value:
             problems.append(f"{CONFIG}: has {key}={str(config.get(key))[:99]}, but {OURS} says {str(value)[:99]}; remove one of them")
     return settings
+
+
+def _prefer(ours: BundleSettings, asked: tuple[str | None, str | None]) -> BundleSettings:
+    """A bundle of ours with other languages, or, of one that has several directions, with another of them as the usual one."""
+    if ours.tags is None:
+        return ours.changed(languages=tuple(b or a for a, b in zip(ours.languages, asked, strict=True)))
+    aimed = ours.aim(asked[1], asked[0])
+    if aimed.languages not in ours.directions:
+        trained = ", ".join("-".join(pair) for pair in ours.directions[:20])
+        raise ConfigError(f"the model was never taught {'-'.join(aimed.languages)}; as the usual direction give one of {trained}")
+    others = (pair for pair in ours.tags.directions if pair != aimed.languages)
+    tags = ours.tags.changed(directions=(aimed.languages, *others) if ours.tags.directions else ())
+    begin = (aimed.source_begin, aimed.target_begin) if ours.source_begin or ours.target_begin else ((), ())
+    return ours.changed(languages=aimed.languages, tags=tags, source_begin=begin[0], target_begin=begin[1])
 
 
 def _settings(

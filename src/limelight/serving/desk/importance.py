@@ -184,8 +184,9 @@ def _pairs_of_set(served: ServedModel, wanted: int) -> tuple[tuple[str, ...], tu
     if place is None:
         raise NotFound("the validation set is not there any more")
     pairs = PreparedCorpus.open(place, verify=False).split("valid")
-    some = np.unique(np.linspace(0, pairs.rows - 1, min(wanted, pairs.rows)).astype(np.int64))
-    sources, targets = pairs.texts(some)
+    usual = pairs.usual
+    some = np.unique(np.linspace(0, len(usual) - 1, min(wanted, len(usual))).astype(np.int64))
+    sources, targets = pairs.texts(usual[some])
     return tuple(sources.to_pylist()), tuple(targets.to_pylist())
 
 

@@ -24,9 +24,10 @@ from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.inputs import find_train
 from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
-from limelight.corpus.readers import find, read
+from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import position, size_of
 from limelight.errors import DataError
@@ -40,10 +41,8 @@ READ: Final = 2_000_000  # pairs that are read of each file to count and to draw
 
 def sample_text(settings: PrepareSettings, engine: ExchangeEngine, work: Path, watch: Watch, most: int = MOST) -> EpochSize:
     """Measure a text by preparing a sample in the folder `work`, which the caller throws away."""
-    corpora = [
-        _Sample(corpus, find(corpus.paths, settings.languages, columns=corpus.columns, corpus=number), number)
-        for number, corpus in enumerate(settings.corpora)
-    ]
+    parts, settings = find_train(settings), settings.changed(corpora=[_as_stored(settings, n) for n in range(len(settings.corpora))])
+    corpora = [_Sample(corpus, [part for part in parts if part.corpus == number], number) for number, corpus in enumerate(settings.corpora)]
     for done, corpus in enumerate(corpora):
         watch(Progress("sample", done, len(corpora)))
         corpus.read(most)
@@ -59,12 +58,18 @@ def sample_text(settings: PrepareSettings, engine: ExchangeEngine, work: Path, w
             "--check-only`"
         )
     words = sum(corpus.words() * corpus.pairs / max(1, len(corpus.taken)) for corpus in corpora)
-    held_out = settings.held_out.changed(valid=(), test=(), valid_pairs=0, test_pairs=0)
+    held_out = settings.held_out.changed(valid=(), test=(), pairs=(), valid_pairs=0, test_pairs=0)
     pieces = settings.pieces.changed(size=settings.pieces.size or suggest_size(round(words)))
     small = settings.changed(corpora=[corpus.write(work) for corpus in corpora if len(corpus.taken)], held_out=held_out, pieces=pieces)
     manifest, _ = prepare(small, work / "prepared", engine, watch)
     told = frequencies(PreparedCorpus.open(work / "prepared", verify=False))
     return replace(_scale_up(settings, corpora, manifest, taken), frequencies=told)
+
+
+def _as_stored(settings: PrepareSettings, number: int) -> CorpusSettings:
+    """A corpus whose pairs stand as `prepare` would store them."""
+    corpus, stored = settings.corpora[number], settings.stored[number]
+    return corpus.changed(swapped=False, languages=None if stored == settings.languages else stored)
 
 
 def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: CorpusManifest, taken: int) -> EpochSize:
@@ -75,6 +80,7 @@ def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: Cor
     everything = sum(left.values())
     training = everything - _count_held_out(settings, everything)
     pairs = sum(left[corpus.name] * corpus.weight for corpus in corpora) * training / max(1.0, everything)
+    pairs *= 2 if settings.both_directions else 1
     read = round(sum(corpus.pairs for corpus in corpora))
     seen = compute_size(manifest, pairs, read)
     counted = all(corpus.whole for corpus in corpora)
@@ -98,8 +104,8 @@ def _single(corpora: "list[_Sample]") -> float:
 def _count_held_out(settings: PrepareSettings, pairs: float) -> float:
     """Pairs that are split off for validation and test, where none were given for them."""
     given = settings.held_out
-    wanted = (0 if given.valid else given.valid_pairs, 0 if given.test else given.test_pairs)
-    return sum(min(each, given.largest_share * pairs) for each in wanted)
+    wanted = [each for split, each in (("valid", given.valid_pairs), ("test", given.test_pairs)) if not given.is_given(split)]
+    return sum(min(each * len(set(settings.stored)), given.largest_share * pairs) for each in wanted)
 
 
 class _Sample:

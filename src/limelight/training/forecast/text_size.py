@@ -14,7 +14,7 @@ from limelight.corpus.manifest import CorpusManifest
 from limelight.planning.corpus_work import BYTES
 from limelight.planning.sizing_rules import TextStats
 from limelight.text.pieces.tokenizer import suggest_size
-from limelight.training.recipe.text_stats import frequencies
+from limelight.training.recipe.text_stats import FedText, frequencies
 
 PAIRS_OF_THE_PAPER: Final = 4_500_000  # WMT 2014 English-German (5.1)
 LONG: Final = 0.999  # of the sentences are no longer than what a batch of long ones is made of
@@ -68,6 +68,7 @@ def measure_prepared(folder: Path) -> EpochSize:
     for shard in manifest.splits["train"]:
         rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
     pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
+    pairs *= 2 if manifest.both_directions else 1
     seen = compute_size(manifest, pairs, sum(corpus.read for corpus in manifest.corpora))
     return replace(seen, frequencies=frequencies(PreparedCorpus.open(folder, verify=False)))
 
@@ -75,9 +76,8 @@ def measure_prepared(folder: Path) -> EpochSize:
 def compute_size(manifest: CorpusManifest, pairs: float, read: int) -> EpochSize:
     """Return the size of this number of pairs of the kind that was prepared."""
     figures = manifest.statistics["pieces"]["train"]
-    plain = sum(shard.rows for shard in manifest.splits["train"])
-    sides = zip(("source", "target"), manifest.marks.around, strict=True)
-    source, target = (pairs * (figures[side]["pieces"] / plain + around) for side, around in sides)
+    fed = FedText.of(manifest)
+    source, target = (pairs * (pieces / fed.rows + around) for pieces, around in zip(fed.pieces, fed.around, strict=True))
     one, other = (at_most(figures[side]["lengths"], LONG, figures[side]["longest"]) + 1 for side in ("source", "target"))
     judged = sum(corpus.read for corpus in manifest.corpora)
     dropped = sum(sum(corpus.dropped.values()) for corpus in manifest.corpora)

@@ -45,9 +45,10 @@ def derive_learnt(prepared: PreparedCorpus, settings: AugmentSettings | None) ->
     """What a model is taught beside translating when its text is changed so. None: nothing."""
     if settings is None:
         return None
-    figures = prepared.manifest.statistics["pieces"]["train"]["source"]
+    every = prepared.manifest.statistics["pieces"]["train"]
+    sources = [every[side] for side in (("source", "target") if prepared.manifest.both_directions else ("source",))]
     # A sentence twice as long as nearly all has positions that the model has hardly seen.
-    longest = min(figures["longest"], 2 * at_most(figures["lengths"], 0.999, figures["longest"]))
+    longest = max(min(each["longest"], 2 * at_most(each["lengths"], 0.999, each["longest"])) for each in sources)
     marks = count_placeholders(*prepared.tokenizers()) if settings.protect or settings.copied else 0
     return Learnt(marks=marks, terms=settings.terms > 0, longest=max(LEAST_RANGE, longest))
 

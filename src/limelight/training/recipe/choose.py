@@ -25,6 +25,7 @@ from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
+from limelight.training.recipe.directions import choose_temperature
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.text_stats import PreparedText, frequencies
 from limelight.training.run_folder import RunChoice
@@ -63,6 +64,7 @@ class RecipePlanner:
     def plan(self) -> Plan:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
         self.augment, told = choose_augmentation(self.prepared, self._given("batch"))
+        self.temperature, shared = choose_temperature(self.prepared, self._given("batch"))
         config, measured = self._size()
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
@@ -71,7 +73,8 @@ class RecipePlanner:
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)
         slower = FINE_TUNING_RATE if self.fine_tuning else 1.0
-        self._say(told.name, told.value, told.why)
+        for each in (told, *([shared] if shared else [])):
+            self._say(each.name, each.value, each.why)
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
         self._say_shortfall(config, steps * pieces, steps, measured)
         values: dict[str, Any] = {
@@ -236,6 +239,7 @@ class RecipePlanner:
                     "longest": longest,
                     "seed": self.seed,
                     "augment": self.augment and self.augment.model_dump(),
+                    "temperature": self.temperature,
                 },
                 self._given("batch"),
             )

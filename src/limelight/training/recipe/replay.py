@@ -55,7 +55,10 @@ class OldText:
         bundle = self.bundle.absolute()
         for run in (bundle, *([bundle.parent] if bundle.name == BUNDLE else [])):
             if (run / PREPARED / "manifest.json").exists():
-                theirs, ours = CorpusManifest.load(run / PREPARED).languages, read(bundle).settings.languages
+                old = CorpusManifest.load(run / PREPARED)
+                if len(old.directions) > 1:
+                    return None, f"{run / PREPARED} has several directions, which cannot be mixed in"
+                theirs, ours = old.languages, read(bundle).settings.languages
                 if any(closeness(a, b) is None for a, b in zip(ours, theirs, strict=True)):
                     return None, f"{run / PREPARED} is {' to '.join(theirs)}, but it translates {' to '.join(ours)}"
                 return run / PREPARED, ""
@@ -94,7 +97,7 @@ def mix_old_text(
         normalize=translator.settings.normalization,
         given_pieces=_files(translator, (SHARED,), (SOURCE, TARGET)),
         given_vocabulary=_files(translator, (VOCABULARY,), (SOURCE_VOCABULARY, TARGET_VOCABULARY)),
-        marks=special_ids_of(translator.settings),
+        marks=special_ids_of(aim_at(translator.settings, settings)),
     )
     if not old.share:
         return settings
@@ -132,9 +135,18 @@ def special_ids_of(settings: BundleSettings) -> SpecialIds | None:
     return None if marks == SpecialIds() else marks
 
 
+def aim_at(old: BundleSettings, new: PrepareSettings) -> BundleSettings:
+    """The settings of a translator of many languages in the direction of a text that has one. Of several, each source is told its own."""
+    if old.tags is None or len(new.directions) > 1:
+        return old
+    source, target = new.languages
+    return old.aim(target, source)
+
+
 def inherit_from(old: Bundle) -> Inherited | None:
     """What a translator made of this one keeps of it; None where it is the usual."""
-    kept = Inherited(search=old.settings.search, alignment=old.settings.alignment, license=license_of(old.folder))
+    settings = old.settings
+    kept = Inherited(search=settings.search, alignment=settings.alignment, license=license_of(old.folder), tags=settings.tags)
     return None if kept == Inherited() else kept
 
 

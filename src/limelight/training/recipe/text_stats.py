@@ -30,14 +30,28 @@ class PreparedText(TextStats):
         rows = [0.0] * len(manifest.corpora)
         for shard in manifest.splits["train"]:
             rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
-        plain = sum(rows)
         pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
-        figures = manifest.statistics["pieces"]["train"]
-        source, target = (
-            (figures[side]["pieces"] + around * plain) * pairs / plain
-            for side, around in zip(("source", "target"), manifest.marks.around, strict=True)
-        )
+        pairs *= 2 if manifest.both_directions else 1
+        fed = FedText.of(manifest)
+        source, target = ((pieces + around * fed.rows) * pairs / fed.rows for pieces, around in zip(fed.pieces, fed.around, strict=True))
         return cls(pairs, source, target)
+
+
+@dataclass(frozen=True)
+class FedText:
+    """The training text as it is fed: where both directions are learnt, every pair twice."""
+
+    rows: int
+    pieces: tuple[int, int]  # of source and target
+    around: tuple[int, int]  # ids around the pieces of each
+
+    @classmethod
+    def of(cls, manifest: CorpusManifest) -> "FedText":
+        rows = sum(shard.rows for shard in manifest.splits["train"])
+        source, target = (manifest.statistics["pieces"]["train"][side]["pieces"] for side in ("source", "target"))
+        before, after = manifest.marks.around
+        around = before + bool(manifest.tag_set.languages), after
+        return cls(2 * rows, (source + target,) * 2, around) if manifest.both_directions else cls(rows, (source, target), around)
 
 
 def frequencies(prepared: PreparedCorpus) -> float | None:
@@ -45,7 +59,7 @@ def frequencies(prepared: PreparedCorpus) -> float | None:
     pairs = prepared.split("train")
     if not pairs.rows:
         return None
-    rows = np.unique(np.linspace(0, pairs.rows - 1, min(COUNTED, pairs.rows)).astype(np.int64))
+    rows = np.unique(np.linspace(0, pairs.fed - 1, min(COUNTED, pairs.fed)).astype(np.int64))
     counts = np.bincount(pairs.ids(rows)[1].values, minlength=prepared.manifest.vocab_sizes[1]).astype(np.float64)
     counts[prepared.manifest.marks.end] += len(rows)
     shares = counts[counts > 0] / counts.sum()

@@ -7,7 +7,7 @@ from limelight.evaluation.verdict import Use
 from limelight.reporting.blocks import Block, Cell, Code, Paragraph, Strong, Table
 from limelight.reporting.units import Figure, decimal, figure, time_taken
 from limelight.training.report.advice_learning import GAIN, NAMES, Advice, gain
-from limelight.training.report.run_record import RunRecord
+from limelight.training.report.run_record import RunRecord, Scores
 
 GOES_ON: Final = "The same command goes on from there."
 ENDINGS: Final = {
@@ -124,12 +124,26 @@ def headline(record: RunRecord, advice: list[Advice]) -> list[Block]:
         told = scores.set + (f", beam {scores.search['beam']}" if "beam" in scores.search else "")
         blocks.append(Table(f"Scores on {told}", ["metric", "value", "±", "95 % between", "signature"], rows))
         blocks += [f"Note: {note}." for note in scores.notes]
+        blocks += _directions(scores)
         if (speed := scores.speed).seconds:
             blocks.append(
                 f"Translated in {time_taken(speed.seconds)}: {speed.sentences_per_second:.1f} sentences/s, "
                 f"{figure(round(speed.pieces_per_second))} source + target pieces/s."
             )
     return blocks
+
+
+def _directions(scores: Scores) -> list[Block]:
+    """One table for all directions, where there are several."""
+    rows: list[list[Cell]] = [
+        [each.direction, "yes" if each.trained else "never", figure(each.sentences), *map(with_half, each.scores)]
+        for each in scores.directions
+    ]
+    if not rows:
+        return []
+    names = [score.name for score in scores.directions[0].scores]
+    left = f"Never trained, and not measured: {', '.join(scores.unmeasured)}." if scores.unmeasured else ""
+    return [Table("Scores of each direction", ["direction", "trained", "sentences", *names], rows), *([left] if left else [])]
 
 
 def with_half(score: MetricScore) -> str:

@@ -34,6 +34,9 @@ def quality(record: RunRecord) -> Section:
         rows = [_validation(valid, valid == record.best) for valid in record.validations]
         every = Table("By validation", ["step", "loss", "perplexity", "BLEU", "chrF", "best"], rows)
         blocks.append(Details(f"All {len(rows)} validations", [every]) if len(rows) > MANY_VALIDATIONS else every)
+    if record.best and record.best.directions:
+        rows = [[each.direction, decimal(each.bleu, 1), decimal(each.chrf, 1)] for each in record.best.directions]
+        blocks.append(Table("By direction, at the best validation; above is their mean", ["direction", "BLEU", "chrF"], rows))
     facts = record.facts
     if facts.compared:
         tried = [[name, decimal(value, 2), Figure("★ taken" if name == facts.winner else "")] for name, value in facts.compared.items()]

@@ -46,6 +46,16 @@ class Example:
 
 
 @dataclass(frozen=True)
+class DirectionResult:
+    """A direction result has the scores of one direction on its test set."""
+
+    direction: str  # en-de
+    trained: bool
+    sentences: int
+    scores: list[MetricScore]
+
+
+@dataclass(frozen=True)
 class Scores(Evaluation):
     """Scores tell what the finished translator reached on its test set, and what it said there (`scores.json`)."""
 
@@ -55,6 +65,8 @@ class Scores(Evaluation):
     warnings: dict[str, int]
     examples: dict[str, list[Example]]
     confidence: ConfidenceCheck | None  # how far it can be believed there
+    directions: tuple[DirectionResult, ...] = ()  # of several; what stands above is of the first
+    unmeasured: tuple[str, ...] = ()  # directions between its languages that were neither trained nor scored
 
     def of(self, title: str) -> MetricScore | None:
         """By the metric's name; chrF stands for chrF2."""
@@ -250,6 +262,7 @@ def _each_once(events: Sequence[S]) -> tuple[S, ...]:
 
 
 def _scores(evaluation: dict[str, Any], speed: dict[str, Any], examples: dict[str, Any], confidence: Any, **more: Any) -> Scores:
+    rows = [{**row, "scores": [MetricScore(**each) for each in row["scores"]]} for row in more.pop("directions", ())]
     evaluation["scores"] = [MetricScore(**each) for each in evaluation["scores"]]
     for each in evaluation["buckets"]:
         each["scores"] = [BucketScore(**score) for score in each["scores"]]
@@ -258,6 +271,7 @@ def _scores(evaluation: dict[str, Any], speed: dict[str, Any], examples: dict[st
     return Scores(
         **evaluation,
         **more,
+        directions=tuple(DirectionResult(**row) for row in rows),
         counts=[],
         speed=Speed(**speed),
         examples={kind: [Example(**each) for each in some] for kind, some in examples.items()},

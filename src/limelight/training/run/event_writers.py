@@ -201,6 +201,8 @@ class TensorBoard:
             }
         elif isinstance(event, ValidReport):
             figures = {"valid/nll": event.nll, "valid/bleu": event.bleu, "valid/chrf": event.chrf}
+            for each in event.directions:
+                figures |= {f"valid/bleu/{each.direction}": each.bleu, f"valid/chrf/{each.direction}": each.chrf}
             for number, sample in enumerate(event.samples):
                 self._writer.add_text(f"sample/{number}", f"{sample.source}\n\n{sample.translation}", event.step)
         else:

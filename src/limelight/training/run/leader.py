@@ -58,11 +58,11 @@ from limelight.training.validation.final_weights import (
     add_export,
     calibrate_confidence,
     choose_winner,
-    score,
     validations_to_end,
     write_bundle,
 )
 from limelight.training.validation.probes import add_probes
+from limelight.training.validation.scoring import score
 
 logger = logging.getLogger(__name__)
 

@@ -210,7 +210,7 @@ class TrainingLoop:
         self.at.best, self.at.since_best = (score, 0) if better else (self.at.best, self.at.since_best + 1)
         self.at.validated, self._changed = self.at.step, True
         figures = (time.perf_counter() - began, found.nll, found.bleu, found.chrf)
-        self._watch(ValidReport(self.at.step, self.pace.elapsed, *figures, better, found.samples))
+        self._watch(ValidReport(self.at.step, self.pace.elapsed, *figures, better, found.samples, found.directions))
         if better and self.world.main:
             self._better(weights, self.at.step)
         self.pace.add_validation(time.perf_counter() - began)  # with what its watchers do, such as tracing probes

@@ -15,9 +15,14 @@ EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted
 
 
 def result_of(run: Path, state: State) -> TrainResult:
-    facts, status, scores = RunFacts.load(run), read_status(run), _scores(run)
+    facts, status, stored = RunFacts.load(run), read_status(run), _scores(run)
+    scores = list(stored["evaluation"]["scores"]) if stored else []
     headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
     lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
+    directions = list(stored.get("directions", ()))
+    for each in directions:
+        told = " · ".join(f"{score['name']} {score['value']:.1f}" for score in each["scores"])
+        lines.append(f"{each['direction']:11} {told}" + ("" if each["trained"] else " (never trained)"))
     # Only of a run that is over: reading all of it would keep one waiting that was told to stop.
     verdict = read_run(run).verdict if state == "done" else None
     if verdict is not None:
@@ -33,6 +38,7 @@ def result_of(run: Path, state: State) -> TrainResult:
     if (run / REPORT_HTML).exists():
         lines.append(f"report      {run / REPORT_HTML}")
     values: dict[str, Any] = {"state": state, "folder": str(run), **status, "scores": scores, "seconds": facts.seconds}
+    values |= {"directions": directions} if directions else {}
     values["verdict"] = None if verdict is None else verdict.values()
     return TrainResult(state, run, EXIT_CODES.get(state, 70), headline or None, lines, values)
 
@@ -44,9 +50,9 @@ def dry_result(run: Path, facts: RunFacts) -> TrainResult:
     return TrainResult("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)
 
 
-def _scores(run: Path) -> list[dict[str, Any]]:
+def _scores(run: Path) -> dict[str, Any]:
     path = run / SCORES
-    return list(json.loads(path.read_bytes())["evaluation"]["scores"]) if path.exists() else []
+    return dict(json.loads(path.read_bytes())) if path.exists() else {}
 
 
 def divergence(recipe: Recipe, step: int) -> str:

@@ -1,12 +1,9 @@
-"""The final weights of a run are chosen, bundled, and scored on text that nothing was chosen by."""
+"""The final weights of a run are chosen, bundled, exported, and their confidence is calibrated."""
 
 import dataclasses
-import json
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -15,25 +12,19 @@ from limelight.bundle.card import VERDICT
 from limelight.bundle.confidence import Calibration
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.tokenizers import read_vocabulary
-from limelight.evaluation.confidence.calibration import ENOUGH, check, collect, fit_calibration
-from limelight.evaluation.config import EvaluateSettings, InferenceOptions, Speed
-from limelight.evaluation.evaluate import Evaluation, evaluate
-from limelight.evaluation.translating import TranslatedSet, translate_set
+from limelight.evaluation.confidence.calibration import ENOUGH, collect, fit_calibration
+from limelight.evaluation.config import InferenceOptions, Speed
 from limelight.evaluation.verdict import QualityVerdict
-from limelight.files import write_whole
 from limelight.interop.ctranslate2.export import try_export
 from limelight.interop.parity import PROBES
 from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import Inherited, Recipe
-from limelight.training.recipe.replay import split_off_at
-from limelight.training.run_folder import BUNDLE, SCORES
+from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
-from limelight.training.validation.validator import Validator, build_bundle_settings, sample_evenly
+from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
+from limelight.training.validation.validator import Validator, build_bundle_settings
 
 AT_THE_END = "weights at the end"
-SHOWN = 5  # examples of each kind in the report
-SETTINGS = EvaluateSettings(worst=SHOWN)
-
 
 BEAM_COST = 3.0  # of a sentence as a user would have it, in sentences of a validation: a beam, and the guards
 LEAST_SCORED = 50  # sentences, however late it is
@@ -64,8 +55,8 @@ class RemainingBudget:
 
 def validations_to_end(prepared: PreparedCorpus, sentences: int) -> float:
     """How many validations of `sentences` sentences the end takes as long as: two to compare weights, confidence, test set, export."""
-    valid = prepared.split("valid").rows
-    rows = min(ENOUGH, valid) + _test_rows(prepared) + min(PROBES, valid)
+    valid = prepared.split("valid").fed
+    rows = min(ENOUGH, valid) + count_test(prepared) + min(PROBES, valid)
     return 2 + BEAM_COST * rows / max(1, sentences)
 
 
@@ -131,6 +122,7 @@ def write_bundle(
         alignment=old.alignment,
         confidence=confidence,
         scores=tuple(scores),
+        **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
         trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
@@ -164,67 +156,13 @@ def calibrate_confidence(
     The weights were chosen on the same set, and a little in its favour; nothing was learned from it.
     """
     pairs = prepared.validation_pairs()
-    most = remaining.sentences(min(ENOUGH, pairs.rows), SHARE_OF_CONFIDENCE)
-    if most < LEAST_SCORED and most < pairs.rows:
+    most = remaining.sentences(min(ENOUGH, pairs.fed), SHARE_OF_CONFIDENCE)
+    if most < LEAST_SCORED and most < pairs.fed:
         return None
-    source, target = sample_evenly(pairs, most)
-    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=True)
-    remaining.update_speed(made.speed)
-    return fit_calibration(collect(made.claimed, target))
-
-
-def score(
-    run: Path,
-    prepared: PreparedCorpus,
-    running: InferenceOptions,
-    watch: Callable[[Speed, int], None],
-    remaining: RemainingBudget,
-    confidence: Calibration | None = None,
-) -> tuple[Evaluation, list[bundle.Score]] | None:
-    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none."""
-    rows = _test_rows(prepared)
-    if not rows:
-        return None
-    source, target = sample_evenly(prepared.split("test"), min(rows, max(LEAST_SCORED, remaining.sentences(rows))))
-    made = translate_set(run / BUNDLE, source, running=running, watch=watch, probabilities=confidence is not None)
-    checked = None if confidence is None else check(collect(made.claimed, target), confidence)
-    found = evaluate(made.texts, [target], source, prepared.manifest.languages[1], SETTINGS)
-    given = prepared.manifest.settings.get("held_out", {}).get("test")
-    named = bool(given) and Path(given[0]) != split_off_at(run, "test")
-    title = Path(given[0]).name if named else "test set split off from the corpus"
-    some = f"{found.sentences:,} of its {rows:,} pairs, since the budget was used up"
-    told = f"{title}, {found.sentences:,} pairs" if found.sentences == rows else f"{title}, {some}"
-    stored = _build_scores(told, found, made, source, target)
-    stored["confidence"] = None if checked is None else dataclasses.asdict(checked)
-    write_whole(run / SCORES, json.dumps(stored, ensure_ascii=False).encode())
-    return found, [
-        bundle.Score(test_set=title, metric=each.name, value=each.value, signature=each.signature, lines=found.sentences)
-        for each in found.scores
-    ]
-
-
-def _test_rows(prepared: PreparedCorpus) -> int:
-    return prepared.split("test").rows if "test" in prepared.manifest.splits else 0
-
-
-def _build_scores(told: str, found: Evaluation, made: TranslatedSet, source: Sequence[str], target: Sequence[str]) -> dict[str, Any]:
-    evaluation = dataclasses.asdict(dataclasses.replace(found, counts=[]))
-    del evaluation["counts"]
-    chrf = next(each for each in found.counts if each.name == "chrF2").of_each()
-    order = sorted(range(len(source)), key=lambda i: chrf[i])
-    chosen = {
-        "best": [i for i in reversed(order) if len(target[i].split()) > 3][:SHOWN],
-        "longest": sorted(range(len(source)), key=lambda i: -len(source[i]))[:SHOWN],
-        "random": random.Random(17).sample(range(len(source)), min(SHOWN, len(source))),
-    }
-    return {
-        "set": told,
-        "evaluation": evaluation,
-        "speed": vars(made.speed),
-        "search": made.search.model_dump(mode="json"),
-        "warnings": made.warnings,
-        "examples": {
-            kind: [{"source": source[i], "reference": target[i], "translation": made.texts[i]} for i in numbers]
-            for kind, numbers in chosen.items()
-        },
-    }
+    tagged, claimed, references = bool(prepared.manifest.tag_set.pieces), [], []
+    for each in sample_directions(pairs, most):
+        made = translate_direction(run / BUNDLE, each, running, watch, probabilities=True, tagged=tagged)
+        remaining.update_speed(made.speed)
+        claimed += made.claimed
+        references += each.references
+    return fit_calibration(collect(claimed, references))

@@ -93,7 +93,8 @@ class Probes:
         if self.settings.file is not None:
             every = [Probe(line) for line in read_probe_file(Path(self.settings.file))]
         else:
-            every = [Probe(*pair) for pair in zip(self.validator.sources, self.validator.references, strict=True)]
+            usual = self.validator.usual
+            every = [Probe(*pair) for pair in zip(usual.sources, usual.references, strict=True)]
         with closing(self.validator.translator(0)) as translator:
             lengths = [len(ids) for ids in translator.source_ids([probe.source for probe in every])]
         fitting = [p for p, n in zip(every, lengths, strict=True) if 0 < n <= self.settings.longest]

@@ -6,18 +6,19 @@ The weights are those of the moving average. They are translated in float32, by 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
+from statistics import mean
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from limelight.bundle import BundleSettings
+from limelight.bundle import BundleSettings, BundleTags
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.feeding.augment import AugmentSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.loader import Loader
-from limelight.corpus.feeding.shards import Pairs, PreparedCorpus
+from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.steps import Specials
 from limelight.engines.torch import TorchEngine
@@ -26,14 +27,16 @@ from limelight.evaluation.config import EvaluateSettings
 from limelight.evaluation.metrics.metrics import count
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
+from limelight.text.pieces.tags import language_piece, name_piece
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.config import ValidationSettings
-from limelight.training.events import Sample
+from limelight.training.events import DirectionScore, Sample
 from limelight.training.processes.stop_signals import Stopped
 from limelight.training.processes.world import World
 from limelight.training.recipe.augmentation import derive_learnt
 from limelight.training.step.gradients import batch_of
 from limelight.training.step.sharding import whole
+from limelight.training.validation.direction_sets import DirectionSet, sample_directions
 from limelight.translator import Translator
 
 METRICS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=None)
@@ -45,6 +48,7 @@ class ValidationResult:
     bleu: float
     chrf: float
     samples: tuple[Sample, ...]
+    directions: tuple[DirectionScore, ...] = ()  # of several; the scores are their mean
 
     def score(self, metric: str) -> float:
         return self.chrf if metric == "chrf" else self.bleu
@@ -74,11 +78,12 @@ class Validator:
                 f"all {pairs.rows:,} validation pairs of {prepared.folder} are longer than model.max_length={model.config.max_length} "
                 "pieces; raise it, or give shorter pairs with --valid"
             )
-        self.sources, self.references = sample_evenly(pairs, settings.sentences)
-        self._samples = sample_by_length(self.sources, settings.samples)
+        self._sets = sample_directions(pairs, settings.sentences)
+        self.sources = [text for each in self._sets for text in each.sources]
+        self.references = [text for each in self._sets for text in each.references]
+        self._samples = _sample_sets(self._sets, settings.samples)
         self.device = next(model.parameters()).device
         self._twin = _twin(model.config, self.device)
-        self._language = prepared.manifest.languages[1]
         self._tokenizers = tokenizers
         self._bundle = build_bundle_settings(prepared, model.config, augment)
         self._specials = Specials(
@@ -88,6 +93,11 @@ class Validator:
             end=model.config.end_token,
             source_ends=self._bundle.source_ends,
         )
+
+    @property
+    def usual(self) -> DirectionSet:
+        """The sentences of the first direction, in which a translator goes unless it is asked."""
+        return self._sets[0]
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -132,22 +142,40 @@ class Validator:
         try:
             engine = TorchEngine(self._twin, self._specials, workers=workers)
             with closing(Translator(engine, self._bundle, *self._tokenizers)) as translator:
-                mine = self.sources[self.world.rank :: self.world.size]
-                # Without guards: a second search would hide that a model loops.
-                made = translator.translate(mine, SearchSettings(beam=self.settings.beam), guards=False)
+                made = self._translate(translator)
         finally:
             torch.set_num_threads(before)
-        return {"nll": nll, "pieces": pieces, "made": [(each.text, each.confidence) for each in made]}
+        return {"nll": nll, "pieces": pieces, "made": made}
+
+    def _translate(self, translator: Translator) -> list[tuple[str, float]]:
+        """This process's part of the sentences, each in its direction and with its tags, and how sure the model was."""
+        told = [(each.direction, names) for each in self._sets for names in each.names][self.world.rank :: self.world.size]
+        mine = self.sources[self.world.rank :: self.world.size]
+        made: list[tuple[str, float]] = [("", 0.0)] * len(mine)
+        for direction, names in dict.fromkeys(told):
+            places = [place for place, asked in enumerate(told) if asked == (direction, names)]
+            view = translator if self._bundle.tags is None else translator.towards(direction[1], direction[0], names)
+            # Without guards: a second search would hide that a model loops.
+            found = view.translate([mine[place] for place in places], SearchSettings(beam=self.settings.beam), guards=False)
+            for place, each in zip(places, found, strict=True):
+                made[place] = each.text, each.confidence
+        return made
 
     def _merge_parts(self, parts: Sequence[dict[str, Any]]) -> ValidationResult:
         nll = sum(part["nll"] for part in parts) / sum(part["pieces"] for part in parts)
         made: list[tuple[str, float]] = [("", 0.0)] * len(self.sources)
         for rank, part in enumerate(parts):
             made[rank :: self.world.size] = part["made"]
-        texts = [text for text, _ in made]
-        bleu, chrf = (count(name, texts, [self.references], METRICS, self._language).value for name in METRICS.metrics)
+        scores, begin = [], 0
+        for each in self._sets:
+            texts, begin = [text for text, _ in made[begin : begin + len(each.sources)]], begin + len(each.sources)
+            bleu, chrf = (count(name, texts, [each.references], METRICS, each.direction[1]).value for name in METRICS.metrics)
+            scores.append(DirectionScore(each.title, bleu, chrf))
         samples = tuple(Sample(self.sources[i], self.references[i], *made[i]) for i in self._samples)
-        return ValidationResult(nll, bleu, chrf, samples)
+        if len(scores) == 1:
+            return ValidationResult(nll, bleu, chrf, samples)
+        bleu, chrf = mean(score.bleu for score in scores), mean(score.chrf for score in scores)
+        return ValidationResult(nll, bleu, chrf, samples, tuple(scores))
 
     def translator(self, step: int) -> Translator:
         """The translator of the weights validated last, which are those of this step: to be looked into, until the next validation."""
@@ -182,6 +210,7 @@ def build_bundle_settings(prepared: PreparedCorpus, model: ModelConfig, augment:
     """How text of this corpus is translated by a model that learns from it."""
     marks = prepared.manifest.marks
     return BundleSettings(
+        tags=build_tags(prepared),
         languages=prepared.manifest.languages,
         model=model,
         normalization=PrepareSettings(**prepared.manifest.settings).normalize,
@@ -192,11 +221,27 @@ def build_bundle_settings(prepared: PreparedCorpus, model: ModelConfig, augment:
     )
 
 
-def sample_evenly(pairs: Pairs, most: int) -> tuple[list[str], list[str]]:
-    """Sources and targets, over the whole set: what is given in the order of a book begins with its title page."""
-    chosen = np.unique(np.linspace(0, pairs.rows - 1, min(most, pairs.rows)).astype(np.int64))
-    source, target = pairs.texts(chosen)
-    return source.to_pylist(), target.to_pylist()
+def build_tags(prepared: PreparedCorpus) -> BundleTags | None:
+    """The ids of what sources are told; None where they are told nothing."""
+    tags = prepared.manifest.tag_set
+    if not tags.pieces:
+        return None
+    find = prepared.tokenizers()[0].id_of_control
+    return BundleTags(
+        target={code: find(language_piece(code)) for code in tags.languages},
+        names={name: find(name_piece(name)) for name in tags.names},
+        directions=prepared.manifest.directions,
+    )
+
+
+def _sample_sets(sets: Sequence[DirectionSet], most: int) -> list[int]:
+    """Sentences to watch, of as many directions as there is room for."""
+    chosen: list[int] = []
+    first = 0
+    for each in sets[:most]:
+        chosen += [first + place for place in sample_by_length(each.sources, max(1, most // len(sets)))]
+        first += len(each.sources)
+    return chosen
 
 
 def sample_by_length(sources: Sequence[str], most: int) -> list[int]:
