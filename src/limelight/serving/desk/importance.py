@@ -133,6 +133,8 @@ def make_importance_task(served: ServedModel, asked: ImportanceRequest, owner: s
         return ImportanceTask(tuple(asked.sentences), len(asked.sentences), key)
     if _find_prepared(served) is None:
         raise NotFound(f"the model {served.id} has no validation set here", 'give "sentences" instead')
+    if served.direction != served.bundle.direction:
+        raise NotFound(f"pairs of the set are from {' to '.join(served.bundle.direction)}", 'give "sentences" for other directions')
     return ImportanceTask(None, asked.n, (served.id, *asked.tags, asked.mode, asked.set, asked.n))
 
 

@@ -84,7 +84,7 @@ class Native:
             work = self.service.translate(texts, options, prefixes=prefixes)
             found = _results(request, asked, await while_connected(request, work))
         facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target}
-        facts |= {} if served.direction in served.directions else {"zero_shot": True}
+        facts |= {} if served.translator.settings.is_trained else {"zero_shot": True}
 
         def answer() -> Response:
             return JSONResponse({**facts, "results": list(found), "took_ms": _milliseconds(begin)})
