@@ -1,6 +1,7 @@
 """A real server on loopback, in a thread, of as many languages as a test wants: the bundle of the repository under other labels."""
 
 import copy
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -15,10 +16,14 @@ import uvicorn
 from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
 from limelight.serving.middleware.metrics import Metrics
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 from limelight.translator import Translator
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tagged_bundle import tags_of, translator
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 
@@ -44,6 +49,12 @@ def labelled(translator: Translator, *pairs: tuple[str, str]) -> Models:
         other.settings = translator.settings.changed(languages=(source, target))
         served.append(ServedModel(f"{source}-{target}", other, speed=1_000.0))
     return Models(served)
+
+
+def formal_and_informal() -> Translator:
+    """Its tags are those that DeepL's formality means."""
+    formal, informal = tags_of().names.values()
+    return translator(tags=tags_of(names={"formal": formal, "informal": informal}))
 
 
 @contextmanager

@@ -11,12 +11,15 @@ import httpx
 import pytest
 from deep_translator import LibreTranslator
 from deep_translator.exceptions import AuthorizationException
-from labelled import Serving, labelled, loaded, serving
+from labelled import Serving, formal_and_informal, labelled, loaded, serving
 from libretranslatepy import LibreTranslateAPI
 
 from limelight.serving.access.keys import Keys
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
+from tagged_bundle import TEXTS
 
-SEVEN = "sieben"
+SEVEN, CAT = "sieben", TEXTS[0]
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +199,20 @@ def test_requests_shaped_as_those_of_weblate(keyed: tuple[Serving, str]) -> None
     asked = ("/v2/languages?type=source", "/v2/languages?type=target", "/v2/glossary-language-pairs")
     answers: list[httpx.Response] = [keyed[0].client.get(path, headers=header) for path in asked]
     assert [answer.status_code for answer in answers] == [200, 200, 200]
+
+
+@pytest.mark.process
+def test_official_clients_use_every_direction_and_the_formality_of_one_model() -> None:
+    known = formal_and_informal()
+    with (
+        serving(Models([ServedModel("multi", known, speed=1_000.0)])) as server,
+        closing(deepl.DeepLClient("x", server_url=server.url)) as client,
+    ):
+        libre = LibreTranslateAPI(f"{server.url}/")
+        assert {each["code"]: each["targets"][1:] for each in libre.languages()} == {"en": ["de", "fr"], "de": ["en"], "fr": ["en"]}
+        assert libre.translate(CAT, "fr", "en") == known.translate([CAT], source="fr", target="en")[0].text
+        targets = client.get_target_languages()
+        assert [each.code for each in targets] == ["DE", "FR", "EN-US", "EN-GB"] and all(each.supports_formality for each in targets)
+        for formality, tag in ((deepl.Formality.MORE, "formal"), (deepl.Formality.PREFER_LESS, "informal")):
+            made = client.translate_text(CAT, source_lang="EN", target_lang="FR", formality=formality, context="pets")
+            assert isinstance(made, deepl.TextResult) and made.text == known.translate([CAT], target="fr", tags=[tag])[0].text

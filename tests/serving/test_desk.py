@@ -25,7 +25,8 @@ from limelight.serving.desk import responses, trace_pool
 from limelight.serving.desk.importance import _as_ids
 from limelight.serving.desk.requests import TraceRequest
 from limelight.serving.desk.trace_pool import SECONDS, TraceInputs, new_name
-from limelight.serving.queue.models import Models, ServedModel, load
+from limelight.serving.queue.models import Models, load
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.refusals import NotFound
 from limelight.translator import Translator
 

@@ -21,8 +21,9 @@ from limelight.engines.torch import TorchEngine, specials_of
 from limelight.errors import DeadlineError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
 from limelight.serving.queue.observer import NullObserver
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.work import Deadline
 from limelight.serving.settings import ServeSettings

@@ -185,7 +185,6 @@ def test_the_model_is_picked_by_languages_and_by_name(models: Models) -> None:
     assert models.pick(None, None) is first
     assert models.pick("EN-gb", "de-AT") is first
     assert models.pick("en", "de", "again") is again
-    assert models.sources() == {"en": ["de"]}
     assert models.reverse(first) is None
     with pytest.raises(BadRequest, match="no model for these languages"):
         models.pick("fr", "de")

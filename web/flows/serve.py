@@ -1,6 +1,7 @@
 """The server that the flows run against: the bundle of the tests, and two of the same weights that say other languages.
 
-These two let a browser swap languages and see a page from right to left; what they translate is as wrong as their label.
+These two let a browser swap languages and see a page from right to left; what they translate is as wrong as their label. A fourth, which
+has learnt nothing, has three languages and two tags.
 """
 
 import os
@@ -13,6 +14,18 @@ from limelight.bundle.bundle import amend
 
 BUNDLE = Path(__file__).parents[2] / "tests" / "bundles" / "format-1"
 LABELS = {"de-en": ("de", "en"), "en-ar": ("en", "ar")}
+DIRECTIONS = (("sv", "nl"), ("sv", "da"), ("nl", "sv"), ("da", "sv"))
+sys.path.insert(0, str(BUNDLE.parents[1]))
+
+
+def write_multi(folder: Path) -> None:
+    from tagged_bundle import tags_of, write_tagged
+
+    known = tags_of()
+    formal, informal = known.names.values()
+    target = dict(zip(("nl", "da", "sv"), known.target.values(), strict=True))
+    tags = tags_of(target=target, names={"formal": formal, "informal": informal}, directions=DIRECTIONS)
+    write_tagged(folder, languages=DIRECTIONS[0], tags=tags)
 
 
 def main(port: str, *settings: str) -> None:
@@ -21,7 +34,8 @@ def main(port: str, *settings: str) -> None:
     for name, languages in LABELS.items():
         shutil.copytree(BUNDLE, folder / name)
         amend(folder / name, languages=languages)
-    places = [f"en-de={BUNDLE}", *(f"{name}={folder / name}" for name in LABELS)]
+    write_multi(folder / "multi")
+    places = [f"en-de={BUNDLE}", *(f"{name}={folder / name}" for name in (*LABELS, "multi"))]
     os.execv(
         sys.executable,
         [sys.executable, "-m", "limelight", "serve", *places, *settings, "--port", port, "--threads", "1"],

@@ -6,13 +6,15 @@ import type { Guess } from "./lib/detection";
 import { troubleOf, unreachable, type Trouble } from "./lib/trouble";
 import type { Pair, Sure } from "./lib/words";
 
+/** One direction of a model that is served. */
 export interface Model {
-  id: string;
+  id: string; // of the bundle in its usual direction; multi:en-fr in another
+  bundle: string;
   source: string;
   target: string;
   names: Record<string, string>; // code -> English name
   calibrated: boolean;
-  reverse: string | null;
+  tags: readonly string[]; // what it can be told beside the languages
 }
 
 export interface Alignment {
@@ -49,6 +51,7 @@ export interface Asked {
   source: string;
   target: string;
   model?: string;
+  tags?: readonly string[];
   nbest: number;
   align: boolean;
 }
@@ -94,7 +97,7 @@ export class Api {
 
   async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits }> {
     const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits }>("api/v1/models", signal);
-    return { models: told.models.map(modelOf), limits: told.limits };
+    return { models: told.models.flatMap(modelsOf), limits: told.limits };
   }
 
   async settings(signal?: AbortSignal): Promise<Settings> {
@@ -130,7 +133,7 @@ export class Api {
   }
 
   /** Told as it goes on. Whoever aborts ends the work on the server too. */
-  async *importance(asked: { model?: string; sentences: string[]; mode: "mute" }, signal: AbortSignal): AsyncGenerator<Ranked> {
+  async *importance(asked: { model?: string; tags?: readonly string[]; sentences: string[]; mode: "mute" }, signal: AbortSignal): AsyncGenerator<Ranked> {
     for await (const { event, data } of this.events("api/v1/importance", { ...sent(asked), signal })) {
       if (event === "error") throw new Refused(troubleOf(500, null, data));
       if (event === "progress" || event === "result") yield { event, data } as Ranked;
@@ -151,10 +154,11 @@ export class Api {
     return (await this.answered("api/v1/export", sent(asked))).blob();
   }
 
-  async translateFile(file: File, source: string, target: string, signal: AbortSignal): Promise<string> {
+  async translateFile(file: File, source: string, target: string, tags: readonly string[], signal: AbortSignal): Promise<string> {
     const form = new FormData();
     form.append("source", source);
     form.append("target", target);
+    for (const tag of tags) form.append("tags", tag);
     form.append("file", file);
     const { translatedFileUrl } = await this.ask<{ translatedFileUrl: string }>("translate_file", {
       method: "POST",
@@ -227,19 +231,19 @@ function modelQuery(model: string | null): string {
   return model === null ? "" : `?${new URLSearchParams({ model })}`;
 }
 
-/** `names` is told as {code: name} or as {source, target}; both are understood. */
-function modelOf(told: Record<string, unknown>): Model {
+/** All directions of a model, the usual one first. `names` is told as {code: name} or as {source, target}; both are understood. */
+function modelsOf(told: Record<string, unknown>): Model[] {
   const [source, target] = [String(told["source"]), String(told["target"])];
   const names: Record<string, string> = {};
   const given = (told["names"] ?? {}) as Record<string, unknown>;
   for (const [key, code] of [["source", source], ["target", target], [source, source], [target, target]] as const)
     if (typeof given[key] === "string") names[code] = given[key];
-  return {
-    id: String(told["id"]),
-    source,
-    target,
-    names,
-    calibrated: told["calibrated"] === true,
-    reverse: typeof told["reverse"] === "string" ? told["reverse"] : null,
-  };
+  const id = String(told["id"]);
+  const tags = Array.isArray(told["tags"]) ? told["tags"].map(String) : [];
+  const usual: Model = { id, bundle: id, source, target, names, calibrated: told["calibrated"] === true, tags };
+  Object.assign(names, told["languages"]);
+  const others = Object.entries((told["directions"] ?? {}) as Record<string, string[]>).flatMap(([from, targets]) =>
+    targets.filter((to) => from !== source || to !== target).map((to) => ({ ...usual, id: `${id}:${from}-${to}`, source: from, target: to })),
+  );
+  return [usual, ...others];
 }

@@ -63,7 +63,7 @@ class Server {
         reject(new DOMException("left", "AbortError"));
       });
     });
-    if (path === "api/v1/models") return Response.json({ models: [{ id: "en-de", source: "en", target: "de" }], limits: { beam: 16 } });
+    if (path === "api/v1/models") return Response.json({ models: [{ id: "en-de", source: "en", target: "de" }, MULTI], limits: { beam: 16 } });
     if (path === "api/v1/importance") return new Response(this.events(init!.signal!), { headers: { "Content-Type": "text/event-stream" } });
     const refusal = this.refusals.shift();
     if (refusal) return Response.json({ error: { code: "busy", message: "no" } }, { status: refusal });
@@ -76,6 +76,8 @@ class Server {
     return Response.json({ ...numbers, trace_id: `t_${++this.made}`, source: { ...numbers.source, text }, target: { ...numbers.target, text: this.given ?? text.toUpperCase() }, ...baseline, ...given });
   }
 }
+
+const MULTI = { id: "multi", source: "en", target: "de", directions: { en: ["de", "fr"], de: ["en"] }, tags: ["formal", "ui"] };
 
 /** A browser's history of a few lines. */
 class Past implements Road {
@@ -130,7 +132,7 @@ beforeEach(async () => {
 afterEach(() => vi.useRealTimers());
 
 test("it opens with what the address says, and asks for that once", () => {
-  expect([desk.draft, desk.trace?.target.text, desk.status.kind, desk.models.length]).toEqual(["one", "ONE", "done", 1]);
+  expect([desk.draft, desk.trace?.target.text, desk.status.kind, desk.models.length]).toEqual(["one", "ONE", "done", 4]);
   expect(server.questions).toEqual([{ source: "one", topk: 8, encoding: "u8" }]);
 });
 
@@ -302,6 +304,48 @@ describe("another model", () => {
   });
 });
 
+describe("a model of several directions", () => {
+  beforeEach(async () => {
+    desk.useModel("multi");
+    await settle();
+  });
+
+  test("turns to another one, or is told a tag, with its lights as they are", async () => {
+    desk.change({ gates: [["cross.1.2", 0]], hidden: [1], head: 2 }, "mute");
+    desk.aim("multi:en-fr", ["formal"], "en to fr");
+    expect(desk.view).toEqual({ ...START, text: "one", model: "multi:en-fr", tags: ["formal"], gates: [["cross.1.2", 0]], head: 2 });
+    expect([desk.direction?.target, desk.directions.map(({ id }) => id)]).toEqual(["fr", ["multi", "multi:en-fr", "multi:de-en"]]);
+    await settle();
+    expect(server.questions.find(({ tags }) => tags)).toMatchObject({ model: "multi:en-fr", tags: ["formal"], source: "one" });
+    desk.undo();
+    expect([desk.view.model, desk.view.tags, desk.view.hidden]).toEqual(["multi", [], [1]]);
+  });
+
+  test("lays the same sentence in another language beside it, and follows when another one is written", async () => {
+    desk.change({ beside: "multi:en-fr" });
+    void desk.compareWith("one", "multi:en-fr");
+    await settle();
+    expect(server.questions.at(-1)).toMatchObject({ model: "multi:en-fr", source: "one" });
+    desk.write("two");
+    await settle(700);
+    expect([desk.trace?.source.text, desk.other?.source.text]).toEqual(["two", "two"]);
+    expect(server.questions.at(-1)).toMatchObject({ model: "multi:en-fr", source: "two" });
+    desk.aim("multi:de-en", [], "de to en");
+    expect(desk.view.beside).toBeNull();
+  });
+
+  test("ranks its heads as it is told", async () => {
+    desk.aim("multi", ["formal"], "formal");
+    server.ranking = [["result", { heads: [{ id: "cross.1.2", delta_logp: -4 }] }]];
+    void desk.rank();
+    await settle(1000);
+    expect(server.asked.at(-1)?.body).toMatchObject({ model: "multi", tags: ["formal"] });
+    expect(desk.ranks?.size).toBe(1);
+    desk.change({ tags: [] });
+    expect(desk.ranks).toBeNull();
+  });
+});
+
 test("why there is no other sentence and no list of moments is told, and is not the same as none", async () => {
   server.refusals = [422];
   void desk.compareWith("two");
@@ -411,7 +455,7 @@ describe("ranking", () => {
     await settle(80);
     expect(desk.ranking.progress).toEqual({ done: 3, total: 24 });
     await settle(1000);
-    expect([desk.ranking.progress, desk.ranking.ranks?.get("cross.1.2"), desk.ranking.of]).toEqual([null, -4, { model: null, text: "one" }]);
+    expect([desk.ranking.progress, desk.ranking.ranks?.get("cross.1.2"), desk.ranking.of]).toEqual([null, -4, { model: null, tags: [], text: "one" }]);
     expect(server.asked.find(({ path }) => path === "api/v1/importance")!.body).toEqual({ sentences: ["one"], mode: "mute" });
   });
 

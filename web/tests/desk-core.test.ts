@@ -103,6 +103,8 @@ describe("the address", () => {
     relative: true,
     panel: "stepper",
     compare: "another one",
+    tags: ["formal", "ui"],
+    beside: "multi:en-fr",
     stepper: "enc.0.scores",
     target: "Eine Katze",
     trace: "t_1",
@@ -121,8 +123,8 @@ describe("the address", () => {
   });
 
   test("in a file that carries the trace says nothing that is in the trace", () => {
-    const { text, target, trace: id, compare, ...rest } = besideTrace(chosen);
-    expect([text, target, id, compare]).toEqual(["", null, null, ""]);
+    const { text, target, trace: id, compare, beside, ...rest } = besideTrace(chosen);
+    expect([text, target, id, compare, beside]).toEqual(["", null, null, "", null]);
     expect(chosen).toMatchObject(rest);
   });
 

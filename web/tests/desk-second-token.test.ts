@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, test } from "vitest";
 
-import { chancesOf, isMark, leastSure, lookedAt, pinned, probabilityOf, toggled, whatIf, wordOf } from "../src/desk/candidates";
+import { chancesOf, isMark, isTag, leastSure, lookedAt, pinned, probabilityOf, toggled, whatIf, wordOf } from "../src/desk/candidates";
 import { recipeOf, stagesOf } from "../src/desk/stages";
 import { Matrix, weights, type Trace } from "../src/desk/trace";
 import { asNumpy, imports, lookup, tracing } from "../src/desk/twin";
@@ -37,6 +37,7 @@ describe("a predicted piece", () => {
   });
 
   test("marks cannot be forced, and a lone bracket is no mark", () => {
+    expect(["<2de>", "<formal>", "</s>", "<unk>", "<0xF0>", "▁a"].map(isTag)).toEqual([true, true, false, false, false, false]);
     expect(["<s>", "</s>", "<unk>", "<", "<>", "a<b>", "<0xF0>", "<0xzz>"].map(isMark)).toEqual([true, true, true, false, false, false, false, true]);
     expect(chancesOf(trace, tokens.length - 1).find((chance) => chance.piece === "</s>")?.forcible).toBe(false);
   });
@@ -87,6 +88,8 @@ describe("the same in Python", () => {
   test("nothing is said that is as usual, and everything that is changed", () => {
     expect(tracing(trace, START)).toBe(`trace = Translator.load("${trace.model.id}").trace("${trace.source.text}")`);
     const view = { ...START, gates: [["cross.1.2", 0]] as const, hidden: [1], prefix: [7, 8], positions: "shuffle:3", temperature: 2, pins: [{ step: 1, source: 2, layers: [0] as const, strength: 0.5 }], mode: "mean" as const, beam: 1 };
+    const turned = { ...trace, model: { ...trace.model, id: "multi:en-fr", src_lang: "en", tgt_lang: "fr" } };
+    expect(tracing(turned, { ...START, tags: ["formal"] })).toContain('Translator.load("multi").towards(target="fr", source="en", tags=["formal"]).trace(');
     expect(tracing(trace, view)).toMatch(/^t = Translator\.load\("format-1"\)\ntrace = t\.trace\("/);
     expect(tracing(trace, view)).toContain(
       'prefix=[7, 8], gates={"cross.1.2": 0.0}, gate_mode="mean", mask_source=[1], pins=[Pin(step=1, source=2, layers=(0,), strength=0.5)], positions="shuffle:3", temperature=2.0, search=t.settings.search.changed(beam=1))',

@@ -163,8 +163,9 @@ describe("links", () => {
     const text = "50 % & more: “ja” + 1\n😀";
     const link = linkTo("http://127.0.0.1:5000/mt/?q=old#/x", "en", "de", text)!;
     expect(link.startsWith("http://127.0.0.1:5000/mt/?")).toBe(true);
-    expect(wantedBy(new URL(link).search)).toEqual({ source: "en", target: "de", text });
-    expect(wantedBy("")).toEqual({ source: null, target: null, text: null });
+    expect(wantedBy(new URL(link).search)).toEqual({ source: "en", target: "de", text, tags: [] });
+    expect(wantedBy(new URL(linkTo("http://a/", "en", "de", text, ["formal", "ui"])!).search).tags).toEqual(["formal", "ui"]);
+    expect(wantedBy("")).toEqual({ source: null, target: null, text: null, tags: [] });
   });
 
   test("there is no link to a text that would not survive in one", () => {

@@ -14,6 +14,10 @@ const MODELS = {
   limits: { characters: 100, texts: 2, alternatives: 8, beam: 16, file_bytes: 1000 },
 };
 const SETTINGS = { frontendTimeout: 500, keyRequired: false, filesTranslation: true, supportedFilesFormat: [".txt"] };
+const MULTI = {
+  ...{ id: "multi", source: "en", target: "de", names: { source: "English", target: "German" }, calibrated: false, reverse: "multi:de-en" },
+  ...{ directions: { en: ["de", "sv"], de: ["en"], sv: ["en"] }, languages: { en: "English", de: "German", sv: "Swedish" }, tags: ["formal", "ui"] },
+};
 const NOTHING = { source: null, target: null, text: null };
 
 /** A server of a few lines: answers in upper case after `delay` ms, and remembers what it was asked. */
@@ -23,6 +27,7 @@ class Server {
   delay = 10;
   refusals: { status: number; headers?: Record<string, string>; body?: unknown }[] = [];
   limits = MODELS.limits;
+  models: unknown[] = MODELS.models;
   guesses: unknown = [{ language: "de", confidence: 90 }];
 
   readonly api = new Api((path, init) => this.answer(path, init));
@@ -45,7 +50,7 @@ class Server {
         reject(new DOMException("left", "AbortError"));
       });
     });
-    if (path === "api/v1/models") return Response.json({ ...MODELS, limits: this.limits });
+    if (path === "api/v1/models") return Response.json({ models: this.models, limits: this.limits });
     if (path === "frontend/settings") return Response.json(SETTINGS);
     if (path === "detect") return Response.json(this.guesses);
     const refusal = this.refusals.shift();
@@ -160,6 +165,39 @@ test("a swap needs a model for the way back, and the translation becomes the tex
   expect(page.canSwap).toBe(false);
   page.swap();
   expect([page.source, page.target]).toEqual(["en", "fr"]);
+});
+
+describe("a model of several directions", () => {
+  beforeEach(async () => {
+    server.models = [MULTI];
+    const opened = page.open({ ...NOTHING, tags: ["ui", "rude"] });
+    await vi.advanceTimersByTimeAsync(50);
+    await opened;
+  });
+
+  test("all its languages are in the menus, by name, and a swap stays inside", async () => {
+    expect([page.sources, page.targets, page.name("sv")]).toEqual([["en", "de", "sv"], ["de", "sv"], "Swedish"]);
+    page.chooseTarget("sv");
+    page.write("hej");
+    await vi.advanceTimersByTimeAsync(600);
+    page.swap();
+    expect([page.source, page.target, page.canSwap, page.fitting[0]?.id]).toEqual(["sv", "en", true, "multi:sv-en"]);
+    page.chooseSource("de");
+    expect([page.targets, page.target]).toEqual([["en"], "en"]);
+  });
+
+  test("tags that it knows are told, and stay on show with the translation", async () => {
+    expect([page.tags, page.told]).toEqual([["formal", "ui"], ["ui"]]);
+    page.write("one");
+    await vi.advanceTimersByTimeAsync(600);
+    page.toggleTag("formal");
+    await vi.advanceTimersByTimeAsync(50);
+    expect([server.asked.at(-1)?.body["tags"], page.shown?.tags]).toEqual([["formal", "ui"], ["formal", "ui"]]);
+    page.toggleTag("formal");
+    page.toggleTag("ui");
+    await vi.advanceTimersByTimeAsync(50);
+    expect(server.asked.at(-1)?.body).not.toHaveProperty("tags");
+  });
 });
 
 test("the request on show is the one that was sent", async () => {

@@ -14,6 +14,7 @@ from limelight.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from limelight.serving.queue.models import Models
+    from limelight.serving.queue.served_model import ServedModel
     from limelight.serving.settings import ServeSettings
 
 EXAMPLES = """Examples:
@@ -151,6 +152,14 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
             tracing.close()
 
 
+def _list_directions(served: "ServedModel") -> str:
+    """en to de; of a model that has more: en to de, fr; de to en; tags formal, ui."""
+    ways = [f"{source} to {', '.join(targets[:8])}{' ...' if targets[8:] else ''}" for source, targets in served.targets.items()]
+    more = [f"{len(ways) - 8} other languages"] if ways[8:] else []
+    tags = [f"tags {', '.join(served.tags)}"] if served.tags else []
+    return "; ".join([*ways[:8], *more, *tags])
+
+
 def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[str]:
     from limelight.bundle.card import find_warning
 
@@ -158,7 +167,7 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
     for each in models.all:
         size = each.translator.settings.model
         lines.append(
-            f" {each.id:<12} {each.source} to {each.target}   {size.encoder_layers}+{size.decoder_layers} layers, {size.d_model} wide   "
+            f" {each.id:<12} {_list_directions(each)}   {size.encoder_layers}+{size.decoder_layers} layers, {size.d_model} wide   "
             f"{', '.join(each.translator.runs_on)}   about {each.speed * each.translator.engine.workers:,.0f} pieces/s"
         )
         if (verdict := find_warning(each.translator.settings)) is not None:

@@ -8,6 +8,7 @@ import type { View } from "./view";
 
 export interface Question {
   model?: string;
+  tags?: readonly string[];
   source: string;
   target?: string;
   prefix?: readonly number[];
@@ -31,6 +32,7 @@ export function questionOf(view: View): Question {
   if (view.temperature !== 1) changes["attn_temperature"] = view.temperature;
   return {
     ...(view.model === null ? {} : { model: view.model }),
+    ...(view.tags.length ? { tags: view.tags } : {}),
     source: wellFormed(view.text),
     ...(view.target === null ? {} : { target: wellFormed(view.target) }),
     ...(view.prefix.length ? { prefix: view.prefix } : {}),

@@ -26,6 +26,11 @@ export function isMark(piece: string): boolean {
   return /^<[^>]+>$/.test(piece) && byteOf(piece) === null;
 }
 
+/** "<2de>" and "<formal>" tell the model what is wanted: marks that stand in for words of a person, and can be hidden like these. */
+export function isTag(piece: string): boolean {
+  return isMark(piece) && !/^<(\/?s|unk|pad)>$/.test(piece);
+}
+
 /** byteOf("<0xF0>") -> 240; null for all other pieces */
 export function byteOf(piece: string): number | null {
   const found = /^<0x([0-9A-Fa-f]{2})>$/.exec(piece);

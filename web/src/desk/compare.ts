@@ -8,9 +8,10 @@ export interface Matched {
   ba: (number | null)[];
 }
 
-/** Only of one model: another has other heads, and perhaps more of them. */
+/** Only of one model, in whichever direction: another has other heads, and perhaps more of them. */
 export function comparable(a: Trace, b: Trace): boolean {
-  return a.model.id === b.model.id && a.model.sha === b.model.sha;
+  const bundle = (trace: Trace): string => trace.model.id.split(":")[0]!;
+  return bundle(a) === bundle(b) && a.model.sha === b.model.sha;
 }
 
 /** Longest common subsequence of ids, so that order is kept. */

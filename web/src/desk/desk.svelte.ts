@@ -10,7 +10,7 @@ import { BrowserRoad, type Road, type Step } from "./road";
 import { spotOf } from "./spot";
 import { Tensors } from "./tensors";
 import { givenTarget, type Tensor, type Trace } from "./trace";
-import { asksAgain, fromHash, isTouched, START, toHash, untouched, withModel, withText, type View } from "./view";
+import { asksAgain, fromHash, isTouched, START, toHash, untouched, withModel, withTags, withText, type View } from "./view";
 
 /** A piece that is pointed at. */
 export interface Place {
@@ -46,7 +46,10 @@ export class Desk {
   /** The head in the spot, also when the view names none or one that this model does not have. */
   readonly spot = $derived.by(() => spotOf(this.view, this.trace));
   /** What muting each head did, if that was asked for this text and this model. */
-  readonly ranks = $derived.by(() => (this.ranking.isOf(this.view.model, this.view.text) ? this.ranking.ranks : null));
+  readonly ranks = $derived.by(() => (this.ranking.isOf(this.view.model, this.view.tags, this.view.text) ? this.ranking.ranks : null));
+  /** The direction on show, as the server lists it; and all that the same model has. */
+  readonly direction = $derived(this.models.find(({ id }) => id === (this.view.model ?? this.trace?.model.id)) ?? this.models[0] ?? null);
+  readonly directions = $derived(this.models.filter(({ bundle }) => bundle === this.direction?.bundle));
   /** For the live region: what is new, and what it did. */
   readonly spoken = $derived.by(() => (this.status.kind === "done" && this.trace ? sayOutcome(this.trace, this.touched) : ""));
 
@@ -123,6 +126,13 @@ export class Desk {
     this.ask(DRAGGING);
   }
 
+  /** The same model in another direction, or told other tags: its lights stay as they are. */
+  aim(model: string | null, tags: readonly string[], what: string): void {
+    this.ranking.forget();
+    this.change(withTags(this.view, model, tags), what);
+    if (this.view.compare && this.view.compare !== "base") void this.compareWith(this.view.compare);
+  }
+
   /** Another model: what was said about heads and pieces of the old one, and what it was compared with, means nothing there. */
   useModel(id: string): void {
     this.forgetModel();
@@ -171,7 +181,7 @@ export class Desk {
   }
 
   rank(): Promise<void> {
-    return this.ranking.run(this.view.model, this.view.text);
+    return this.ranking.run(this.view.model, this.view.tags, this.view.text);
   }
 
   async loadProbes(): Promise<void> {
@@ -190,11 +200,11 @@ export class Desk {
     return trace;
   }
 
-  /** A second sentence with the same model and search and nothing changed; null ends it. */
-  async compareWith(text: string | null): Promise<void> {
-    const { model } = this.view;
-    const told = text === null ? null : await this.answerTo(untouched(withText(this.view, text))).catch(refusal);
-    if (model !== this.view.model) return;
+  /** A second sentence with the same model and search and nothing changed, perhaps in another direction; null ends it. */
+  async compareWith(text: string | null, direction = this.view.model): Promise<void> {
+    const { model, beside } = this.view;
+    const told = text === null ? null : await this.answerTo({ ...untouched(withText(this.view, text)), model: direction }).catch(refusal);
+    if (model !== this.view.model || beside !== this.view.beside) return;
     this.other = told && "trouble" in told ? null : told;
     this.otherTrouble = told && "trouble" in told ? told.trouble : null;
   }
@@ -250,6 +260,7 @@ export class Desk {
     this.trace = trace;
     this.status = { kind: "done" };
     if (toHash(this.view).length > LONGEST_LINK) this.walk("");
+    if (view.beside) void this.compareWith(view.text, view.beside);
     await this.compareToBaseline(view);
   }
 

@@ -18,7 +18,10 @@ export function tracing(trace: Trace, view: View): string {
   if (view.pins.length) said.push(`pins=[${view.pins.map(pinning).join(", ")}]`);
   if (view.positions !== "normal") said.push(`positions=${quoted(view.positions)}`);
   if (view.temperature !== 1) said.push(`temperature=${decimal(view.temperature)}`);
-  const loaded = `Translator.load(${quoted(trace.model.id)})`;
+  const [bundle, direction] = trace.model.id.split(":");
+  const told = direction ? [`target=${quoted(trace.model.tgt_lang)}`, `source=${quoted(trace.model.src_lang)}`] : [];
+  if (view.tags.length) told.push(`tags=[${view.tags.map(quoted).join(", ")}]`);
+  const loaded = `Translator.load(${quoted(bundle!)})${told.length ? `.towards(${told.join(", ")})` : ""}`;
   const chosen = [view.beam !== null && `beam=${view.beam}`, view.penalty !== null && `length_penalty=${view.penalty}`].filter(Boolean);
   if (!chosen.length) return `trace = ${loaded}.trace(${said.join(", ")})`;
   said.push(`search=t.settings.search.changed(${chosen.join(", ")})`);

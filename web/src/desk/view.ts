@@ -23,6 +23,7 @@ export type Panel = "beam" | "positions" | "stepper" | "timelapse" | "compare";
 export interface View {
   // What is asked
   model: string | null;
+  tags: readonly string[]; // what the model is told beside its languages: pieces before the source
   text: string;
   trace: string | null; // id of one that the server keeps, for texts too long for an address
   target: string | null; // a translation to look at, instead of the model's own
@@ -52,12 +53,14 @@ export interface View {
   relative: boolean; // colours up to the row's own maximum
   panel: Panel;
   compare: string; // "" | "base" | another sentence
+  beside: string | null; // the same sentence in another direction of the model is compared, if `compare` is ""
   stepper: string; // name of a stage
   theme: "light" | "dark" | null;
 }
 
 export const START: View = Object.freeze<View>({
   model: null,
+  tags: [],
   text: "",
   trace: null,
   target: null,
@@ -85,12 +88,13 @@ export const START: View = Object.freeze<View>({
   relative: false,
   panel: "beam",
   compare: "",
+  beside: null,
   stepper: "",
   theme: null,
 });
 
 /** What the server must be asked for again when it changes. */
-const ASKED = ["model", "text", "trace", "target", "beam", "penalty", "prefix", "gates", "mode", "solo", "hidden", "pins", "positions", "temperature"] as const;
+const ASKED = ["model", "tags", "text", "trace", "target", "beam", "penalty", "prefix", "gates", "mode", "solo", "hidden", "pins", "positions", "temperature"] as const;
 /** What is an intervention: it has a verdict, and "reset" takes it back. */
 const CHANGES = ["prefix", "gates", "solo", "hidden", "pins", "positions", "temperature"] as const;
 
@@ -112,14 +116,19 @@ export function withText(view: View, text: string): View {
   return { ...view, text, trace: null, target: null, prefix: [], hidden: [], pins: [], query: null };
 }
 
+/** Another direction of the same model, or other tags: the heads are the same, the pieces are not. */
+export function withTags(view: View, model: string | null, tags: readonly string[]): View {
+  return { ...withText(view, view.text), model, tags, beside: model === view.model ? view.beside : null };
+}
+
 /** Another model: it has other heads and other pieces. */
 export function withModel(view: View, model: string): View {
-  return { ...withText(view, view.text), model, gates: [], solo: [], layer: null, head: null };
+  return { ...withTags(view, model, []), gates: [], solo: [], layer: null, head: null };
 }
 
 /** For a file that carries the trace: what is in there needs no second place, and a second trace is not in there. */
 export function besideTrace(view: View): View {
-  return { ...view, text: "", trace: null, target: null, compare: "" };
+  return { ...view, text: "", trace: null, target: null, compare: "", beside: null };
 }
 
 const CHOICES = {
@@ -145,7 +154,7 @@ const NUMBERS = {
   temperature: ["at", 0.05, 100, false],
 } as const satisfies Partial<Record<keyof View, readonly [string, number, number, boolean]>>;
 
-const TEXTS = { model: "m", text: "s", trace: "t", target: "y", compare: "cmp", stepper: "stg" } as const satisfies Partial<
+const TEXTS = { model: "m", text: "s", trace: "t", target: "y", compare: "cmp", beside: "cm", stepper: "stg" } as const satisfies Partial<
   Record<keyof View, string>
 >;
 
@@ -158,6 +167,7 @@ export function toHash(view: View): string {
   const said = new URLSearchParams();
   for (const [key, letter] of entries(TEXTS)) if (view[key]) said.set(letter, view[key]);
   for (const [key, [letter]] of entries(NUMBERS)) if (view[key] !== null && view[key] !== START[key]) said.set(letter, String(view[key]));
+  if (view.tags.length) said.set("tag", view.tags.join(","));
   if (view.gates.length) said.set("off", written(view.gates));
   if (view.solo.length) said.set("solo", view.solo.map(short).join(","));
   for (const [key, letter] of entries(LISTS)) if (view[key].length) said.set(letter, view[key].join(","));
@@ -177,6 +187,7 @@ export function fromHash(values: URLSearchParams): View {
     const number = values.get(letter) ? Number(values.get(letter)) : Number.NaN;
     if (number >= least && number <= most && (!whole || Number.isInteger(number))) view[key] = number;
   }
+  view["tags"] = parts(values, "tag");
   view["gates"] = read(values.get("off") ?? "");
   view["solo"] = parts(values, "solo").map(long).filter((id) => id !== null && !id.includes("*"));
   for (const [key, letter] of entries(LISTS)) view[key] = parts(values, letter).map(Number).filter((n) => Number.isInteger(n) && n >= 0);

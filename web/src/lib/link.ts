@@ -1,22 +1,23 @@
-/** Links into the page: /?source=en&target=de&q=text opens it with that text; #/x is a view of it. */
+/** Links into the page: /?source=en&target=de&q=text, with &tags=formal,ui where a model is told them, opens it with that text; #/x is a view of it. */
 
 export interface Wanted {
   source: string | null;
   target: string | null;
   text: string | null;
+  tags: string[];
 }
 
 export const LONGEST_LINK = 2000; // characters; longer ones are cut by chats and proxies
 
 export function wantedBy(search: string): Wanted {
   const given = new URLSearchParams(search);
-  return { source: given.get("source"), target: given.get("target"), text: given.get("q") };
+  return { source: given.get("source"), target: given.get("target"), text: given.get("q"), tags: (given.get("tags") ?? "").split(",").filter(Boolean) };
 }
 
 /** linkTo("http://a/", ...) -> "http://a/?source=en&target=de&q=a+b"; null when it would be too long to be passed on. */
-export function linkTo(page: string, source: string, target: string, text: string): string | null {
+export function linkTo(page: string, source: string, target: string, text: string, tags: readonly string[] = []): string | null {
   const url = new URL(page);
-  url.search = new URLSearchParams({ source, target, q: text }).toString();
+  url.search = new URLSearchParams({ source, target, ...(tags.length ? { tags: tags.join(",") } : {}), q: text }).toString();
   url.hash = "";
   return url.href.length > LONGEST_LINK ? null : url.href;
 }

@@ -26,6 +26,7 @@ export interface Shown {
   source: string;
   target: string;
   model: string;
+  tags: readonly string[];
   result: Result;
   took: number;
 }
@@ -38,6 +39,7 @@ export class Translating {
   source = $state(AUTO);
   target = $state("");
   model = $state<string | null>(null); // chosen by a person among several for the same pair
+  chosenTags = $state.raw<readonly string[]>([]); // by a person; those that the model knows are told
   models = $state.raw<Model[]>([]);
   limits = $state.raw<Limits>(NO_LIMITS);
   settings = $state.raw<Settings>(UNKNOWN);
@@ -51,6 +53,9 @@ export class Translating {
   readonly sources = $derived(sourcesOf(this.models));
   readonly targets = $derived(targetsOf(this.models, this.source));
   readonly fitting = $derived(waysOf(this.models, this.heard, this.target));
+  /** What the model that is asked can be told, and what it is told. */
+  readonly tags = $derived((this.fitting.find((model) => model.id === this.model) ?? this.fitting[0])?.tags ?? []);
+  readonly told = $derived(this.tags.filter((tag) => this.chosenTags.includes(tag)));
   readonly characters = $derived(charactersOf(this.text));
   readonly over = $derived(Math.max(0, this.characters - this.limits.characters));
   /** All translations of the text on show, the best first. */
@@ -75,8 +80,9 @@ export class Translating {
   }
 
   /** Asks the server what it can do; then begins with what a link wants. */
-  async open(wanted: { source: string | null; target: string | null; text: string | null }): Promise<void> {
+  async open(wanted: { source: string | null; target: string | null; text: string | null; tags?: readonly string[] }): Promise<void> {
     this.text = wanted.text ?? "";
+    this.chosenTags = wanted.tags ?? this.chosenTags;
     const done = await this.persist(async (signal) => {
       const [known, settings] = await Promise.all([this.api.models(signal), this.api.settings(signal)]);
       Object.assign(this, known, { settings });
@@ -113,6 +119,11 @@ export class Translating {
 
   chooseModel(id: string): void {
     this.model = id;
+    void this.now();
+  }
+
+  toggleTag(tag: string): void {
+    this.chosenTags = this.told.includes(tag) ? this.told.filter((each) => each !== tag) : [...this.told, tag];
     void this.now();
   }
 
@@ -171,6 +182,7 @@ export class Translating {
   private asked(text: string): Asked {
     const nbest = Math.min(NBEST, this.limits.alternatives + 1, this.limits.beam);
     const asked: Asked = { text: wellFormed(text), source: this.heard, target: this.target, nbest, align: true };
+    if (this.told.length) asked.tags = this.told;
     if (this.model !== null && this.fitting.some((model) => model.id === this.model)) asked.model = this.model;
     return asked;
   }
@@ -190,7 +202,7 @@ export class Translating {
     const result = answer.results[0]!;
     this.exchange = { request, response: answer };
     this.chosen = 0;
-    this.shown = { of: text, source: answer.source, target: answer.target, model: answer.model, result, took: answer.took_ms };
+    this.shown = { of: text, source: answer.source, target: answer.target, model: answer.model, tags: request.tags ?? [], result, took: answer.took_ms };
     this.status = { kind: "done" };
   }
 

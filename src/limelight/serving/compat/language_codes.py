@@ -6,9 +6,10 @@ DeepL            DE   EN-US EN-GB    PT-BR PT-PT      ZH-HANS ZH-HANT      targe
 Published models may say deu_Latn: everybody else calls that de, so we do here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import Direction, ServedModel
 from limelight.text.language_names import LONGEST_TAG, name, same, usual_tag
 from limelight.text.languages import SCRIPTS, base
 
@@ -25,11 +26,18 @@ class ServedLanguages:
     """
 
     def __init__(self, models: Models) -> None:
-        self._served: dict[tuple[str, str], ServedModel] = {}
+        self._served: dict[tuple[str, str], tuple[ServedModel, Direction]] = {}
+        self._targets: dict[str, list[str]] = {}
+        self._sources: dict[str, list[str]] = {}
         for each in models.all:
-            self._served.setdefault((shorten_code(each.source), shorten_code(each.target)), each)
-        self.sources = tuple(dict.fromkeys(source for source, _ in self._served))
-        self.targets = tuple(dict.fromkeys(target for _, target in self._served))
+            short = {code: shorten_code(code) for code in (*each.targets, *each.sources)}
+            for direction in each.directions:
+                source, target = short[direction[0]], short[direction[1]]
+                if (source, target) not in self._served:
+                    self._served[source, target] = each, direction
+                    self._targets.setdefault(source, []).append(target)
+                    self._sources.setdefault(target, []).append(source)
+        self.sources, self.targets = tuple(self._targets), tuple(self._sources)
         self.all = tuple(dict.fromkeys((*self.sources, *self.targets)))
 
     def find(self, asked: str) -> str | None:
@@ -42,13 +50,22 @@ class ServedLanguages:
         return next(exact, None) or next(alike, None)
 
     def targets_of(self, source: str) -> list[str]:
-        return [target for begin, target in self._served if begin == source]
+        return self._targets.get(source, [])
 
     def sources_of(self, target: str) -> list[str]:
-        return [source for source, end in self._served if end == target]
+        return self._sources.get(target, [])
 
     def find_model(self, source: str, target: str) -> ServedModel | None:
-        return self._served.get((source, target))
+        if (source, target) not in self._served:
+            return None
+        served, direction = self._served[source, target]
+        return served.turn(direction)
+
+    def knows_tags(self, source: str | None, target: str, tags: Collection[str]) -> bool:
+        """Whether a translation into this language can be told these tags; None: from whichever language."""
+        known = self.sources_of(target)
+        sources = [source] if source in known else known
+        return all(set(tags) <= set(self._served[each, target][0].tags) for each in sources)
 
     def deepl_sources(self) -> dict[str, str]:
         """Codes and names. Sources have no regions."""

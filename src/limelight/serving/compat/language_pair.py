@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from limelight.serving.compat.detect import DetectedLanguage, Detector
 from limelight.serving.compat.language_codes import ServedLanguages
 from limelight.serving.compat.request_parameters import Parameters
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.refusals import BadRequest
 from limelight.text.language_names import name
 

@@ -14,7 +14,7 @@ from limelight.serving.access.rate_limits import Caller
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.queue.markup import Markup
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.queue.work import Deadline

@@ -7,7 +7,7 @@ away: who asks for another part of it names it, and it is made again.
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -30,7 +30,7 @@ from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.native.events import format_event, stream_events
 from limelight.serving.native.requests import read_request
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.queue.work import Deadline
@@ -63,7 +63,7 @@ class Desk:
     async def trace(self, request: Request) -> Response:
         """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
         asked = await read_request(request, self.asked.trace)
-        served, owner = self._pick_model(asked.model), caller_of(request).name
+        served, owner = self._pick_model(asked.model, asked.tags), caller_of(request).name
         name, before = new_name(), new_name()
         changed, deadline = False, self.service.deadline()
 
@@ -120,7 +120,7 @@ class Desk:
     async def importance(self, request: Request) -> Response:
         """Which heads matter: each is muted in turn. Tells how far it is, and then what it found, as server-sent events."""
         asked = await read_request(request, self.asked.importance)
-        served, caller = self._pick_model(asked.model), caller_of(request)
+        served, caller = self._pick_model(asked.model, asked.tags), caller_of(request)
         task = await aside(weight(asked.sentences or ()), lambda: make_importance_task(served, asked, caller.name))
         caller.spend(task.characters, task.sentences)
         note(request, characters=task.characters, texts=task.sentences, model=served.id)
@@ -161,10 +161,10 @@ class Desk:
         self.traces.close()
         self.rankings.close()
 
-    def _pick_model(self, model: str | None) -> ServedModel:
+    def _pick_model(self, model: str | None, tags: Sequence[str] = ()) -> ServedModel:
         known = self.service.models
         named = model is not None and (model != "default" or any(each.id == model for each in known.all))
-        return known.by_id(model) if named and model is not None else known.all[0]
+        return known.pick(None, None, model if named else known.all[0].id, tags)
 
     async def _run_trace(
         self,

@@ -19,7 +19,7 @@ import numpy as np
 from limelight.errors import ConfigError, DataError, LengthError
 from limelight.serving.desk.requests import ImportanceRequest
 from limelight.serving.desk.trace_pool import DeskPool
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, NotFound, Refusal, Stopping, TooMany
 from limelight.translator import Translator
@@ -129,11 +129,13 @@ def make_importance_task(served: ServedModel, asked: ImportanceRequest, owner: s
         raise BadRequest('give either "sentences" or "set"', 'such as {"sentences": ["A cat sits."]}')
     if asked.sentences is not None:
         written = json.dumps(asked.sentences).encode()
-        key = (served.id, asked.mode, owner, hashlib.sha256(written).hexdigest())
+        key = (served.id, *asked.tags, asked.mode, owner, hashlib.sha256(written).hexdigest())
         return ImportanceTask(tuple(asked.sentences), len(asked.sentences), key)
     if _find_prepared(served) is None:
         raise NotFound(f"the model {served.id} has no validation set here", 'give "sentences" instead')
-    return ImportanceTask(None, asked.n, (served.id, asked.mode, asked.set, asked.n))
+    if served.direction != served.bundle.direction:
+        raise NotFound(f"pairs of the set are from {' to '.join(served.bundle.direction)}", 'give "sentences" for other directions')
+    return ImportanceTask(None, asked.n, (served.id, *asked.tags, asked.mode, asked.set, asked.n))
 
 
 def rank_heads(served: ServedModel, asked: ImportanceTask, longest: int, report: Report) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from limelight.inspection.wire.arrays import Encoding
 from limelight.inspection.wire.parts import PARTS
 from limelight.inspection.wire.trace_json import changes_from_json
 from limelight.serving.http.described_routes import NO_ZERO
-from limelight.serving.native.requests import Name, StrictRequest, whole, with_limits
+from limelight.serving.native.requests import DIRECTED, Name, StrictRequest, Tags, whole, with_limits
 from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 
@@ -68,7 +68,8 @@ class Interventions(StrictRequest):
 
 class TraceRequest(StrictRequest):
     source: str = Field(description="The text: one sentence.")
-    model: Name | None = Field(default=None, description='Id of a model. null or "default": the first.')
+    model: Name | None = Field(default=None, description=f'{DIRECTED} "default": the first too.')
+    tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal. They are pieces of the source.")
     target: str | None = Field(default=None, description="A translation to look at. null: what the model finds.")
     prefix: list[Number | Piece] = Field(
         default=[], description="What the translation begins with: pieces, as ids or as the vocabulary spells them."
@@ -108,7 +109,8 @@ class TraceRequest(StrictRequest):
 
 
 class ImportanceRequest(StrictRequest):
-    model: Name | None = Field(default=None, description='Id of a model. null or "default": the first.')
+    model: Name | None = Field(default=None, description=f'{DIRECTED} "default": the first too.')
+    tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal. They are pieces of the source.")
     sentences: list[str] | None = Field(default=None, description="Texts, each one sentence. The model translates them.")
     set: Literal["valid"] | None = Field(
         default=None,

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from limelight.errors import DeadlineError, LengthError, ScoreError
 from limelight.serving.desk.requests import TraceRequest
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import Failed, NotFound, Refusal, TooLarge, TooMany, refusal_of
 

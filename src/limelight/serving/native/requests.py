@@ -18,16 +18,21 @@ from starlette.requests import Request as HttpRequest
 
 from limelight.serving.http.body import SMALL, read_json
 from limelight.serving.http.described_routes import NO_ZERO
+from limelight.serving.queue.served_model import MOST_TAGS
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import MOST_TARGETS
 from limelight.text.careful.term_targets import LONGEST_TERM
+from limelight.text.pieces.tags import NAME
 
 # What `glossary` refuses, said in the schema: control characters, and terms of blanks alone.
 _TERM = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][^\x00-\x1f\x7f-\x9f]*$"
 MOST_PROBLEMS = 20  # that are listed
 UNKNOWN = 3  # keys that are named: looking for what each may mean takes time, and a body has room for 100,000
+
+
+DIRECTED = "Id of a model; with a direction, multi:en-fr, if it has several. Else the first."
 
 
 def whole(value: Any) -> Any:
@@ -38,6 +43,7 @@ Whole = Annotated[int, BeforeValidator(whole)]  # bounds go before the validator
 Name = Annotated[str, Field(max_length=255, pattern=NO_ZERO)]
 Code = Annotated[str, Field(max_length=35, pattern=NO_ZERO)]
 Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM, pattern=_TERM)]
+Tags = Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=MOST_TAGS)]
 Terms = dict[Term, Term | Annotated[list[Term], Field(min_length=1, max_length=MOST_TARGETS)]]
 
 
@@ -50,6 +56,7 @@ class TranslateRequest(StrictRequest):
     model: Name | None = Field(default=None, description="Id of a model. Else the first for these languages.")
     source: Code | None = Field(default=None, description="Language of the text, as en. Else that of the model.")
     target: Code | None = Field(default=None, description="Language of the translation, as de. Else that of the model.")
+    tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal; GET /api/v1/models lists them.")
     nbest: Whole = Field(default=1, description="Translations wanted of each text, the best one included.")
     beam: Whole | None = Field(default=None, description="Hypotheses kept while searching. Else the model's own.")
     length_penalty: float | None = Field(default=None, ge=0, le=10, description="Above 0 favours longer translations.")
@@ -80,14 +87,15 @@ class TranslateRequest(StrictRequest):
 
 class TokenizeRequest(StrictRequest):
     text: str
-    model: Name | None = None
+    model: Name | None = Field(default=None, description=DIRECTED)
     side: Literal["source", "target"] = "source"
 
 
 class ScoreRequest(StrictRequest):
     source: str = Field(description="The text.")
     target: str = Field(description="Its translation.")
-    model: Name | None = None
+    model: Name | None = Field(default=None, description=DIRECTED)
+    tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal.")
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,17 @@ from pydantic import BaseModel, Field
 
 from limelight.documents.units import Remark
 from limelight.planning.cost.size import parameters
-from limelight.serving.http.described_routes import MANY, Count, Number, Share, Short, Text
+from limelight.serving.http.described_routes import MANY, Count, LanguageCode, Number, Share, Short, Text
 from limelight.serving.native.requests import TranslateRequest
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import State
 from limelight.serving.settings import Limits
 from limelight.text.language_names import name
 from limelight.translator.alignment import split_at_spaces
 from limelight.translator.translation import DIGITS, Alternative, Translation
 
+Targets = Annotated[dict[LanguageCode, Annotated[list[LanguageCode], Field(max_length=1_000)]], Field(max_length=1_000)]
 Finish = Literal["eos", "length", "empty_input"]
 
 
@@ -73,6 +75,7 @@ class TranslateAnswer(BaseModel):
     model: Short
     source: Short
     target: Short
+    zero_shot: Literal[True] | None = Field(default=None, description="Told where the model was never taught this direction.")
     results: Annotated[list[ResultAnswer], Field(max_length=10_000)]
     took_ms: Number
 
@@ -143,6 +146,13 @@ class ModelAnswer(BaseModel):
     scores: Annotated[list[ScoreOfModel], Field(max_length=10_000)]
     search: SearchAnswer
     reverse: Short | None = Field(description="Id of the model for the way back.")
+    directions: Targets | None = Field(
+        default=None, description='Told of a model that has several: {"en": ["de", "fr"]}. Its id in another one is multi:en-fr.'
+    )
+    languages: Annotated[dict[LanguageCode, Short], Field(max_length=2_000)] | None = Field(default=None, description="Of these, by name.")
+    tags: Annotated[list[Short], Field(max_length=MANY)] | None = Field(
+        default=None, description="Told of a model that has any: what a request may tell it."
+    )
 
 
 class LimitsAnswer(BaseModel):
@@ -223,7 +233,17 @@ def model(served: ServedModel, models: Models) -> dict[str, Any]:
         "scores": [score.model_dump(mode="json") for score in settings.scores],
         "search": {"beam": search.beam, "length_penalty": search.length_penalty, "max_length": search.max_length},
         "reverse": None if reverse is None else reverse.id,
+        **_several(served),
     }
+
+
+def _several(served: ServedModel) -> dict[str, Any]:
+    """What only a model of several directions, or with tags, is asked for."""
+    told: dict[str, Any] = {"tags": list(served.tags)} if served.tags else {}
+    if len(served.directions) > 1:
+        told["directions"] = served.targets
+        told["languages"] = {code: name(code) for code in dict.fromkeys((*served.targets, *served.sources))}
+    return told
 
 
 def limits(known: Limits) -> dict[str, int]:

@@ -25,7 +25,7 @@ from limelight.serving.native.events import encode_translated, stream_events
 from limelight.serving.native.piece_offsets import locate_pieces
 from limelight.serving.native.requests import TranslateRequest, read_request, requests
 from limelight.serving.queue.markup import HtmlMarkup
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.refusals import BadRequest, TooLarge
@@ -67,7 +67,7 @@ class Native:
         """Translate one text or several."""
         begin = time.monotonic()
         asked = await read_request(request, self.asked.translate)
-        served, texts = self.service.models.pick(asked.source, asked.target, asked.model), asked.texts
+        served, texts = self.service.models.pick(asked.source, asked.target, asked.model, asked.tags), asked.texts
         options = self._options(request, asked, served, sum(map(len, texts)))
         if asked.glossary is not None:
             options = replace(options, glossary=await aside(len(asked.glossary), lambda: _glossary(asked), TERMS))
@@ -83,7 +83,8 @@ class Native:
                 return await stream_events(request, made, encode)
             work = self.service.translate(texts, options, prefixes=prefixes)
             found = _results(request, asked, await while_connected(request, work))
-        facts = {"model": served.id, "source": served.source, "target": served.target}
+        facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target}
+        facts |= {} if served.translator.settings.is_trained else {"zero_shot": True}
 
         def answer() -> Response:
             return JSONResponse({**facts, "results": list(found), "took_ms": _milliseconds(begin)})
@@ -106,7 +107,7 @@ class Native:
     async def score(self, request: Request) -> Response:
         """How probable a given translation is."""
         asked = await read_request(request, self.asked.score)
-        served = self._charge(request, asked.model, len(asked.source) + len(asked.target))
+        served = self._charge(request, asked.model, len(asked.source) + len(asked.target), asked.tags)
         size = weight([asked.source, asked.target])
         await aside(size, lambda: _check_room(served.translator, [asked.source], [asked.target]))
         options = TranslateOptions(served, caller=caller_of(request).name)
@@ -117,12 +118,18 @@ class Native:
     async def models(self) -> Response:
         """The models of this server."""
         known = self.service.models
-        told = [responses.model(served, known) for served in known.all]
-        return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits)})
 
-    async def model(self, id: Annotated[str, Path(min_length=1, max_length=64)]) -> Response:
-        """One model."""
-        return JSONResponse(responses.model(self.service.models.by_id(id), self.service.models))
+        def answer() -> Response:
+            told = [responses.model(served, known) for served in known.all]
+            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits)})
+
+        return await aside(sum(len(served.directions) for served in known.all), answer)
+
+    async def model(self, id: Annotated[str, Path(min_length=1, max_length=255)]) -> Response:
+        """One model; multi:en-fr is one in that direction."""
+        known = self.service.models
+        served = known.by_id(id)
+        return await aside(len(served.directions), lambda: JSONResponse(responses.model(served, known)))
 
     async def health(self) -> Response:
         """Is it ready, and how much waits?"""
@@ -155,8 +162,8 @@ class Native:
             caller=caller.name,
         )
 
-    def _charge(self, request: Request, model: str | None, characters: int) -> ServedModel:
-        served = self.service.models.pick(None, None, model)
+    def _charge(self, request: Request, model: str | None, characters: int, tags: Sequence[str] = ()) -> ServedModel:
+        served = self.service.models.pick(None, None, model, tags)
         caller_of(request).spend(characters)
         note(request, characters=characters, texts=1, model=served.id)
         return served

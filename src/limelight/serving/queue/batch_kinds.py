@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DeadlineError
-from limelight.serving.queue.models import ServedModel
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.work import Unfinished
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.sentences import SourceSentence
@@ -16,13 +16,13 @@ AGAIN_PIECES = 256  # of a batch: such a search is slow, and those in it wait fo
 
 @dataclass(frozen=True)
 class OneModel:
-    """A batch has sentences for the same model."""
+    """A batch has sentences for the same model, which is a whole bundle where a sentence brings its direction and tags with it."""
 
     served: ServedModel
 
     @property
     def model(self) -> str:
-        return self.served.id
+        return self.served.bundle.id
 
     @property
     def batch_pieces(self) -> int:

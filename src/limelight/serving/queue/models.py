@@ -3,46 +3,22 @@
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from limelight.errors import ConfigError
+from limelight.serving.queue.served_model import SIGN, Direction, ServedModel
 from limelight.serving.refusals import BadRequest, NotFound
 from limelight.text import language_names
-from limelight.text.languages import base
 from limelight.translator import Translator
 
 # The first batch of an engine allocates and compiles, the second tells how fast it is.
 WARM_UP = ("The quick brown fox jumps over the lazy dog.", "One, two, three: 42 <b>words</b> and %s more.")
+MOST_LISTED = 40  # directions in a message
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-@dataclass(frozen=True, eq=False)
-class ServedModel:
-    """A served model is one translator. `id` names it in requests, logs and metrics. `speed`: source pieces a second of one worker,
-    measured once. `run`: the folder of the training that it came from, if it still lies there."""
-
-    id: str
-    translator: Translator
-    speed: float
-    run: Path | None = None
-
-    @property
-    def source(self) -> str:
-        return self.translator.settings.languages[0]
-
-    @property
-    def target(self) -> str:
-        return self.translator.settings.languages[1]
-
-    def translates(self, source: str | None, target: str | None) -> bool:
-        """Whether it is for these languages; None is any."""
-        wanted = ((source, self.source), (target, self.target))
-        return all(asked is None or base(asked) == base(has) for asked, has in wanted)
-
-
 class Models:
-    """Models stand in the order given: where several can do the same, the first does."""
+    """Models stand in the order given, one for each bundle, in its usual direction: where several can do the same, the first does."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         self.all = tuple(served)
@@ -51,42 +27,61 @@ class Models:
             language_names.name(each.source)
 
     def by_id(self, id: str) -> ServedModel:
-        if found := next((each for each in self.all if each.id == id), None):
-            return found
-        raise NotFound("there is no such model", f"there are {', '.join(each.id for each in self.all)}")
+        """en-de is a bundle in its usual direction, multi:en-fr one in another."""
+        name, sign, written = id.partition(SIGN)
+        found = next((each for each in self.all if each.id == name), None)
+        if found is None:
+            raise NotFound("there is no such model", f"there are {', '.join(each.id for each in self.all)}")
+        direction = found.read_pair(written) if sign else found.direction
+        if direction is None:
+            raise NotFound(f"the model {found.id} has not this direction", f"it has {_list_directions([found], '-')}")
+        return found.turn(direction)
 
     def find(self, source: str | None, target: str | None) -> ServedModel | None:
         """The first from and to these languages; None is any. Regions do not count: en-GB is en."""
-        return next((each for each in self.all if each.translates(source, target)), None)
+        found = ((each, each.find(source, target)) for each in self.all)
+        return next((each.turn(direction) for each, direction in found if direction is not None), None)
 
-    def pick(self, source: str | None, target: str | None, model: str | None = None) -> ServedModel:
-        if model is not None:
-            served = self.by_id(model)
-            if served.translates(source, target):
-                return served
-            raise BadRequest(f"the model {served.id} translates from {served.source} to {served.target}", "change the languages")
-        found = self.find(source, target)
-        if found is None:
-            pairs = ", ".join(dict.fromkeys(f"{each.source} to {each.target}" for each in self.all))
-            raise BadRequest("there is no model for these languages", f"there are models from {pairs}")
-        return found
-
-    def sources(self) -> dict[str, list[str]]:
-        """{"en": ["de", "fr"]}: what can be translated into what."""
-        found: dict[str, list[str]] = {}
-        for each in self.all:
-            targets = found.setdefault(each.source, [])
-            if each.target not in targets:
-                targets.append(each.target)
-        return found
+    def pick(self, source: str | None, target: str | None, model: str | None = None, tags: Sequence[str] = ()) -> ServedModel:
+        """The first from and to these languages that knows these tags. One that is named may be told to do what it was not taught."""
+        if model is not None and SIGN in model:
+            named = self.by_id(model)
+            if not named.translates(source, target):
+                raise BadRequest(f"the model {named.id} translates from {named.source} to {named.target}", "change the languages")
+            found = [(named, named.direction)]
+        else:
+            asked = self.all if model is None else [self.by_id(model)]
+            found = _find_all(asked, source, target, untaught=False) or _find_all(asked, source, target, untaught=True)
+            if not found and model is not None:
+                raise BadRequest(f"the model {asked[0].id} translates from {_list_directions(asked, ' to ')}", "change the languages")
+            if not found:
+                raise BadRequest("there is no model for these languages", f"there are models from {_list_directions(asked, ' to ')}")
+        knows = (pair for pair in found if set(tags) <= set(pair[0].tags))
+        served, direction = next(knows, found[0])
+        try:
+            return served.turn(direction, tags)
+        except ConfigError as error:
+            raise BadRequest(f"tags: {error}", "Leave them out, or ask another model; GET /api/v1/models lists their tags.") from None
 
     def reverse(self, served: ServedModel) -> ServedModel | None:
-        """The one for the way back."""
-        return self.find(served.target, served.source)
+        """The one for the way back, of the same bundle if it has it."""
+        back = served.find(served.target, served.source)
+        return self.find(served.target, served.source) if back is None else served.turn(back)
 
     def close(self) -> None:
         for each in self.all:
             each.translator.close()
+
+
+def _find_all(asked: Sequence[ServedModel], source: str | None, target: str | None, untaught: bool) -> list[tuple[ServedModel, Direction]]:
+    found = ((each, each.find(source, target, untaught)) for each in asked)
+    return [(each, direction) for each, direction in found if direction is not None]
+
+
+def _list_directions(asked: Sequence[ServedModel], between: str) -> str:
+    pairs = dict.fromkeys(pair for each in asked for pair in each.directions)
+    told = ", ".join(between.join(pair) for pair in list(pairs)[:MOST_LISTED])
+    return told + (f" and {len(pairs) - MOST_LISTED} others" if len(pairs) > MOST_LISTED else "")
 
 
 def load(places: Sequence[str], threads: int | None, engine: str | None = None) -> Models:

@@ -17,8 +17,9 @@ from limelight.serving.queue.batcher import RequestBatcher
 from limelight.serving.queue.documents import DocumentPool
 from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.queue.markup import Markup, TranslatedText, translate_markup
-from limelight.serving.queue.models import Models, ServedModel
+from limelight.serving.queue.models import Models
 from limelight.serving.queue.observer import ServiceObserver
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, within
 from limelight.serving.refusals import Failed, Late
@@ -215,7 +216,7 @@ class Service:
         its caller asks for beside it does not wait behind it."""
         wanted = TranslationOptions(options.align, True, options.probabilities)
         lengths = [each.pieces for each in planned.asked]
-        kind = TranslateKind(options.served, options.settings, wanted)
+        kind = TranslateKind(options.served.bundle, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
         return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
 

@@ -1,8 +1,10 @@
 """A DeepL-compatible request is parsed: each parameter is done, known to change nothing, or refused.
 
-done        text target_lang source_lang split_sentences tag_handling and its lists of tags, show_billed_characters, glossary_id
+done        text target_lang source_lang split_sentences tag_handling and its lists of tags, show_billed_characters, glossary_id;
+            formality, where a model has the tags formal and informal
 no change   preserve_formatting: formatting is never repaired here; context, model_type and the like: there is one model, of one kind
-refused     formality, several glossaries, styles, instructions: a translation that leaves them out is not the one that was asked for
+refused     formality of other models, unless it is only preferred; several glossaries, styles, instructions: a translation that leaves
+            them out is not the one that was asked for
 """
 
 import re
@@ -12,12 +14,15 @@ from limelight.serving.compat.language_codes import ServedLanguages
 from limelight.serving.compat.request_parameters import Parameters
 from limelight.serving.compat.translate import CompatOptions
 from limelight.serving.queue.markup import HtmlMarkup, Markup, XmlMarkup
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import Limits
 
 TAGS = ("ignore_tags", "splitting_tags", "non_splitting_tags")
 REFUSED = ("glossary_ids", "style_id", "translation_memory_id", "custom_instructions")
 SPLITS = ("0", "1", "nonewlines")
+FORMAL, INFORMAL = "formal", "informal"  # tags
+FORMALITIES = {"default": None, "more": FORMAL, "less": INFORMAL, "prefer_more": FORMAL, "prefer_less": INFORMAL}
 _BLANKS = re.compile(r"\s+")
 
 
@@ -30,6 +35,7 @@ class DeepLRequest:
     markup: Markup | None
     billed: bool
     model_type: bool
+    formality: str | None = None  # a tag, for models that have it
 
     @property
     def wish(self) -> CompatOptions:
@@ -51,6 +57,7 @@ def parse_deepl_request(parameters: Parameters, known: ServedLanguages, limits: 
     target = target_of(parameters, known)
     source = source_of(parameters, known, target)
     refuse_unknown_options(parameters)
+    formality = formality_of(parameters, known, source, target)
     parameters.flag("preserve_formatting")
     return DeepLRequest(
         texts=texts,
@@ -60,6 +67,7 @@ def parse_deepl_request(parameters: Parameters, known: ServedLanguages, limits: 
         markup=_markup(parameters, (source or target, target), limits),
         billed=parameters.flag("show_billed_characters"),
         model_type=parameters.one("model_type") is not None,
+        formality=formality,
     )
 
 
@@ -86,12 +94,23 @@ def refuse_unknown_options(parameters: Parameters) -> None:
     for name in REFUSED:
         if parameters.one(name) not in (None, "", []):
             raise BadRequest(f"Parameter '{name}' is not supported by this server.")
-    formality = parameters.text("formality") or "default"
-    if formality in ("more", "less"):
+
+
+def formality_of(parameters: Parameters, known: ServedLanguages, source: str | None, target: str) -> str | None:
+    """The tag that is meant; what is only preferred is no reason to refuse."""
+    asked = parameters.text("formality") or "default"
+    if asked not in FORMALITIES:
+        raise BadRequest("Value for 'formality' not supported.")
+    tag = FORMALITIES[asked]
+    if tag is not None and not asked.startswith("prefer") and not known.knows_tags(source, target, [tag]):
         named = (parameters.text("target_lang") or "")[:20].upper()
         raise BadRequest(f"Target language '{named}' doesn't support formality.")
-    if formality not in ("default", "prefer_more", "prefer_less"):
-        raise BadRequest("Value for 'formality' not supported.")
+    return tag
+
+
+def tell(served: ServedModel | None, tag: str | None) -> ServedModel | None:
+    """The same model, told this tag if it knows it."""
+    return served if served is None or tag not in served.tags else served.turn(served.direction, [tag])
 
 
 def _texts(parameters: Parameters, limits: Limits) -> list[str]:

@@ -18,11 +18,15 @@ from starlette.responses import JSONResponse, Response
 from limelight.serving.compat.deepl import schemas
 from limelight.serving.compat.deepl.glossaries import TSV, Glossaries
 from limelight.serving.compat.deepl.request import (
+    FORMAL,
+    INFORMAL,
     DeepLRequest,
+    formality_of,
     parse_deepl_request,
     refuse_unknown_options,
     source_of,
     target_of,
+    tell,
 )
 from limelight.serving.compat.language_codes import deepl
 from limelight.serving.compat.language_pair import PairResolver
@@ -38,7 +42,11 @@ NO_LIMIT = 1_000_000_000_000  # characters; clients want a number
 
 
 def router(service: Service, uploads: Uploads, pairs: PairResolver) -> APIRouter:
-    glossaries, bodies = Glossaries(service, pairs.languages), schemas.DeepLBodies(service.settings)
+    formality = any({FORMAL, INFORMAL} & set(each.tags) for each in service.models.all)
+    glossaries, bodies = (
+        Glossaries(service, pairs.languages),
+        schemas.DeepLBodies(service.settings, formality),
+    )
     handlers = DeepLRoutes(service, uploads, pairs, glossaries)
     routes = DescribedRoutes(service.settings, "DeepL-compatible", "/v2")
 
@@ -82,7 +90,7 @@ class DeepLRoutes:
         answering = RequestTranslator(self.service, request, caller)
         answering.pay_for(asked.texts)
         sources = await self._sources(asked)
-        served = [self.known.find_model(source, asked.target) for source in sources]
+        served = [tell(self.known.find_model(source, asked.target), asked.formality) for source in sources]
         size = weight(asked.texts)
         wish = replace(asked.wish, glossary=glossary)
         found = await answering.texts(await aside(size, asked.join_lines), served, wish)
@@ -97,7 +105,10 @@ class DeepLRoutes:
         if kind == "source":
             found: list[dict[str, Any]] = [{"language": code, "name": named} for code, named in self.known.deepl_sources().items()]
         else:
-            found = [{"language": code, "name": named, "supports_formality": False} for code, named in self.known.deepl_targets().items()]
+            found = [
+                {"language": code, "name": named, "supports_formality": self._supports_formality(code)}
+                for code, named in self.known.deepl_targets().items()
+            ]
         return JSONResponse(found)
 
     async def usage(self, request: Request) -> Response:
@@ -118,6 +129,7 @@ class DeepLRoutes:
         target = target_of(parameters, self.known)
         source = source_of(parameters, self.known, target)
         refuse_unknown_options(parameters)
+        formality = formality_of(parameters, self.known, source, target)
         glossary = self.glossaries.find_terms(parameters, caller, source, target)
         wanted = parameters.text("output_format")
         if wanted and wanted.lower() != PurePosixPath(name).suffix.lower().removeprefix("."):
@@ -126,7 +138,7 @@ class DeepLRoutes:
         file = FileTranslator(self.service, request, caller, name, data)
         if source is None:
             [source] = await self._detect([sample_of(data)], target)
-        made = await file.translate(self.known.find_model(source, target), glossary)
+        made = await file.translate(tell(self.known.find_model(source, target), formality), glossary)
         key = self.uploads.keep(made, name, caller.name, characters=len(data))
         asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)
         kept = self.uploads.find(key, caller.name)
@@ -151,6 +163,10 @@ class DeepLRoutes:
         if kept is None or not hmac.compare_digest(kept.secret.encode(), offered.encode()):
             raise NotFound("Document not found", "It was fetched before, or its time is over.")
         return kept, caller.name
+
+    def _supports_formality(self, code: str) -> bool:
+        target = self.known.find(code)
+        return target is not None and self.known.knows_tags(None, target, (FORMAL, INFORMAL))
 
     async def _sources(self, asked: DeepLRequest) -> list[str]:
         """Find the source of each text: as said, or detected among those that can be translated into the target."""

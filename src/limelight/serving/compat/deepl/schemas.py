@@ -87,7 +87,8 @@ class DocumentStatus(BaseModel):
 class DeepLBodies:
     """These are models of bodies by content type, with the limits of this server in them; where there are two, the first is of a query."""
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, formality: bool) -> None:
+        """`formality`: a model of this server can be told to be formal or informal."""
         limits = settings.limits
         text: Any = Annotated[str, Field(max_length=limits.characters, pattern=NO_ZERO)]
         texts: Any = Annotated[list[text], Field(min_length=1, max_length=limits.texts)]
@@ -98,7 +99,7 @@ class DeepLBodies:
             "show_billed_characters": Flag,
             "preserve_formatting": Flag,
             "split_sentences": Literal[*SPLITS] | bool | Bit | None,
-            "formality": Literal["default", "prefer_more", "prefer_less", ""] | None,
+            "formality": Literal["default", "prefer_more", "prefer_less", *(("more", "less") if formality else ()), ""] | None,
             "tag_handling": Literal["xml", "html", ""] | None,
             "outline_detection": Flag,
             **dict.fromkeys(TAGS, tags),

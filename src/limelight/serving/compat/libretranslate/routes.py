@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from limelight.documents.document import KINDS
+from limelight.errors import ConfigError
 from limelight.serving.compat.detect import DetectedLanguage
 from limelight.serving.compat.language_pair import AUTO, Pair, PairResolver, require
 from limelight.serving.compat.libretranslate import schemas
@@ -26,6 +27,7 @@ from limelight.serving.compat.uploads import BYTES, SECONDS, Uploads, sample_of
 from limelight.serving.http.described_routes import FILE, DescribedRoutes
 from limelight.serving.middleware.request_log import note
 from limelight.serving.queue.markup import HtmlMarkup
+from limelight.serving.queue.served_model import MOST_TAGS, ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.refusals import BadRequest, Forbidden, NotFound, Stopping
@@ -77,7 +79,7 @@ class LibreTranslateRoutes:
         pair = await self.pairs.find(*known, "\n".join(texts))
         markup = HtmlMarkup((pair.source, pair.target)) if html else None
         wish = CompatOptions(0 if html else alternatives, markup)
-        found = await answering.texts(texts, [pair.served] * len(texts), wish)
+        found = await answering.texts(texts, [_tell(pair.served, parameters)] * len(texts), wish)
         size = (alternatives + 1) * weight(texts)
         return await aside(size, lambda: JSONResponse(_answer(found, several, alternatives > 0, pair)))
 
@@ -138,7 +140,7 @@ class LibreTranslateRoutes:
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         pair = await self.pairs.find(*known, sample_of(data))
-        made = await file.translate(pair.served)
+        made = await file.translate(_tell(pair.served, parameters))
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
         key = self.uploads.keep(made, name, caller.name)
@@ -172,6 +174,19 @@ class LibreTranslateRoutes:
         line = json.dumps({"translation": {begin: text, end: better}}, ensure_ascii=False)
         await asyncio.to_thread(_append, place, line.encode() + b"\n")
         return JSONResponse({"success": True})
+
+
+def _tell(served: ServedModel | None, parameters: Parameters) -> ServedModel | None:
+    """The same model, told the tags that are asked for. That API has none; here the page sends them with a file."""
+    tags = parameters.texts("tags")
+    if served is None or not tags:
+        return served
+    if len(tags) > MOST_TAGS:
+        raise BadRequest(f"Invalid request: there are {len(tags)} tags, at most {MOST_TAGS} are told")
+    try:
+        return served.turn(served.direction, tags)
+    except ConfigError as error:
+        raise BadRequest(f"Invalid request: {error}") from None
 
 
 def _texts(parameters: Parameters) -> tuple[list[str], bool]:
