@@ -46,6 +46,8 @@ HEAVY = (
     "polars",
     "pyarrow",
 )  # seconds to load, hundreds of megabytes: a translation by CTranslate2 needs none of them
+# A tenth of a second or more each, where a translation by CTranslate2 takes four: they are loaded where they are needed.
+LATE = (*HEAVY, "numpy", "langcodes")
 LIGHT = (
     "limelight.translator.translate",
     "limelight.serving.app",
@@ -176,9 +178,9 @@ def violations(module: str, text: str) -> list[str]:
             result.append(f"{module}:{line} (floor {FLOORS[here]}) imports {imported} (floor {FLOORS[there]})")
     if here != "cli":
         result += [
-            f"{module}:{line} imports {imported} inside a function; only cli may, and others what loads {', '.join(HEAVY)}"
+            f"{module}:{line} imports {imported} inside a function; only cli may, and others what loads {', '.join(LATE)}"
             for line, imported in local_imports(tree)
-            if not loads_heavy(imported)
+            if not loads_one_of(LATE, imported)
         ]
     if here in ("model", "decoding"):
         result += circles_with_config(module, tree)
@@ -213,13 +215,17 @@ def named_at_the_top() -> dict[str, set[str]]:
     return {module: loaded_with(parse(path.read_text("utf-8")).body) for module, path in modules()}
 
 
-@functools.cache
 def loads_heavy(module: str) -> bool:
-    """Does importing this load one of HEAVY, directly or by way of our own files?"""
+    return loads_one_of(HEAVY, module)
+
+
+@functools.cache
+def loads_one_of(packages: tuple[str, ...], module: str) -> bool:
+    """Does importing this load one of the packages, directly or by way of our own files?"""
     seen, waiting, named = set[str](), [module], named_at_the_top()
     while waiting:
         name = waiting.pop()
-        if name.partition(".")[0] in HEAVY:
+        if name.partition(".")[0] in packages:
             return True
         if name in named and name not in seen:
             seen.add(name)

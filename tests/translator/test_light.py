@@ -1,5 +1,6 @@
 """A translator with its export works where torch, Polars and Arrow are not installed, and keeps its promises there."""
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -63,6 +64,9 @@ def test_a_bundle_without_an_export_says_what_is_missing() -> None:
 def test_the_verbs_of_the_runtime_work_and_the_others_name_their_extra(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "test.en").write_bytes(b"seven three one\nnine %s two\n")
     (tmp_path / "test.de").write_bytes(b"sieben drei eins\nneun %s zwei\n")
+    (tmp_path / "test.en.gz").write_bytes(gzip.compress(b"seven three one\n") + gzip.compress(b"nine %s two\n"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"seven three one\n" * 99)[:-9])
+    (tmp_path / "test.zst").write_bytes(b"\x28\xb5\x2f\xfd packed")
     (tmp_path / "page.html").write_bytes(b"<p>seven <b>three</b> one</p>")
     (tmp_path / "terms.tsv").write_bytes(b"one\teins\n")
     code = """
@@ -89,6 +93,9 @@ found = {
     "terms": say("translate", folder, "--glossary", name("terms.tsv"), "three one"),
     "document": say("translate", folder, "--document", name("page.html"), name("seite.html")),
     "evaluate": say("evaluate", folder, name("test.en"), name("test.de"), "--json"),
+    "packed": say("evaluate", folder, name("test.en.gz"), name("test.de"), "--json"),
+    "cut": say("evaluate", folder, name("cut.gz"), name("test.de")),
+    "zstd": say("evaluate", folder, name("test.zst"), name("test.de")),
     "help": say("--help"),
     "train": say("train", name("test.en"), name("test.de")),
     "export": say("export", folder),
@@ -100,10 +107,53 @@ print(json.dumps(found))
     done = run(code, exported, str(tmp_path))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    for verb in ("translate", "terms", "document", "evaluate", "help"):
+    for verb in ("translate", "terms", "document", "evaluate", "packed", "help"):
         assert found[verb][0] == 0, found[verb]
     assert found["translate"][1].startswith("sieben drei eins")
     assert b"<b>" in (tmp_path / "seite.html").read_bytes() and '"chrF2"' in found["evaluate"][1]
-    for verb, extra in (("train", "train"), ("export", "train"), ("inspect", "desk")):
+    scores = [{**json.loads(found[verb][1]), "speed": None} for verb in ("evaluate", "packed")]
+    assert scores[0]["scores"] == scores[1]["scores"]
+    assert found["cut"][0] == 65 and "this gzip file is cut short or damaged" in found["cut"][1]
+    for verb, extra in (("train", "train"), ("export", "train"), ("inspect", "desk"), ("zstd", "train")):
         code, said = found[verb]
         assert code == 69 and said.startswith("error: ") and f"needs it; pip install 'limelight[{extra}]'" in said, said
+
+
+def test_a_server_without_torch_names_what_looking_inside_needs(exported: Path) -> None:
+    code = """
+from fastapi.testclient import TestClient
+from limelight.serving.queue.models import load
+from limelight.serving.server import Server
+from limelight.serving.settings import ServeSettings
+
+server = Server.of(load([folder], 1), ServeSettings(), lambda line: None)
+with TestClient(server.app, base_url="http://localhost:5000") as client:
+    asked = {"/api/v1/trace": {"source": "seven"}, "/api/v1/importance": {"sentences": ["seven"]}}
+    told = {path: client.post(path, json=body) for path, body in asked.items()}
+    told["/api/v1/translate"] = client.post("/api/v1/translate", json={"text": "seven"})
+    listed = client.get("/openapi.json").json()["paths"]
+found = {path: [one.status_code, one.json(), "501" in listed[path]["post"]["responses"]] for path, one in told.items()}
+server.service.close()
+print(json.dumps(found))
+"""
+    done = run(code, exported)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("/api/v1/translate")[::2] == [200, False]
+    for path, (status, said, listed) in found.items():
+        assert (status, said["error"]["code"], listed) == (501, "not_installed", True), path
+        assert said["error"]["hint"] == "the operator can install it: pip install 'limelight[desk]'"
+
+
+def test_a_translation_loads_neither_pydantic_nor_numpy(exported: Path) -> None:
+    code = """
+from limelight.cli.main import main
+sys.argv = ["limelight", "translate", folder, "--quiet", "--beam", "2", "seven three one"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+assert not {"pydantic", "numpy", "tomlkit", "rich", "langcodes"} & sys.modules.keys()
+"""
+    done = run(code, exported)
+    assert (done.returncode, done.stdout) == (0, "sieben drei eins\n"), done.stderr

@@ -1,5 +1,6 @@
 """`limelight serve` loads translators and serves them over HTTP, with a page; it also makes keys."""
 
+import gc
 import json
 import os
 import signal
@@ -109,6 +110,7 @@ def _make_key(name: str, path: Path | None) -> None:
 
 
 def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_page: bool, as_json: bool) -> int:
+    gc.disable()  # until all is loaded: what is loaded stays, and looking through it again and again takes a twentieth of the start
     try:
         from limelight.serving.http.lifecycle import bind_socket
         from limelight.serving.http.lifecycle import serve as live
@@ -133,6 +135,7 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     server = Server.of(models, settings, log, tracing)
 
     def started(address: str) -> None:
+        server.read_ahead()
         if as_json:
             facts = {"address": address, "models": [each.id for each in models.all]}
             sys.stdout.write(json.dumps(facts, ensure_ascii=False) + "\n")

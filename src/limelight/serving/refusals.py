@@ -3,7 +3,7 @@
 A refusal knows nothing of dialects: `error_dialects.answer` puts it into the words of the route that was called.
 """
 
-from limelight.errors import ConfigError, DataError
+from limelight.errors import ConfigError, DataError, MissingExtraError
 
 
 class Refusal(Exception):  # noqa: N818 (nothing is broken: the server says no)
@@ -81,11 +81,20 @@ class Failed(Refusal):
     status, code = 500, "failed"
 
 
+class NotInstalled(Refusal):
+    """The operator left out an extra that this needs."""
+
+    status, code = 501, "not_installed"
+
+
 def refusal_of(error: BaseException, failed: Failed) -> Refusal:
-    """What a translator objects to is the request's fault; all else is ours, and is `failed`."""
+    """What a translator objects to is the request's fault, what is not installed the operator's; all else is ours, and is `failed`."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, ConfigError | DataError):
         return BadRequest(str(error))
+    if isinstance(error, MissingExtraError):
+        message, _, command = str(error).partition("; ")
+        return NotInstalled(message, f"the operator can install it: {command}")
     failed.__cause__ = error
     return failed

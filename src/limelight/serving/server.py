@@ -1,5 +1,6 @@
 """A server joins translators, keys, metrics and logs with one application, ready to listen."""
 
+import threading
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from limelight.serving.middleware.otel import OtelTracing
 from limelight.serving.queue.models import WARM_UP, Models
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
+from limelight.text.language_names import name
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Server:
     app: FastAPI
     service: Service
     keys: Keys | None
+    detector: Detector
 
     @classmethod
     def of(cls, models: Models, settings: ServeSettings, log: Log, tracing: OtelTracing | None = None) -> "Server":
@@ -29,5 +32,12 @@ class Server:
         service = Service(models, settings, metrics)
         metrics.attach(service)
         detector = Detector(ServedLanguages(models).all)
-        detector.look(WARM_UP)  # it loads its model at first use, and nobody should wait for that
-        return cls(make_app(service, keys, metrics, log, tracing, detector), service, keys)
+        return cls(make_app(service, keys, metrics, log, tracing, detector), service, keys, detector)
+
+    def read_ahead(self) -> None:
+        """Read the tables of languages, in a thread, once there is an address: a second that neither the start nor a request waits for."""
+        threading.Thread(target=self._read_tables, name="languages", daemon=True).start()
+
+    def _read_tables(self) -> None:
+        name(self.service.models.all[0].source)
+        self.detector.look(WARM_UP)

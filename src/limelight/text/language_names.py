@@ -2,15 +2,14 @@
 
 standard("ger") -> "de"; standard("pt_BR") -> "pt-BR"; standard("xx") -> an error that names the nearest
 name("hsb") -> "Upper Sorbian"
+
+langcodes takes a third of a second to load, and is loaded for what the commonest languages do not need.
 """
 
 import difflib
 import re
 from functools import cache, lru_cache
 from typing import Final
-
-import langcodes
-from langcodes.registry_parser import parse_registry
 
 from limelight.errors import ConfigError
 from limelight.text.languages import SCRIPTS, base
@@ -72,6 +71,8 @@ def short_code(code: str) -> str:
 
 def list_codes(code: str) -> tuple[str, ...]:
     """All that names of files may call a language: list_codes("de") -> ("de", "deu", "ger")."""
+    import langcodes
+
     longer: tuple[str, ...] = ()
     try:
         language = langcodes.Language.get(base(code), normalize=False)
@@ -83,7 +84,7 @@ def list_codes(code: str) -> tuple[str, ...]:
 
 def is_two_letters(code: str) -> bool:
     """Is it one of ISO 639-1, in lower case?"""
-    return bool(re.fullmatch("[a-z]{2}", code)) and code not in _OLD and langcodes.Language.get(code).is_valid()
+    return bool(re.fullmatch("[a-z]{2}", code)) and code not in _OLD and _is_valid(code)
 
 
 def same(one: str, other: str) -> bool:
@@ -101,7 +102,19 @@ def _all_codes(code: str) -> frozenset[str]:
     return frozenset({code, _USUAL_MEMBER.get(short, code), *list_codes(short)})
 
 
+def _is_valid(code: str) -> bool:
+    if code in SCRIPTS:
+        return True
+    import langcodes
+
+    return bool(langcodes.Language.get(code).is_valid())
+
+
 def _standard(code: str) -> str | None:
+    if len(code) == 2 and code in SCRIPTS:
+        return code
+    import langcodes
+
     tag = code.strip().replace("_", "-")
     if not re.fullmatch("[A-Za-z0-9-]+", tag) or len(tag) > LONGEST_TAG:
         return None
@@ -116,6 +129,8 @@ def _standard(code: str) -> str | None:
 
 def _hint(code: str) -> str:
     """What was probably meant: a language by its name, that of a country, or a code that is nearly the same."""
+    import langcodes
+
     wanted = code.strip().lower()
     called = [each for each, title in _names().items() if title.lower() == wanted]
     country = langcodes.Language.get(f"und-{wanted}").maximize() if re.fullmatch("[a-z]{2}", wanted) else None
@@ -130,6 +145,8 @@ def _hint(code: str) -> str:
 @cache
 def _names() -> dict[str, str]:
     """The first name of each language, without what only tells it from its relatives: "Swahili (macrolanguage)"."""
+    from langcodes.registry_parser import parse_registry
+
     registry = parse_registry()  # type: ignore[no-untyped-call]
     entries = (entry for entry in registry if entry.get("Type") == "language" and ".." not in entry["Subtag"])
     return {entry["Subtag"]: _without_aside(entry["Description"][0]) for entry in entries}

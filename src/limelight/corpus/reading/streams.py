@@ -7,15 +7,17 @@ file of 0 bytes called .gz is a cut file and not an empty one: packing nothing g
 several members that is cut exactly between two of them cannot be told from a whole one.
 """
 
+import gzip
 import hashlib
 import io
+import zlib
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import fsspec
 
-from limelight.errors import DataError
+from limelight.errors import DataError, MissingExtraError
 
 CODEC_OF_SUFFIX = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 BLOCK = 1 << 20
@@ -41,17 +43,15 @@ class ByteStream:
             self._raw.close()
             raise
         self._stream: Any = self._raw
-        if self._codec:  # pyarrow's codecs read through several members or frames and notice a cut, which zlib leaves to the caller
-            import pyarrow as pa
-
-            self._stream = pa.CompressedInputStream(pa.PythonFile(self._raw, "r"), self._codec)
+        if self._codec:
+            self._stream = _unpack(self._raw, self._codec)
 
     def read(self, size: int) -> bytes:
         """Up to `size` bytes; none only at the end."""
         try:
             return cast(bytes, self._stream.read(size))
-        except OSError as error:
-            if error.errno is not None or not self._codec:  # the disk or the network failed; the file may be whole
+        except (OSError, EOFError, zlib.error) as error:
+            if getattr(error, "errno", None) is not None or not self._codec:  # the disk or the network failed; the file may be whole
                 raise
             raise DataError(
                 f"{self.address}: this {self._codec} file is cut short or damaged ({error}); fetch or pack it again, "
@@ -68,6 +68,17 @@ class ByteStream:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _unpack(raw: io.BufferedReader, codec: str) -> Any:
+    """Pyarrow's codecs are faster, and know zstd; where it is not installed, Python's own gzip does."""
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        if codec != "gzip":
+            raise MissingExtraError("pyarrow", f"a file packed with {codec}", "train", f", or unpack it first: {codec} -d") from None
+        return gzip.GzipFile(fileobj=raw)
+    return pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec)
 
 
 def open_bytes(address: str) -> ByteStream:

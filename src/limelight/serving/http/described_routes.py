@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from limelight.serving.http.body import JSON
 from limelight.serving.http.error_dialects import SHAPES, dialect_of
 from limelight.serving.settings import ServeSettings
+from limelight.translator.loading import has_torch
 
 MANY = 10_000_000  # a bound for what an answer holds; what decides it are the limits of requests
 NO_ZERO = r"^[^\x00]*$"  # a body with U+0000 is refused before anybody looks at its fields
@@ -40,11 +41,13 @@ REFUSALS = {
     429: "This caller asks for too much in a short time.",
     456: "This caller has used up what was granted.",
     500: "The server made a mistake.",
+    501: "What it needs is not installed on the server.",
     503: "The server is busy, not ready, or stopping.",
     504: "It was not done in time.",
 }
 TRACED = ("/api/v1/trace/{id}", "/api/v1/probes", "/api/v1/probes/{n}/{step}")
 WORKS = ("/v2/translate", "/languages", *TRACED)  # though they may be GET
+LOOKS_INSIDE = ("/api/v1/trace", "/api/v1/importance")  # with torch, which a server may be without
 # When too many wait these say 429 also where no keys are asked for.
 SHORT_OF_ROOM = ("/api/v1/trace", "/api/v1/export", "/api/v1/importance", *TRACED)
 
@@ -96,6 +99,8 @@ class DescribedRoutes:
         for status, description in REFUSALS.items():
             needs_key = status in (401, 456) or (status == 429 and path not in SHORT_OF_ROOM)
             needs_work = status in (413, 415, 429, 456, 504)
+            if status == 501 and (path not in LOOKS_INSIDE or has_torch()):
+                continue
             if status == 415 and dialect != "native":
                 continue
             if (keyed or not needs_key) and (works or not needs_work):

@@ -277,3 +277,4 @@ def _keep_what_is_loaded() -> None:
     nobody is answered, now and then and once more at the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()

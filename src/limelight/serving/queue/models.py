@@ -8,7 +8,6 @@ from pathlib import Path
 from limelight.errors import ConfigError
 from limelight.serving.queue.served_model import SIGN, Direction, ServedModel
 from limelight.serving.refusals import BadRequest, NotFound
-from limelight.text import language_names
 from limelight.translator import Translator
 
 # The first batch of an engine allocates and compiles, the second tells how fast it is.
@@ -22,9 +21,6 @@ class Models:
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         self.all = tuple(served)
-        # Reads the registry of languages once, which takes 60 ms: not in the event loop.
-        for each in self.all:
-            language_names.name(each.source)
 
     def by_id(self, id: str) -> ServedModel:
         """en-de is a bundle in its usual direction, multi:en-fr one in another."""
