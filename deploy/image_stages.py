@@ -78,8 +78,8 @@ class Builder:
 
     def built(self) -> Stage:
         """The image of the last time."""
-        _, _, steps = stages(DOCKERFILE.read_bytes().decode())[-1]
-        stage = Stage(self.work / "image")
+        last, _, steps = stages(DOCKERFILE.read_bytes().decode())[-1]
+        stage = Stage(self.work / (last or "image"))
         for name, rest in steps:
             if name not in ("RUN", "COPY"):
                 self._declare(stage, name, rest)

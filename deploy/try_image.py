@@ -2,7 +2,8 @@
 
     debootstrap --variant=minbase --include=ca-certificates,netbase,tzdata,libbz2-1.0,libdb5.3,libffi8,libgdbm6,liblzma5,\
 libncursesw6,libreadline8,libsqlite3-0,libssl3,libuuid1,zlib1g bookworm WORK/debian
-    python deploy/try_image.py WORK --bundle tests/bundles/format-1
+    cp -r tests/bundles/format-1 WORK/numbers && limelight export WORK/numbers        the image has no torch
+    python deploy/try_image.py WORK --bundle WORK/numbers
 
 The container has a read-only root, no network but loopback, no capabilities, no way to new ones, and the user, command and health check
 that the Dockerfile names. What cannot be tried so: the base images themselves, docker's seccomp profile, cgroup limits, registries.
@@ -203,11 +204,13 @@ def pairs(given: list[str]) -> dict[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="The image without docker.")
     parser.add_argument("work", type=Path, help="Folder to build in, with debian/ in it; some 8 GB.")
-    parser.add_argument("--bundle", type=Path, required=True, help="tests/bundles/format-1: its translations are known.")
+    parser.add_argument(
+        "--bundle", type=Path, required=True, help="A copy of tests/bundles/format-1, exported: its translations are known."
+    )
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="For RUN only.")
     parser.add_argument("--share", action="append", default=[], help="Folder of this machine that RUN may read.")
-    parser.add_argument("--from-stage", metavar="NAME", help="Those before it are there from last time. The last is `image`.")
+    parser.add_argument("--from-stage", metavar="NAME", help="Those before it are there from last time. The last is `serve`.")
     parser.add_argument("--built", action="store_true", help="Do not build again.")
     given = parser.parse_args()
     if os.geteuid() != 0:

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ IMAGE = dict(stages(DOCKERFILE)[-1][2])
 SERVE, OPERATE = ((ROOT / "docs" / name).read_bytes().decode() for name in ("serve.md", "operate.md"))
 NGINX = re.sub(r"#.*", "", (DEPLOY / "nginx.conf").read_bytes().decode())
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_bytes())
+[OFFICE] = yaml.safe_load((DEPLOY / "compose.office.yaml").read_bytes())["services"].values()
 MANIFESTS = {
     (each["kind"], each["metadata"]["name"]): each
     for file in KUBERNETES.glob("*.yaml")
@@ -120,22 +122,31 @@ class TestDockerfile:
         assert IMAGE["STOPSIGNAL"] == "SIGTERM"
 
     def test_every_package_is_named_by_exact_version_and_all_that_we_need_are_there(self) -> None:
-        lines = (DEPLOY / "requirements.txt").read_bytes().decode().split("\n")
-        exact = dict(line.split("==") for line in lines if line and not line.startswith("#"))
-        named = {canonicalize_name(name): version for name, version in exact.items()}
+        serving, training = (exact_versions(DEPLOY / name) for name in ("requirements.txt", "requirements-train.txt"))
+        assert not serving.keys() & training.keys()
         project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
-        for wanted in [*project["dependencies"], *project["optional-dependencies"]["serve"]]:
-            needed = Requirement(wanted)
-            assert needed.specifier.contains(named[canonicalize_name(needed.name)]), wanted
+        extras, named = project["optional-dependencies"], serving | training
+        for versions, lists in ((serving, (project["dependencies"], extras["serve"])), (named, (extras["train"],))):
+            for needed in (Requirement(wanted) for wanted in chain.from_iterable(lists)):
+                assert needed.specifier.contains(versions[canonicalize_name(needed.name)]), needed
+        assert {"torch", "polars", "pyarrow"} <= training.keys()
         makefile = (ROOT / "Makefile").read_bytes().decode()
         assert f"torch=={named['torch']}" in DOCKERFILE
         assert f"torch=={named['torch']}" in makefile
+
+    def test_there_is_an_image_that_serves_and_one_that_trains(self) -> None:
+        made = {name: dict(steps) for name, _, steps in stages(DOCKERFILE)}
+        assert list(made)[-1] == "serve" == SERVER["build"]["target"] == OFFICE["build"]["target"]
+        assert [copy_of(made[name]["COPY"]).stage for name in ("serve", "train")] == ["runtime", "training"]
+        assert made["train"]["USER"] == made["serve"]["USER"]
+        assert words_of(made["train"]["ENTRYPOINT"]) == ["limelight"]
+        assert "torch" not in str(made["runtime"])
 
 
 class TestCommands:
     """What the examples say to `limelight serve` is understood by it."""
 
-    COMMANDS = (SERVER["command"], CONTAINER["args"], words_of(IMAGE["ENTRYPOINT"]))
+    COMMANDS = (SERVER["command"], OFFICE["command"], CONTAINER["args"], words_of(IMAGE["ENTRYPOINT"]))
 
     @pytest.mark.parametrize("words", COMMANDS)
     def test_options_exist(self, words: list[str]) -> None:
@@ -155,6 +166,7 @@ class TestCommands:
 
     @pytest.mark.parametrize(("words", "cores"), [
         (SERVER["command"], SERVER["deploy"]["resources"]["limits"]["cpus"]),
+        (OFFICE["command"], OFFICE["deploy"]["resources"]["limits"]["cpus"]),
         (CONTAINER["args"], CONTAINER["resources"]["limits"]["cpu"]),
     ])  # fmt: skip
     def test_there_is_a_core_for_every_thread(self, words: list[str], cores: str) -> None:
@@ -184,7 +196,7 @@ class TestCommands:
 
 
 class TestCompose:
-    @pytest.mark.parametrize("service", COMPOSE["services"].values(), ids=COMPOSE["services"])
+    @pytest.mark.parametrize("service", [*COMPOSE["services"].values(), OFFICE], ids=[*COMPOSE["services"], "office"])
     def test_services_have_few_rights_and_bounds(self, service: dict[str, Any]) -> None:
         assert service["read_only"]
         assert service["cap_drop"] == ["ALL"]
@@ -213,6 +225,14 @@ class TestCompose:
         assert COMPOSE["networks"]["inside"]["internal"]
         [port] = COMPOSE["services"]["nginx"]["ports"]
         assert f"listen {port.split(':')[1]} ssl;" in NGINX
+
+    def test_the_one_of_an_office_differs_in_little_and_names_the_address_that_it_is_reached_at(self) -> None:
+        for same in ("image", "read_only", "user", "tmpfs", "stop_grace_period", "stop_signal", "build"):
+            assert OFFICE[same] == SERVER[same], same
+        assert OFFICE["volumes"] == SERVER["volumes"][:1]
+        [port] = OFFICE["ports"]
+        assert re.fullmatch(r"\$\{\w+:\?[^}]+\}:5000:5000", port)  # compose refuses to start without the address
+        assert "--public" in OFFICE["command"] and "environment" not in OFFICE
 
 
 class TestKubernetes:
@@ -389,6 +409,12 @@ class TestOperatePage:
 
     def test_no_figure_is_missing(self) -> None:
         assert not re.findall(r"<!-- FIGURE .*", OPERATE + SERVE)
+
+
+def exact_versions(file: Path) -> dict[str, str]:
+    """{"uvicorn": "0.54.0", ...}"""
+    lines = [line for line in file.read_bytes().decode().split("\n") if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
 
 
 def options() -> set[str]:
