@@ -4,8 +4,8 @@
     make claim-light FULL=1   also in an environment of its own, made by pip without torch: its size, and the same figures there
 
 The bare script loads CTranslate2 and SentencePiece and translates the same sentence with the same files. Both run in turn, so that what
-else the machine does is in both, and their processor time is compared. Seconds by the clock mean little where other programs are busy;
-what a processor spent stands below them.
+else the machine does is in both. What counts is the time of a processor; seconds by the clock, which also count what it does for other
+programs, stand below.
 """
 
 import os
@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "translator"))
 
+import psutil
 from absent_packages import ABSENT
 
 from claim import Claims, run
@@ -90,19 +91,19 @@ def start_up(claims: Claims, python: Path, bundle: Path, rounds: int) -> None:
         for name, command in commands.items():
             found[name].append(cost(command))
     kept = {name: costs[1:] for name, costs in found.items()}  # the first compiles, and fetches files from the disk
-    tell(claims, "one sentence", kept["translate"], 0.9)
+    tell(claims, "one sentence", kept["translate"], 0.6)
     claims.at_most("... megabytes", max(each.megabytes for each in kept["translate"]), 200)
     ratios = [a.processor / b.processor for a, b in zip(kept["translate"], kept["bare"], strict=True)]
     claims.at_most("... processor time, times a bare script's", statistics.median(ratios), 2)
     claims.note("... at best", min(ratios))
     claims.note("... at worst", max(ratios))
-    tell(claims, "--help", kept["--help"], 0.3)
-    tell(claims, "a wrong option", kept["a wrong option"], 0.4)
+    tell(claims, "--help", kept["--help"], 0.25)
+    tell(claims, "a wrong option", kept["a wrong option"], 0.3)
 
 
 def tell(claims: Claims, name: str, costs: Sequence[Cost], bar: float) -> None:
-    claims.at_most(f"{name}: seconds", statistics.median(each.wall for each in costs), bar)
-    claims.note("... of them on a processor", statistics.median(each.processor for each in costs))
+    claims.at_most(f"{name}: seconds of a processor", statistics.median(each.processor for each in costs), bar)
+    claims.note("... by the clock", statistics.median(each.wall for each in costs))
 
 
 def compare(claims: Claims, bundle: Path) -> None:
@@ -140,7 +141,7 @@ def size_of(folder: Path) -> float:
 
 
 def serve(claims: Claims, python: Path, bundle: Path) -> None:
-    seconds = []
+    seconds, processor = [], []
     for _ in range(3):
         began = time.perf_counter()
         command = [python, "-P", "-m", "limelight", "serve", bundle, "--port", str(PORT)]
@@ -149,10 +150,13 @@ def serve(claims: Claims, python: Path, bundle: Path) -> None:
             while not is_ready() and server.poll() is None:
                 time.sleep(0.01)
             seconds.append(time.perf_counter() - began)
+            used = psutil.Process(server.pid).cpu_times()
+            processor.append(used.user + used.system)
         finally:
             server.terminate()
             server.wait()
-    claims.at_most("serve: seconds until it is ready", min(seconds), 2)
+    claims.at_most("serve: seconds of a processor until it is ready", min(processor), 2.5)
+    claims.note("... by the clock", min(seconds))
 
 
 def is_ready() -> bool:

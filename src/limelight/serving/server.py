@@ -1,5 +1,6 @@
 """A server joins translators, keys, metrics and logs with one application, ready to listen."""
 
+import logging
 import threading
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from limelight.serving.queue.models import WARM_UP, Models
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings
 from limelight.text.language_names import name
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -39,5 +42,8 @@ class Server:
         threading.Thread(target=self._read_tables, name="languages", daemon=True).start()
 
     def _read_tables(self) -> None:
-        name(self.service.models.all[0].source)
-        self.detector.look(WARM_UP)
+        try:
+            name(self.service.models.all[0].source)
+            self.detector.look(WARM_UP)
+        except OSError as error:  # as where there is no room to unpack them
+            logger.warning("the languages of texts cannot be told: %s", error.strerror)

@@ -9,8 +9,9 @@ A calibration of the bundle turns what is claimed into the share of such words t
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,7 +24,7 @@ CONTEXT: Final = 1 / 3
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # Thai, Lao, Tibetan, Burmese, Khmer; kana and Han: scripts that put no spaces between words.
 _UNSPACED = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-WORD: Final = re.compile(f"[{_UNSPACED}][^\\w ⟦]*|[^ {_UNSPACED}]+")  # punctuation goes with the letter before it, a mark ⟦0⟧ does not
+_SPACED: Final = re.compile("[^ ]+")
 
 
 class Word(NamedTuple):
@@ -36,9 +37,19 @@ class Word(NamedTuple):
     confidence: float | None
 
 
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """Punctuation goes with the letter before it, a mark ⟦0⟧ does not. It takes long to compile, and most languages do without."""
+    return re.compile(f"[{_UNSPACED}][^\\w ⟦]*|[^ {_UNSPACED}]+")
+
+
+def _find_words(text: str) -> Iterator[re.Match[str]]:
+    return (_SPACED if text.isascii() or max(text) < _UNSPACED[0] else _unspaced()).finditer(text)
+
+
 def split_words(text: str) -> list[str]:
     """Between spaces; in scripts that have none each letter by itself: split_words("Das ist 猫だ。") -> ["Das", "ist", "猫", "だ。"]."""
-    return WORD.findall(text)
+    return [match[0] for match in _find_words(text)]
 
 
 def words_of(pieces: Sequence[tuple[str, float | None]], whole: float, calibration: Calibration | None = None) -> list[Word]:
@@ -48,7 +59,7 @@ def words_of(pieces: Sequence[tuple[str, float | None]], whole: float, calibrati
     """
     spelling, owners = _spelt([text for text, _ in pieces])
     words = []
-    for match in WORD.finditer(spelling):
+    for match in _find_words(spelling):
         own = range(owners[match.start()].start, owners[match.end() - 1].stop)
         claimed = _combine_probabilities([pieces[number] for number in own], whole)
         sure = claimed if claimed is None or calibration is None else calibration.words.at(claimed)
