@@ -59,7 +59,7 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
-        "completion import_model plain_values report screen settings_arguments",
+        "completion import_model report screen settings_arguments",
         "evaluate export prepare serve translate",
         "train",
         "inspect plan",

@@ -13,7 +13,6 @@ from typing import Any, Never
 
 import typer.main
 
-from limelight.cli.plain_values import take_plain_values
 from limelight.cli.screen import drop_output
 from limelight.errors import LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
@@ -128,9 +127,7 @@ def main() -> None:
         end_with_supervisor()
         exit_on_preemption()
     try:
-        program = typer.main.get_command(make_app(_asked_for()))
-        take_plain_values(program)
-        program()
+        make_app(_asked_for())()
     except LimelightError as error:
         _show_error(error)
     except ModuleNotFoundError as error:

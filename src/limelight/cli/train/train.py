@@ -3,10 +3,11 @@
 import json
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -81,25 +82,47 @@ def train(
 
     Ctrl-C saves and stops; the same command goes on.
     """
-    began = time.monotonic()  # before torch is loaded
-    from limelight.cli.train.request import parse_train_request
+    given, began = dict(locals()), time.monotonic()  # before torch is loaded
     from limelight.training.processes.rank_environment import is_supervised
 
-    asked, folder = parse_train_request(
-        inputs or [], text={
-            "source": source, "target": target, "valid": tuple(valid or ()), "test": tuple(test or ()), "vocab_size": vocab_size,
-            "weight": tuple(weight or ()), "swap": swap, "pair": tuple(pair or ()), "both_directions": both_directions,
-            "tag": tuple(tag or ()),
-        },
-        output=output, budget=budget, steps=steps, preset=preset, bundle=bundle, replay=replay, replay_data=tuple(replay_data or ()),
-        no_augment=no_augment, probe=probe, seed=seed, device=device, precision=precision.value if precision else None, threads=threads,
-        dry_run=dry_run, anyway=anyway, export=not no_export,
-    )  # fmt: skip
+    asked, folder = _read_request(given)
     if nproc > 1 and not is_supervised():
         from limelight.cli.train.launch import launch
 
         raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
     raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
+
+
+def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
+    """`given` has every option by its name."""
+    from limelight.cli.train.request import parse_train_request
+
+    text = {name: tuple(given[name] or ()) for name in ("valid", "test", "weight", "pair", "tag")}
+    text |= {name: given[name] for name in ("source", "target", "vocab_size", "swap", "both_directions")}
+    same = (
+        "output",
+        "budget",
+        "steps",
+        "preset",
+        "bundle",
+        "replay",
+        "no_augment",
+        "probe",
+        "seed",
+        "device",
+        "threads",
+        "dry_run",
+        "anyway",
+    )
+    precision, export = given["precision"], not given["no_export"]
+    return parse_train_request(
+        given["inputs"] or [],
+        text=text,
+        replay_data=tuple(given["replay_data"] or ()),
+        precision=None if precision is None else precision.value,
+        export=export,
+        **{name: given[name] for name in same},
+    )
 
 
 def _train(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
