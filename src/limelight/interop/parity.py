@@ -55,7 +55,7 @@ class Parity(Settings):
 
 @dataclass(frozen=True)
 class ParityProbes:
-    """ParityProbes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
+    """Parity probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
 
     texts: list[str]
     origin: str
