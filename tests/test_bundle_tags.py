@@ -8,6 +8,7 @@ import pytest
 
 from limelight.bundle import BundleSettings, BundleTags, read
 from limelight.bundle.bundle import relist
+from limelight.bundle.card import card
 from limelight.bundle.layout import CONFIG
 from limelight.errors import ConfigError, ModelFileError
 from limelight.model.config import ModelConfig
@@ -60,7 +61,8 @@ def test_a_model_that_is_told_both_languages_has_each_in_its_place() -> None:
     ],
 )
 def test_what_is_not_said_of_a_direction_is_as_usual_as_can_be(target: str | None, source: str | None, found: tuple[str, str]) -> None:
-    assert settings_of().aim(target, source).languages == found
+    aimed = settings_of().aim(target, source)
+    assert aimed.languages == found and aimed.is_trained is (found in DIRECTIONS) and aimed.directions == list(DIRECTIONS)
 
 
 @pytest.mark.parametrize(
@@ -125,3 +127,14 @@ def test_a_tag_that_a_text_can_spell_is_refused_with_all_others(tmp_path: Path) 
     with pytest.raises(ModelFileError) as caught:
         read(folder)
     assert str(caught.value).count("no control piece of pieces.model") == 2
+
+
+def test_the_card_lists_directions_and_tags(tmp_path: Path) -> None:
+    lines = (write_tagged(tmp_path / "multi") / "README.md").read_text().splitlines()
+    assert lines[:5] == ["---", "language:", '- "en"', '- "de"', '- "fr"']
+    assert "- directions: `en` to `de`, `en` to `fr`, `de` to `en`, `fr` to `en`" in lines
+    assert "- tags: `formal`, `ui`" in lines and '    limelight translate FOLDER --to fr --tag formal "..."' in lines
+    assert "# en to de and 3 more directions" in lines and any("never trained" in line for line in lines)
+    many = settings_of(tags=BundleTags(source={"en": 20, "de": 21, "fr": 22}, target_begin={"en": 20, "de": 21, "fr": 22}))
+    assert "- from `en`, `de`, `fr`\n- to `de`, `en`, `fr`\n" in card(many, {}, None)
+    assert "Directions" not in card(settings_of(tags=None), {}, None)

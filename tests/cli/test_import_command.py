@@ -10,6 +10,7 @@ from limelight.bundle import read
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.interop.huggingface.export import export_folder
+from tagged_bundle import write_tagged
 
 pytestmark = pytest.mark.process
 
@@ -35,6 +36,13 @@ def test_it_says_what_it_found_and_what_to_do_next(folder: Path, tmp_path: Path)
     assert f"wrote {tmp_path / 'b'}: en to de" in said
     assert f"limelight translate {tmp_path / 'b'}" in said
     assert read(tmp_path / "b").settings.model == read(STORED).settings.model
+
+
+def test_it_says_that_there_are_more_directions(tmp_path: Path) -> None:
+    export_folder(read(write_tagged(tmp_path / "multi")), tmp_path / "hf")
+    said = run(str(tmp_path / "hf"), "-o", str(tmp_path / "b"), "--no-export")
+    assert "and 3 more directions: limelight translate" in said
+    assert json.loads(run(str(tmp_path / "hf"), "-o", str(tmp_path / "c"), "--no-export", "--json"))["directions"] == 4
 
 
 def test_json_is_one_object_and_quiet_is_nothing(folder: Path, tmp_path: Path) -> None:

@@ -166,7 +166,8 @@ def test_a_bundle_of_many_languages_translates_the_same_in_transformers(tmp_path
         ours = [[piece.text for piece in one.pieces] for one in translator.translate(texts, guards=False)]
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
     model = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf")
-    once = LogitsProcessorList([OnlyFirst(settings.target_begin)])
+    assert settings.tags is not None
+    once = LogitsProcessorList([OnlyFirst(tuple(settings.tags.target_begin.values()))])
     rows = model.generate(**tokenizer(texts, return_tensors="pt", padding=True), logits_processor=once).tolist()
     assert all(row[1] == tokenizer.get_lang_id("de") for row in rows)
     assert [tokenizer.convert_ids_to_tokens([i for i in row[2:] if i not in (1, 2)]) for row in rows] == ours

@@ -1,19 +1,16 @@
 """A translator of several directions and tags: its views share one engine, and what a sentence becomes depends on nothing but itself."""
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from table_engine import TableEngine
 from table_engine import tokenizer as table_tokenizer
 from table_engine import translator as table_translator
 
 from limelight.bundle import BundleSettings, BundleTags, read
 from limelight.decoding.config import SearchSettings
+from limelight.engines.stepping import SteppingEngine
 from limelight.errors import ConfigError
 from limelight.interop.ctranslate2.export import export
 from limelight.model.config import ModelConfig
@@ -21,7 +18,7 @@ from limelight.text.careful.glossary import Glossary
 from limelight.translator import Translation, Translator
 from limelight.translator.directions import MOST_VIEWS
 from limelight.translator.pipeline import TranslationOptions
-from tagged_bundle import DIRECTIONS, TEXTS, tags_of, tokenizer, translator, write_tagged
+from tagged_bundle import DIRECTIONS, TEXTS, settings_of, tags_of, tokenizer, translator, write_tagged
 
 VIEWS = [{"target": "de"}, {"target": "fr"}, {"target": "fr", "tags": ["formal"]}, {"target": "en", "tags": ["ui"]}]
 PLAIN = SearchSettings(beam=2, max_length=10)
@@ -66,6 +63,12 @@ def test_a_sentence_does_not_depend_on_the_directions_of_its_company() -> None:
 @pytest.mark.slow
 def test_nor_does_it_with_the_other_engine(exported: Translator) -> None:
     assert_same(run_mixed(exported, TEXTS))
+
+
+@pytest.mark.slow
+def test_nor_does_it_step_by_step(exported: Translator) -> None:
+    stepping = SteppingEngine(exported.engine)  # type: ignore[arg-type]
+    assert_same(run_mixed(Translator(stepping, settings_of(), tokenizer(), tokenizer()), TEXTS[:2]))
 
 
 @pytest.mark.slow

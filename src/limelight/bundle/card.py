@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from limelight.bundle.settings import BundleSettings
+from limelight.bundle.tags import BundleTags, Direction
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,13 +24,15 @@ def card(settings: BundleSettings, weights: "Mapping[str, Tensor]", license: str
     """Says nothing of where or when it was written: the same translator has the same card."""
     source, target = settings.languages
     verdict = (settings.trained_on or {}).get(VERDICT)
+    more = len(settings.directions) - 1
     parts = [
         ["---", *_metadata(settings, license), "---", ""],
-        [f"# {source} to {target}", ""],
+        [f"# {source} to {target}" + (f" and {more:,} more directions" if more else ""), ""],
         *([[f"**{verdict}**", ""]] if verdict else []),
         [f"A Transformer that translates from `{source}` to `{target}`, made by {settings.made_by}.", ""],
         ['    limelight translate FOLDER "..."', ""],
         [f"- {fact}" for fact in _facts(settings, weights)],
+        *([["", "## Directions and tags", "", *_directions(settings.languages, settings.tags)]] if settings.tags else []),
         *([["", "## Scores", "", *_scores(settings)]] if settings.scores else []),
     ]
     return "\n".join(line for part in parts for line in part) + "\n"
@@ -37,10 +40,31 @@ def card(settings: BundleSettings, weights: "Mapping[str, Tensor]", license: str
 
 def _metadata(settings: BundleSettings, license: str | None) -> list[str]:
     """Quoted, for the language `no` would be false in YAML."""
-    languages = [f"- {json.dumps(language)}" for language in dict.fromkeys(settings.languages)]
+    first, tags = settings.languages, settings.tags
+    every = first if tags is None else (*first, *tags.list_sources(first), *tags.list_targets(first))
+    languages = [f"- {json.dumps(language)}" for language in dict.fromkeys(every)]
     licensed = [] if license is None else [f"license: {json.dumps(license)}"]
     fixed = ["library_name: limelight", "pipeline_tag: translation", "tags:", "- translation"]
     return ["language:", *languages, *licensed, *fixed]
+
+
+def _directions(first: Direction, tags: BundleTags) -> list[str]:
+    """What a translator may be asked for: `--to fr --tag formal`."""
+    lines = []
+    if tags.directions:
+        pairs = ", ".join(f"`{source}` to `{target}`" for source, target in tags.directions)
+        lines.append(f"- directions: {pairs}")
+        every = {(source, target) for source in tags.list_sources(first) for target in tags.list_targets(first) if source != target}
+        if every - set(tags.directions):
+            lines.append("- others between these languages were never trained; what comes of them has to be looked at")
+    elif tags.source or tags.target or tags.target_begin:
+        sources, targets = (", ".join(f"`{code}`" for code in some) for some in (tags.list_sources(first), tags.list_targets(first)))
+        lines += [f"- from {sources}", f"- to {targets}"]
+    if tags.names:
+        lines.append(f"- tags: {', '.join(f'`{name}`' for name in tags.names)}")
+    target = next((code for code in tags.list_targets(first) if code not in first), first[1])
+    asked = (f" --to {target}" if target != first[1] else "") + (f" --tag {next(iter(tags.names))}" if tags.names else "")
+    return [*lines, "", f'    limelight translate FOLDER{asked} "..."']
 
 
 def _facts(settings: BundleSettings, weights: "Mapping[str, Tensor]") -> list[str]:

@@ -97,6 +97,11 @@ class BundleSettings(Settings):
         """All that the model was taught, the usual one first."""
         return [self.languages] if self.tags is None else self.tags.list_directions(self.languages)
 
+    @property
+    def is_trained(self) -> bool:
+        """Was the model taught to translate between its `languages`, or only each of them with others?"""
+        return self.tags is None or not self.tags.directions or self.languages in self.tags.directions
+
     def aim(self, target: str | None = None, source: str | None = None, names: Collection[str] = ()) -> Self:
         """The settings of one direction, told these names: `languages`, `source_begin` and `target_begin` are its own.
 

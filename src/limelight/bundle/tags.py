@@ -8,7 +8,7 @@ The language comes first, then names in the order in which they are listed, so t
 """
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
@@ -18,7 +18,8 @@ from limelight.errors import ConfigError
 from limelight.text.languages import base
 from limelight.text.pieces.tags import MOST_NAMES, explain_bad_name
 
-Language = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]
+LANGUAGE = r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$"
+Language = Annotated[str, Field(pattern=LANGUAGE, max_length=100)]
 Direction = tuple[Language, Language]
 MOST_LANGUAGES, MOST_DIRECTIONS = 1_000, 10_000
 MOST_LISTED = 40  # languages in a message
@@ -59,10 +60,10 @@ class BundleTags(Settings):
         return self
 
     def list_directions(self, first: Direction) -> list[Direction]:
-        """What was trained, beginning with `first`, the usual one. Of a model that was taught all of its languages, every pair."""
-        pairs: Iterable[Direction] = self.directions
-        if not self.directions:
-            pairs = ((source, target) for source in self.list_sources(first) for target in self.list_targets(first) if source != target)
+        """What was trained. Of a model that was taught all of its languages, every pair, beginning with `first`, the usual one."""
+        if self.directions:
+            return list(self.directions)
+        pairs = ((source, target) for source in self.list_sources(first) for target in self.list_targets(first) if source != target)
         return list(dict.fromkeys((first, *pairs)))
 
     def list_sources(self, first: Direction) -> list[str]:

@@ -50,6 +50,8 @@ def import_model(
     elif not quiet:
         first, second = facts.get("languages", (source, target))
         lines += [*(f"notice: {notice}" for notice in facts["notices"]), f"wrote {output}: {first} to {second}"]
+        if facts.get("directions", 1) > 1:
+            lines.append(f"and {facts['directions'] - 1:,} more directions: limelight translate {output} --from ... --to ...")
         sys.stdout.write("\n".join([*lines, f'try it: limelight translate {output} "..."']) + "\n")
 
 
@@ -66,6 +68,7 @@ def _huggingface(folder: Path, output: Path, languages: tuple[str | None, str | 
         "tokenizer": made.tokenizer_class,
         "parameters": made.parameters,
         "languages": list(made.settings.languages),
+        **({} if made.settings.tags is None else {"directions": len(made.settings.directions)}),
         "model": made.settings.model.model_dump(mode="json"),
         "notices": list(made.notices),
     }

@@ -93,7 +93,8 @@ def _special(tokenizer: Tokenizer) -> dict[str, int]:
 
 def _many(bundle: Bundle, pieces: list[str], called: Callable[[str], str]) -> dict[str, Any]:
     """Settings of models with many languages: those of both sides, special pieces, the longest text."""
-    sides = (("src_lang", bundle.settings.source_begin), ("tgt_lang", bundle.settings.target_begin))
+    usual = bundle.settings.aim()
+    sides = (("src_lang", usual.source_begin), ("tgt_lang", usual.target_begin))
     languages = {name: called(pieces[ids[0]]) for name, ids in sides if len(ids) == 1}
     special, start = _special(bundle.target_tokenizer), bundle.target_tokenizer.start
     special |= {"bos_token": start} if start >= 0 else {}

@@ -5,10 +5,11 @@ find("zh", ("zho_Hans", "zho_Hant"))   ->  an error that lists both
 """
 
 import difflib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from limelight.errors import ConfigError
-from limelight.text.language_names import same
+from limelight.text.language_names import same, short_code, usual_tag
 
 # In the order of their ids, which both tokenizers count from the end of the pieces on.
 _M2M100 = (
@@ -35,6 +36,14 @@ _NLLB = (
     "ydd_Hebr yor_Latn yue_Hant zho_Hans zho_Hant zul_Latn"
 )
 M2M100, WMT21, NLLB = (tuple(codes.split()) for codes in (_M2M100, _WMT21, _NLLB))
+
+
+def shorten(codes: Iterable[str]) -> dict[str, str]:
+    """How a person writes each of a model's languages: {"deu_Latn": "de", "zho_Hans": "zh-Hans", "zho_Hant": "zh-Hant"}."""
+    short = {code: short_code(code) for code in codes}
+    times = Counter(short.values())
+    found = {code: one if times[one] == 1 else usual_tag(code) for code, one in short.items()}
+    return found if len(set(found.values())) == len(found) else {code: code for code in short}
 
 
 def find(asked: str, known: Sequence[str]) -> str:

@@ -1,6 +1,8 @@
 """Two engines translate the same sentences, and the figures decide whether they translate alike."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -8,9 +10,10 @@ import numpy as np
 from pydantic import Field
 from sacrebleu.metrics.chrf import CHRF
 
-from limelight.bundle import Bundle
+from limelight.bundle import Bundle, BundleSettings
 from limelight.config import Settings
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.feeding.tagging import Tagger
 from limelight.engines.engine import Engine
 from limelight.errors import DataError, LimelightError
 from limelight.translator.translate import Translator
@@ -21,6 +24,7 @@ MADE_UP = 64  # sentences of random pieces, when there is no text at hand
 # Of the translations must be the very same in float32; in other numbers roundings change some. Of nonsense a model is never sure.
 LEAST_SAME, LEAST_SAME_MADE_UP = 0.99, 0.9
 GIVEN, VALIDATION, NONSENSE = "given", "validation set of the run", "made up of pieces"
+MOST_VIEWS = 8  # directions that are compared, and names
 LEAST_CHRF = 90.0  # of the other engine's translations against ours
 MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
@@ -49,8 +53,33 @@ class Parity(Settings):
         return found
 
 
-def translate_probes(bundle: Bundle, engine: Engine, texts: Sequence[str]) -> list[Translation]:
-    """Translate the texts by the bundle's own search, or by a beam where that is one which other engines lack."""
+@dataclass(frozen=True)
+class Probes:
+    """Probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
+
+    texts: list[str]
+    origin: str
+    directions: list[tuple[str, str]] | None = None
+
+    def share_out(self, translator: Translator) -> list[tuple[Translator, list[int]]]:
+        """Views of a translator, and which of the probes each translates: the directions of a model in turn, and its names."""
+        tags, usual = translator.settings.tags, translator.directions[0]
+        if tags is None:
+            return [(translator, list(range(len(self.texts))))]
+        # Sentences that were given are in the usual language.
+        able = [each for each in translator.directions if self.origin == NONSENSE or each[0] == usual[0]]
+        some = [able[at * len(able) // MOST_VIEWS] for at in range(MOST_VIEWS)] if len(able) > MOST_VIEWS else able
+        known = self.directions or [some[at % len(some)] for at in range(len(self.texts))]
+        names = [(), *((name,) for name in list(tags.names)[:MOST_VIEWS])]
+        seen, places = Counter[tuple[str, str]](), dict[tuple[tuple[str, str], tuple[str, ...]], list[int]]()
+        for at, direction in enumerate(known):
+            places.setdefault((direction, names[seen[direction] % len(names)]), []).append(at)
+            seen[direction] += 1
+        return [(translator.towards(target, source, told), some) for ((source, target), told), some in places.items()]
+
+
+def translate_probes(bundle: Bundle, engine: Engine, probes: Probes) -> list[Translation]:
+    """Translate the probes by the bundle's own search, or by a beam where that is one which other engines lack."""
     search = bundle.settings.search
     plain = search.changed(
         coverage_penalty=0.0,
@@ -61,7 +90,12 @@ def translate_probes(bundle: Bundle, engine: Engine, texts: Sequence[str]) -> li
         nbest=min(search.nbest, search.beam),
     )
     translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-    return translator.translate(texts, plain, guards=False)
+    found = {
+        at: made
+        for view, places in probes.share_out(translator)
+        for at, made in zip(places, view.translate([probes.texts[at] for at in places], plain, guards=False), strict=True)
+    }
+    return [found[at] for at in range(len(probes.texts))]
 
 
 def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: str, numbers: str, probe: str) -> Parity:
@@ -79,29 +113,32 @@ def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: 
     )
 
 
-def probe_texts(bundle: Bundle, given: Sequence[str] | None) -> tuple[list[str], str]:
+def find_probes(bundle: Bundle, given: Sequence[str] | None) -> Probes:
     """Sentences to compare with: those given, else of the validation set of the run that the bundle lies in, else made up of pieces."""
     if given is not None:
         texts = [text for text in given if text.strip()][:PROBES]
         if not texts:
             raise DataError("there is no sentence to compare the engines with; give a file with some lines of the source")
-        return texts, GIVEN
+        return Probes(texts, GIVEN)
     prepared = bundle.folder.parent / "prepared"
     if bundle.folder.name == "bundle" and prepared.is_dir():
         try:
-            if texts := _validation(prepared):
-                return texts, VALIDATION
+            if (probes := _validation(prepared, bundle.settings)).texts:
+                return probes
         except LimelightError:  # gone, or of another version: the bundle can be compared all the same
             pass
-    return _invent_texts(bundle), NONSENSE
+    return Probes(_invent_texts(bundle), NONSENSE)
 
 
-def _validation(prepared: Path) -> list[str]:
+def _validation(prepared: Path, settings: BundleSettings) -> Probes:
+    """Evenly over the whole set, each in its own direction."""
     pairs = PreparedCorpus.open(prepared).split("valid")
-    usual = pairs.usual
-    chosen = np.unique(np.linspace(0, len(usual) - 1, min(PROBES, len(usual))).astype(np.int64))
-    sources, _ = pairs.texts(usual[chosen])
-    return [text for text in sources.to_pylist() if text.strip()]
+    chosen = np.unique(np.linspace(0, pairs.fed - 1, min(PROBES, pairs.fed)).astype(np.int64))
+    sources = pairs.texts(chosen)[0].to_pylist()
+    tagger = Tagger(pairs, 0, 0.0)
+    directions = [tagger.directions[way] for way in tagger.directions_of(chosen)]
+    spoken = [at for at, text in enumerate(sources) if text.strip() and directions[at] in settings.directions]
+    return Probes([sources[at] for at in spoken], VALIDATION, [directions[at] for at in spoken])
 
 
 def _invent_texts(bundle: Bundle) -> list[str]:

@@ -64,6 +64,12 @@ def usual_tag(tag: str) -> str:
     return _standard(tag) or tag
 
 
+def short_code(code: str) -> str:
+    """The language alone, as most people write it: short_code("deu_Latn") -> "de"; short_code("arb_Arab") -> "ar"."""
+    short = base(usual_tag(code))
+    return _MEMBER_OF.get(short, short)
+
+
 def list_codes(code: str) -> tuple[str, ...]:
     """All that names of files may call a language: list_codes("de") -> ("de", "deu", "ger")."""
     longer: tuple[str, ...] = ()

@@ -7,7 +7,7 @@
 
 Read in this order: pipeline (the whole way: cut, protect, encode, search, restore), sentences (what goes it), parts (a text in
 sentences), protected (what must survive a sentence), searching, presenting with confidence, alignment and sentence_alignment,
-translation (what comes out); arguments, loading (which engine) and translate are the door.
+translation (what comes out); arguments, loading (which engine), directions (views of one model) and translate are the door.
 The names are fetched when first used, so that the room alone loads nothing.
 """
 

@@ -49,7 +49,7 @@ def warn_of(translator: "Translator", quiet: bool) -> None:
     """Say it before the first translation, if training found that nobody should use the translator, or did not teach it this."""
     from limelight.bundle.card import find_warning
 
-    if not quiet and translator.settings.tags is not None and translator.settings.languages not in translator.directions:
+    if not quiet and not translator.settings.is_trained:
         source, target = translator.settings.languages
         typer.echo(
             f"warning: the model was taught {source} and {target}, but not from {source} to {target}; look at what it writes", err=True

@@ -22,7 +22,7 @@ from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.files import whole_folder
 from limelight.interop.alignment_heads import best_heads
 from limelight.interop.ctranslate2.spec import lacks, spec_of
-from limelight.interop.parity import GIVEN, VALIDATION, Parity, compare, probe_texts, translate_probes
+from limelight.interop.parity import GIVEN, VALIDATION, Parity, Probes, compare, find_probes, translate_probes
 from limelight.model.config import ModelConfig
 from limelight.runtime import count_threads
 from limelight.translator.loading import specials
@@ -79,22 +79,22 @@ def try_export(folder: Path) -> str | None:
 def _convert(bundle: Bundle, folder: Path, quantize: str, texts: Sequence[str] | None) -> ExportParity:
     model = bundle.load_model()
     ours = TorchEngine(model, specials(bundle), bundle.settings.alignment, count_threads(None).value)
-    probes, probe = probe_texts(bundle, texts)
+    probes = find_probes(bundle, texts)
     wanted = translate_probes(bundle, ours, probes)
-    alignment, measured = _alignment(bundle, ours, probes, wanted, probe)
+    alignment, measured = _alignment(bundle, ours, probes, wanted)
     vocabularies = (bundle.source_tokenizer.vocabulary, bundle.target_tokenizer.vocabulary)
     save(model.config, model.state_dict(), vocabularies, specials(bundle), alignment, folder, quantize)
 
     def compare_in(numbers: str, compute: str) -> Parity:
         with closing(CTranslate2Engine(folder, vocabularies, specials(bundle), ours.longest_source, "cpu", compute)) as other:
-            return compare(wanted, translate_probes(bundle, other, probes), other.name, numbers, probe)
+            return compare(wanted, translate_probes(bundle, other, probes), other.name, numbers, probes.origin)
 
     parity = compare_in(quantize, "default")
     if problems := parity.problems():
         listed = "\n".join(f"  - {problem}" for problem in problems)
         raise ModelFileError(
             f"the export of {bundle.folder} does not translate as the bundle does, and was not kept:\n{listed}\n"
-            f"compared: {parity.sentences} sentences, {probe}; try --quantize float32, or report it with these figures"
+            f"compared: {parity.sentences} sentences, {probes.origin}; try --quantize float32, or report it with these figures"
         )
     in_8_bits = quantize == "float32" and "int8" in computes_in("cpu")
     made = ExportParity(
@@ -135,19 +135,22 @@ def save(
 
 
 def _alignment(
-    bundle: Bundle, ours: TorchEngine, probes: Sequence[str], translated: Sequence[Translation], probe: str
+    bundle: Bundle, ours: TorchEngine, probes: Probes, translated: Sequence[Translation]
 ) -> tuple[tuple[tuple[int, int], ...], str]:
     """The bundle's own heads if it names them; else measured on the probes and their translations, if they are real text."""
     config = bundle.settings.model
     if bundle.settings.alignment is not None:
         return bundle.settings.alignment, "named by the bundle"
-    if probe not in (GIVEN, VALIDATION):
+    if probes.origin not in (GIVEN, VALIDATION):
         return tuple(usual_heads(config)), "the last layer but one, since there was no text to measure with"
     translator = Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
-    sources = translator.source_ids(probes)
-    targets = translator.target_ids([made.text for made in translated])
-    begin = (len(bundle.settings.source_begin), len(bundle.settings.target_begin))
-    every, most = zip(sources, targets, strict=True), config.max_length
+    begin = (len(translator.settings.source_begin), len(translator.settings.target_begin))
+    every: list[tuple[list[int], list[int]]] = []
+    for view, places in probes.share_out(translator):
+        if len(view.settings.source_begin) == begin[0]:  # of the others, with names before them, the words stand elsewhere
+            targets = view.target_ids([translated[at].text for at in places])
+            every += zip(view.source_ids([probes.texts[at] for at in places]), targets, strict=True)
+    most = config.max_length
     pairs = [(s, t) for s, t in every if begin[0] < len(s) < most and begin[1] < len(t) < most]
     if not pairs:
         return tuple(usual_heads(config)), "the last layer but one, since nothing was translated"

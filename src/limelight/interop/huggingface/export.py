@@ -94,8 +94,8 @@ def _prove_weights(weights: Mapping[str, Tensor], model: ModelConfig, architectu
 
 
 def _contents(bundle: Bundle, architecture: Architecture, weights: Mapping[str, Tensor]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    settings, model = bundle.settings, bundle.settings.model
-    notices = []
+    settings, model = bundle.settings.aim(), bundle.settings.model
+    tags, notices = settings.tags, []
     if len(settings.target_begin) > 1:
         several = "target_begin has several ids, and theirs can force one only"
         raise ConfigError("this bundle cannot be exported to Hugging Face:", [several])
@@ -105,9 +105,12 @@ def _contents(bundle: Bundle, architecture: Architecture, weights: Mapping[str, 
         notices.append(f"texts must be normalized before they come to the tokenizer ({', '.join(settings.normalization)}); theirs does not")
     if settings.source_begin and kind == "MarianTokenizer":
         tag = "".join(bundle.source_tokenizer.pieces(settings.source_begin))
-        notices.append(f"a text must begin with {tag}, which Limelight puts there by itself")
+        how = f"a text must begin with {tag}, which Limelight puts there by itself"
+        # Their tokenizer reads >>fra<< in a text, and cuts others like any text.
+        by_id = "" if tag.startswith(">>") else f"; before its ids: tokenizer.convert_tokens_to_ids({tag!r})"
+        notices.append(how + by_id)
     # A translation must be able to begin with its language: theirs suppress after they force.
-    kept = {model.end_token, *settings.target_begin}
+    kept = {model.end_token, *settings.target_begin, *(tags.target_begin.values() if tags else ())}
     never = tuple(sorted((bundle.target_tokenizer.controls() | {bundle.target_tokenizer.unknown}) - kept))
     generation, more = write_search(settings.search, model, never)
     if settings.target_begin:
@@ -119,10 +122,10 @@ def _contents(bundle: Bundle, architecture: Architecture, weights: Mapping[str, 
     config = {
         **architecture.write(model),
         "dtype": formats.pop() if len(formats) == 1 else "float32",
-        OURS: settings.model_dump(mode="json"),
+        OURS: bundle.settings.model_dump(mode="json", exclude={"tags"} if tags is None else None),
     }
     license = license_of(bundle.folder)
-    written = card(settings, weights, license).replace("library_name: limelight", "library_name: transformers", 1)
+    written = card(bundle.settings, weights, license).replace("library_name: limelight", "library_name: transformers", 1)
     listed = "".join(["\n"] * bool(notices) + [f"- {notice}\n" for notice in notices])
     return {
         CONFIG: encode_json(config),

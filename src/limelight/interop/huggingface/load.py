@@ -11,13 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from limelight.bundle import BundleSettings, write
+from limelight.bundle import BundleSettings, BundleTags, write
 from limelight.bundle.layout import refusal
 from limelight.bundle.strict_json import LARGEST
+from limelight.bundle.tags import LANGUAGE
 from limelight.errors import ConfigError, ModelFileError
 from limelight.interop.architecture import ARCHITECTURES, Architecture
 from limelight.interop.huggingface.generation import read_search
-from limelight.interop.language_codes import find
+from limelight.interop.language_codes import find, shorten
 from limelight.interop.published_pieces import PublishedPieces, absent_pieces, read_pieces, read_published
 from limelight.interop.stored_weights import read_weights, weight_files
 from limelight.model.config import ModelConfig
@@ -87,7 +88,7 @@ def import_folder(
         notices += more
         settings = _settings(path, name, config, architecture, model, pieces, languages).changed(search=search)
     else:
-        settings = ours.changed(languages=tuple(b or a for a, b in zip(ours.languages, languages, strict=True)))
+        settings = _prefer(ours, languages)
     # A bundle of ours had no vocabulary where its ids are those of SentencePiece.
     own = ours is not None and all(_is_own(*pair) for pair in zip(pieces.models, pieces.vocabularies, strict=True))
     vocabulary = None if own else pieces.vocabularies
@@ -145,6 +146,20 @@ def _section(config: Mapping[str, Any], architecture: Architecture, problems: li
     return settings
 
 
+def _prefer(ours: BundleSettings, asked: tuple[str | None, str | None]) -> BundleSettings:
+    """A bundle of ours with other languages, or, of one that has several directions, with another of them as the usual one."""
+    if ours.tags is None:
+        return ours.changed(languages=tuple(b or a for a, b in zip(ours.languages, asked, strict=True)))
+    aimed = ours.aim(asked[1], asked[0])
+    if aimed.languages not in ours.directions:
+        trained = ", ".join("-".join(pair) for pair in ours.directions[:20])
+        raise ConfigError(f"the model was never taught {'-'.join(aimed.languages)}; as the usual direction give one of {trained}")
+    others = (pair for pair in ours.tags.directions if pair != aimed.languages)
+    tags = ours.tags.changed(directions=(aimed.languages, *others) if ours.tags.directions else ())
+    begin = (aimed.source_begin, aimed.target_begin) if ours.source_begin or ours.target_begin else ((), ())
+    return ours.changed(languages=aimed.languages, tags=tags, source_begin=begin[0], target_begin=begin[1])
+
+
 def _settings(
     folder: Path,
     name: str | None,
@@ -155,19 +170,35 @@ def _settings(
     asked: tuple[str | None, str | None],
 ) -> BundleSettings:
     called = name or folder.resolve().name
-    source, target = _languages(called, config, pieces, asked)
-    # Marian is told the target's language before the source; others are told each language on its own side.
-    before = ([target], []) if pieces.tokenizer_class == "MarianTokenizer" else ([source], [target])
-    begin, ending = (tuple(pieces.languages[find(code, tuple(pieces.languages))] for code in side if pieces.languages) for side in before)
+    languages = _languages(called, config, pieces, asked)
+    tags, begin = None, (tuple[int, ...](), tuple[int, ...]())
+    if pieces.languages:
+        tags, languages = _tags(pieces, languages)
+        begin = tags.begin(languages)
     said = re.sub(r"[\x00-\x1f`]", " ", called)[:200]
     return BundleSettings(
         made_by=f"{said} ({architecture.model_class}), imported by limelight {version('limelight')}",
-        languages=(source, target),
+        languages=languages,
         model=model,
         normalization=(),  # their SentencePiece models do it
-        source_begin=begin,
-        target_begin=ending,
+        source_begin=begin[0],
+        target_begin=begin[1],
+        **({} if tags is None else {"tags": tags}),
     )
+
+
+def _tags(pieces: PublishedPieces, asked: tuple[str, str]) -> tuple[BundleTags, tuple[str, str]]:
+    """All languages of a model, by the codes that people write; and those that were asked for, which are the usual direction.
+
+    Marian is told the target's language before the source; others are told each language on its own side.
+    """
+    known = tuple(code for code in pieces.languages if re.match(LANGUAGE, code))
+    short = shorten(known)
+    ids = {short[code]: pieces.languages[code] for code in known}
+    target = short[find(asked[1], known)]
+    if pieces.tokenizer_class == "MarianTokenizer":
+        return BundleTags(target=ids), (asked[0], target)
+    return BundleTags(source=ids, target_begin=ids), (short[find(asked[0], known)], target)
 
 
 def _languages(called: str, config: Mapping[str, Any], pieces: PublishedPieces, asked: tuple[str | None, str | None]) -> tuple[str, str]:

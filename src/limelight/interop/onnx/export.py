@@ -61,7 +61,7 @@ def export_onnx(bundle: Bundle, folder: Path, force: bool = False) -> OnnxExport
 
 def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any]:
     """All that a program needs to know beside the graphs and the pieces in the folder."""
-    settings, model = bundle.settings, bundle.settings.model
+    settings, model = bundle.settings.aim(), bundle.settings.model
     special = {"pad": model.pad_token, "start": model.start_token, "end": model.end_token}
     special["unknown"] = unknown = bundle.target_tokenizer.unknown
     refused = {model.pad_token, model.start_token, *settings.search.suppress}
@@ -76,6 +76,7 @@ def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any
         "special": special,
         "source_begin": settings.source_begin,
         "target_begin": settings.target_begin,
+        **({} if settings.tags is None else {"tags": settings.tags.model_dump(mode="json")}),
         "never": sorted(refused - {model.end_token}),
         "max_length": model.max_length,
         "opset": OPSET,

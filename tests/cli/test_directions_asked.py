@@ -1,0 +1,104 @@
+"""Languages and tags on the command line: translate, documents, evaluate and inspect take the direction that they are asked for."""
+
+import contextlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+
+from limelight.cli.main import main
+from limelight.text.pieces.tags import language_piece
+from tagged_bundle import TEXTS, translator, write_tagged
+
+TEXT = TEXTS[0]
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def run(*arguments: object) -> Done:
+    """The command in this process: the same function, its exit code and what it prints."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    argv = ["limelight", *map(str, arguments), *(["--threads", "1"] if arguments[0] != "evaluate" else [])]
+    with mock.patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+            code: Any = 0
+        except SystemExit as stopped:
+            code = stopped.code
+    out.flush()
+    return Done(int(code or 0), out.buffer.getvalue().decode(), err.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def multi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tagged(tmp_path_factory.mktemp("directions") / "multi")
+
+
+def test_a_text_goes_to_the_language_that_was_asked_for(multi: Path) -> None:
+    known = translator()
+    for options, view in (
+        (["--to", "fr"], {"target": "fr"}),
+        (["--to", "fra_Latn", "--tag", "ui", "--tag", "formal"], {"target": "fr", "tags": ["formal", "ui"]}),
+        ([], {}),
+    ):
+        done = run("translate", multi, TEXT, "--no-guards", *options)
+        assert (done.code, done.out) == (0, known.translate([TEXT], guards=False, **view)[0].text + "\n"), done.err  # type: ignore[arg-type]
+        assert "warning: the model was taught" not in done.err
+
+
+def test_what_was_never_trained_is_translated_and_said(multi: Path) -> None:
+    done = run("translate", multi, TEXT, "--to", "fr", "--from", "de")
+    assert done.code == 0 and "taught de and fr, but not from de to fr" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--to", "fro"], ["target: there is no 'fro', but de, en, fr", "did you mean fr?"]),
+        (["--tag", "formel"], ["it has formal, ui", "did you mean formal?"]),
+    ],
+)
+def test_what_there_is_not_is_refused_with_what_there_is(multi: Path, options: list[str], said: list[str]) -> None:
+    done = run("translate", multi, TEXT, *options)
+    assert (done.code, done.out) == (2, "")
+    assert [words for words in said if words not in done.err] == []
+
+
+def test_a_document_goes_to_the_language_that_was_asked_for(multi: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text(TEXT)
+    done = run("translate", multi, "--document", tmp_path / "in.txt", tmp_path / "out.txt", "--to", "fr", "--tag", "ui", "--no-guards")
+    assert done.code == 0, done.err
+    assert (tmp_path / "out.txt").read_text() == translator().translate([TEXT], guards=False, target="fr", tags=["ui"])[0].text
+
+
+@pytest.mark.slow
+def test_a_set_is_scored_in_the_direction_of_its_files_or_the_one_that_was_asked_for(multi: Path, tmp_path: Path) -> None:
+    known, sources = translator(), [text for text in TEXTS if "\n" not in text]
+    for name, lines in (("test.en", sources), ("test.fr", [one.text for one in known.translate(sources, target="fr")])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    files = (tmp_path / "test.en", tmp_path / "test.fr")
+    usual = ("--metrics", "chrf", "--resamples", "0", "--json")
+    for options, perfect in (([], True), (["--to", "de"], False), (["--to", "fr", "--tag", "ui"], False)):
+        done = run("evaluate", multi, *files, *usual, *options)
+        assert done.code == 0, done.err
+        assert (json.loads(done.out)["scores"][0]["value"] == 100) is perfect
+    refused = run("evaluate", *files, "--tag", "ui", "--from", "en")
+    assert refused.code == 2 and "--tag is for translating" in refused.err and "--from is for translating" in refused.err
+
+
+def test_a_trace_shows_the_tags_that_were_asked_for(multi: Path) -> None:
+    done = run("inspect", multi, TEXT, "--to", "fr", "--tag", "formal", "--hide", "1", "--json")
+    assert done.code == 0, done.err
+    trace = json.loads(done.out)
+    shown = json.dumps(trace["source"], ensure_ascii=False)
+    assert language_piece("fr") in shown and "<formal>" in shown
+    assert (trace["model"]["src_lang"], trace["model"]["tgt_lang"]) == ("en", "fr")
+    assert run("inspect", multi, TEXT, "--to", "fr", "--open").code == 2
