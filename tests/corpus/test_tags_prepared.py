@@ -84,6 +84,16 @@ def test_tags_of_rows_are_read_from_jsonl_and_parquet_in_one_spelling(tmp_path: 
         assert batch.column("tags").to_pylist() == told
 
 
+def test_a_tsv_whose_first_line_names_its_columns_has_tags(tmp_path: Path):
+    path = write(tmp_path, "a.tsv", ["tags\tsource\ttarget", "ui formal\tone\teins", "\ttwo\tzwei", "ui"])
+    (batch,) = read(find([path], ("en", "de"))[0])
+    assert batch.column("tags").to_pylist() == ["formal ui", None, "ui"]
+    assert batch.column("source").to_pylist() == ["one", "two", ""]
+    assert batch.column("line").to_pylist() == [2, 3, 4]
+    plain = write(tmp_path, "b.tsv", ["source\ttarget", "one\teins"])
+    assert [len(batch) for batch in read(find([plain], ("en", "de"))[0])] == [2], "no head without tags, as before"
+
+
 @pytest.mark.parametrize("told", ['"Formal"', "[1]", "7", '"a b/c"'])
 def test_a_field_that_cannot_be_tags_is_refused_with_its_line(tmp_path: Path, told: str):
     path = write(tmp_path, "a.jsonl", ['{"source": "a", "target": "b"}', f'{{"source": "a", "target": "b", "tags": {told}}}'])

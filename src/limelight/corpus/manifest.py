@@ -99,6 +99,13 @@ class CorpusManifest(Settings):
         return self._asked.directions if self._asked else (self.languages,)
 
     @property
+    def described(self) -> str:
+        """en to de; or of several directions all: en-de, en-fr, de-en"""
+        if len(self.directions) == 1:
+            return " to ".join(self.languages)
+        return ", ".join("-".join(direction) for direction in self.directions)
+
+    @property
     def both_directions(self) -> bool:
         return self._asked is not None and self._asked.both_directions
 

@@ -24,6 +24,7 @@ from limelight.corpus.encode import ShardEncoder, TextShard, add_figures, sample
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress, Watch
 from limelight.corpus.exchange.finish import BucketFinish, merge_held_out, read_held_out, write_held_out
 from limelight.corpus.exchange.settle import add
+from limelight.corpus.feeding.directions import count_by_direction, suggest_temperature, temper
 from limelight.corpus.inputs import Inputs, digest
 from limelight.corpus.manifest import HELD_OUT, NAME, SIDES, CorpusEntry, CorpusManifest, FileEntry, InputEntry, Shard, add_row_names
 from limelight.corpus.reading.streams import content_hash
@@ -188,6 +189,10 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard], tag
     joint = len(given) == 1 if given else settings.joint
     sides_of = {"pieces.model": SIDES} if joint else {f"{side}.model": (side,) for side in SIDES}
     train = [shard for shard in shards if shard.split == "train"]
+    # Of several pairs of languages small ones get their share of the pieces, as they will of the training.
+    counts = [sum(shard.rows_by_corpus[number] for shard in train) for number in range(len(run.corpora))]
+    seen = count_by_direction(counts, run.weights, run.settings.stored)
+    weights = temper(counts, run.weights, run.settings.stored, suggest_temperature(seen))
     entries = []
     for number, (name, sides) in enumerate(sides_of.items()):
         run.watch(Progress("pieces", number, len(sides_of)))
@@ -196,7 +201,7 @@ def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard], tag
         else:
             size = settings.size or suggest_size(sum(tally["words"][side] for side in sides))
             named = (*settings.named, *(piece for piece in tags.pieces if piece not in settings.named))
-            model = learn(sample(run.folder, train, run.weights, settings.sample, sides), settings.changed(size=size, named=named))
+            model = learn(sample(run.folder, train, weights, settings.sample, sides), settings.changed(size=size, named=named))
         entries.append(store(run.folder, name, model))
     run.watch(Progress("pieces", len(sides_of), len(sides_of)))
     return entries

@@ -19,7 +19,7 @@ def describe_prepared(manifest: "CorpusManifest", folder: Path, seconds: float |
         ending = f"{folder} was prepared from these inputs and settings before; nothing to do"
     else:
         ending = f"wrote {folder} ({len(shards)} shards, {size:,.1f} MB, report.html) in {clock(seconds)}"
-    return [*_counts(manifest.corpora), *_pieces(manifest), *_warnings(manifest.corpora), ending]
+    return [*_counts(manifest.corpora), *_pieces(manifest), *_tags(manifest), *_warnings(manifest.corpora), ending]
 
 
 def describe_findings(findings: "Findings") -> list[str]:
@@ -70,6 +70,13 @@ def _pieces(manifest: "CorpusManifest") -> list[str]:
             f"the longest {mine['longest']}; {group_digits(mine['unknown'])} unknown"
         )
     return lines
+
+
+def _tags(manifest: "CorpusManifest") -> list[str]:
+    """What sources are told, where they are told anything."""
+    ways = [f"          {len(manifest.directions)} directions: {manifest.described}"] if len(manifest.directions) > 1 else []
+    pieces = manifest.tag_set.pieces
+    return [f"tags      {' '.join(pieces)}", *ways] if pieces else []
 
 
 def _warnings(corpora: Sequence["CorpusEntry"]) -> list[str]:

@@ -11,6 +11,7 @@ from limelight.corpus.reading.drift import describe_drift
 from limelight.corpus.reading.lines import DecodedLines, read_lines
 from limelight.corpus.reading.raw import CorpusPart, RowFault
 from limelight.corpus.reading.raw_batches import assemble
+from limelight.corpus.reading.row_tags import FIELD, spell_tags
 from limelight.errors import DataError
 
 
@@ -35,18 +36,39 @@ def read_line_pairs(part: CorpusPart, rows: int) -> Iterator[Any]:
 
 
 def read_tsv(part: CorpusPart, rows: int) -> Iterator[Any]:
-    """A pair per line, in two columns (1 and 2 if none are given); other columns are ignored, too few are MALFORMED."""
-    columns = _column_numbers(part)
+    """A pair per line, in two columns (1 and 2 if none are given); other columns are ignored, too few are MALFORMED. A first line that
+    names a column `tags`, and those of the pair, is a head: then rows have tags."""
+    columns, told = _column_numbers(part), None
     line = 1
     for lines in read_lines(part.paths[0], rows):
+        if line == 1 and (head := _read_head(part, lines.texts[0].as_py())):
+            columns, told = head[:2], head[2]
+            lines = lines.part(1, len(lines) - 1)
+            line = 2
+            if not len(lines):
+                continue
         cells = pc.split_pattern(lines.texts, "\t")
         starts = cells.offsets.to_numpy()[:-1]
         counts = pc.list_value_length(cells).to_numpy()
         short = counts < max(columns)
         source, target = (pc.fill_null(cells.values.take(pa.array(starts + number - 1, mask=short)), "") for number in columns)
         faults = np.maximum(lines.faults, np.where(short, np.uint8(RowFault.MALFORMED), np.uint8(RowFault.NONE)))
-        yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults)
+        tags = None
+        if told is not None:
+            missing = pa.array(starts + told - 1, mask=counts < told)
+            tags = spell_tags(cells.values.take(missing).to_pylist(), part.paths[0], line)
+        yield assemble(part, source, target, np.arange(line, line + len(lines), dtype=np.int64), faults, tags=tags)
         line += len(lines)
+
+
+def _read_head(part: CorpusPart, first: str) -> tuple[int, int, int] | None:
+    """The numbers of source, target and tags in the first line, if it names them."""
+    names = [name.strip() for name in first.split("\t")]
+    if part.columns is not None or FIELD not in names:
+        return None
+    pairs = ((source, target) for source, target in (("source", "target"), ("src", "tgt"), part.languages))
+    found = next((pair for pair in pairs if all(name in names for name in pair)), None)
+    return None if found is None else (names.index(found[0]) + 1, names.index(found[1]) + 1, names.index(FIELD) + 1)
 
 
 def _after(lines: DecodedLines | None, count: int, reader: Iterator[DecodedLines]) -> DecodedLines | None:

@@ -39,8 +39,7 @@ SPLITS: Final[tuple[Split, ...]] = ("train", *HELD_OUT)
 
 
 def page(manifest: CorpusManifest) -> str:
-    source, target = manifest.languages
-    return write_html(f"Prepared corpus, {source} to {target}", describe(manifest))
+    return write_html(f"Prepared corpus, {manifest.described}", describe(manifest))
 
 
 def describe(manifest: CorpusManifest, level: int = 2) -> list[Block]:
@@ -65,7 +64,7 @@ def _summary(manifest: CorpusManifest) -> Paragraph:
     read, kept, dropped = totals(manifest)
     lost, left = sum(dropped.values()), sum(kept.values())
     corpora = "one corpus" if len(manifest.corpora) == 1 else f"{len(manifest.corpora)} corpora"
-    source, target = manifest.languages
+    way = f"from {manifest.described}" if len(manifest.directions) == 1 else f"for {manifest.described}"
     uses = " · ".join(f"{split} {figure(kept[split])}" for split in SPLITS)
     sizes = [figure(size) for size in manifest.vocab_sizes]
     vocabulary = (
@@ -74,7 +73,7 @@ def _summary(manifest: CorpusManifest) -> Paragraph:
         else f"the vocabularies have {sizes[0]} and {sizes[1]} pieces"
     )
     parts: list[Cell] = [
-        "Of ", Strong(figure(read)), f" pairs from {source} to {target} read in {corpora}, ",
+        "Of ", Strong(figure(read)), f" pairs {way} read in {corpora}, ",
         Strong(figure(left)), f" ({share(left, read)}) are kept ({uses}) and ",
         Strong(figure(lost)), f" ({share(lost, read)}) are dropped; {vocabulary}.",
     ]  # fmt: skip

@@ -92,10 +92,10 @@ def data(record: RunRecord) -> Section:
     most_first = Counter(dropped).most_common()
     rows += [[f"dropped: {why.replace('_', ' ')}", figure(n), share(n, read)] for why, n in most_first]
     rows += [[f"kept for {split}", figure(pairs), share(pairs, read)] for split, pairs in kept.items()]
-    source, target = manifest.languages
     sizes = sorted({figure(size) for size in manifest.vocab_sizes})
     corpora = "one corpus" if len(manifest.corpora) == 1 else f"{len(manifest.corpora)} corpora"
-    told = f"From {source} to {target}, {corpora}, vocabulary of {' and '.join(sizes)} pieces."
+    way = f"From {manifest.described}" if len(manifest.directions) == 1 else f"{len(manifest.directions)} directions ({manifest.described})"
+    told = f"{way}, {corpora}, vocabulary of {' and '.join(sizes)} pieces."
     blocks: list[Block] = [told, Table("Pairs", ["pairs", "number", "of all read"], rows)]
     try:
         blocks.append(HtmlOnly([Details("The whole report of the corpus", describe(manifest, level=3))]))
