@@ -1,0 +1,194 @@
+"""What the light runtime keeps of the whole one: translations, promises, speed. Measured with a translator of Multi30k's captions.
+
+Two processes work in turn on the same texts (`light_worker.py`), and what is compared is the time of the processor that each took: other
+programs of the machine change that less than the clock. Ratios are taken turn by turn, and their range is told.
+"""
+
+import gzip
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.request import urlopen
+
+import sacrebleu
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "tests/translator")]
+
+import careful_sentences as careful
+from absent_packages import ABSENT
+from claim import Claims
+from serve_client import request
+from serve_load import Load, latency
+from serve_process import Server
+
+DATA = Path(os.environ.get("LIMELIGHT_DATA", "."))
+WORKER, CLIENTS, REQUESTS = ROOT / "claims" / "light_worker.py", 64, 10_000
+# Found by a plain pattern, and not by those that protect them.
+POSITIONAL = re.compile(r"%[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdiuxcf](?![a-zA-Z])")
+Command = list[str]
+
+
+def as_if_absent(python: Path, script: Path) -> Command:
+    """An interpreter that has torch, and acts as if it had not."""
+    run = f"{ABSENT}\nimport runpy; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    return [str(python), "-c", run, str(script)]
+
+
+class Side:
+    """A worker in a process of its own, idle while others have their turn."""
+
+    def __init__(self, command: Command, side: str, bundle: Path, numbers: str, core: int | None = None) -> None:
+        prefix = [] if core is None else ["taskset", "--cpu-list", str(core)]
+        words = [*prefix, *command, side, str(bundle), numbers]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+
+    def ask(self, do: str, texts: Sequence[str]) -> dict[str, Any]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"do": do, "texts": list(texts)}) + "\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def spread(claims: Claims, name: str, values: Sequence[float], least: float | None = None, most: float | None = None) -> None:
+    """The median against its bar, and the range."""
+    middle = statistics.median(values)
+    if least is not None:
+        claims.at_least(name, middle, least)
+    elif most is not None:
+        claims.at_most(name, middle, most)
+    else:
+        claims.note(name, middle)
+    claims.note("... lowest", min(values))
+    claims.note("... highest", max(values))
+
+
+def same(claims: Claims, whole: Command, light: Command, bundle: Path, texts: Sequence[str]) -> None:
+    """The same translations, letter by letter, with torch and without."""
+    with Side(whole, "ours", bundle, "float32") as one, Side(light, "ours", bundle, "float32") as other:
+        made = [side.ask("file", texts) for side in (one, other)]
+    assert [answer["torch"] for answer in made] == [True, False], "one side has torch, the other has not"
+    equal = sum(a == b for a, b in zip(*(answer["texts"] for answer in made), strict=True))
+    claims.at_least(f"without torch: the same translations, of {len(texts)}", equal, len(texts))
+
+
+def fast(claims: Claims, light: Command, bundle: Path, texts: Sequence[str], rounds: int, bars: bool = True) -> None:
+    """A file in float32 and single sentences in int8, against CTranslate2 alone."""
+    single = texts[:: max(1, len(texts) // 40)][:40]
+    for numbers, do, some in (("float32", "file", texts), ("int8", "file", texts), ("int8", "each", single)):
+        with Side(light, "ours", bundle, numbers) as ours, Side(light, "bare", bundle, numbers) as bare:
+            ratios = []
+            for turn in range(rounds + 1):
+                a, b = (side.ask(do, some) for side in (ours, bare))
+                if turn and do == "file":  # the first fetches files, and makes kernels
+                    ratios.append(b["processor"] / a["processor"])
+                elif turn:
+                    ratios.append(statistics.median(x / y for x, y in zip(a["processor"], b["processor"], strict=True)))
+        if do == "file":
+            spread(claims, f"translate, {len(some)} lines, {numbers}: speed, of the bare engine's", ratios, least=0.95 if bars else None)
+        else:
+            spread(claims, "translate, one sentence, int8: times the bare engine", ratios, most=1.1 if bars else None)
+
+
+def served(claims: Claims, python: Path, bundle: Path, texts: Sequence[str], rounds: int, most: int) -> None:
+    """Many clients against CTranslate2 alone; latency at half load; start and memory. The clients have a core of their own."""
+    cores = sorted(os.sched_getaffinity(0))
+    server_core, client_core = (cores[0], cores[-1]) if len(cores) > 1 else (None, None)
+    command = [str(python), "-P", "-m", "limelight", "serve", str(bundle), "--threads", "1", "--no-ui", "--port", "0", "--json"]
+    asked = [request("/translate", json.dumps({"q": t, "source": "en", "target": "de", "format": "text"}).encode()) for t in texts]
+    with ExitStack() as stack:
+        bare = stack.enter_context(Side([str(python), str(WORKER)], "bare", bundle, "float32", server_core))
+        load = stack.enter_context(Load(client_core))
+        began = time.perf_counter()
+        server = stack.enter_context(Server([*command, "queue.wait_seconds=60"], server_core))
+        with urlopen(f"http://127.0.0.1:{server.port}/readyz") as answer:
+            assert answer.status == 200
+        claims.at_most("serve: seconds until it is ready", time.perf_counter() - began, 2)
+        ratios, calm, busy = list[float](), list[float](), list[float]()
+        rate = 1.0
+        for turn in range(rounds + 1):
+            before = server.cpu_seconds
+            found = load.closed(server.port, asked, CLIENTS)
+            assert len(found.good) == len(asked), found.statuses
+            used, alone = server.cpu_seconds - before, bare.ask("file", texts)["processor"]
+            if turn:
+                rate = found.rate
+                ratios.append(alone / used)
+                calm.append(latency(load.closed(server.port, asked[:300], 1).good, 0.95))
+                busy.append(latency(load.opened(server.port, asked, rate / 2, 600 / rate).good, 0.95))
+        spread(claims, f"serve, {CLIENTS} clients: speed, of the bare engine's", ratios, least=0.85)
+        claims.note("... answers a second", rate)
+        spread(claims, "p95 of one client alone, ms", calm)
+        spread(claims, "p95 at half load, times that", [b / a for a, b in zip(calm, busy, strict=True)], most=2)
+        done = (rounds + 1) * len(asked)
+        claims.note(f"megabytes after {done} requests", before_all := server.megabytes)
+        while done < most:
+            done += len(load.closed(server.port, asked, CLIENTS).good)
+        claims.note(f"megabytes after {done} requests", server.megabytes)
+        claims.at_most("... more", server.megabytes - before_all, 32)
+
+
+def software(count: int) -> list[tuple[str, str]]:
+    """Strings that a program fills in by position, two places or more, and their translations by people."""
+    found: dict[str, str] = {}
+    with gzip.open(DATA / "l10n" / "tm.en-de.jsonl.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            row = json.loads(line)
+            if "\n" not in row["src"] and len(row["src"]) < 120 and len(set(POSITIONAL.findall(row["src"]))) > 1:
+                found.setdefault(row["src"], row["tgt"])
+    return list(found.items())[:: max(1, len(found) // count)][:count]
+
+
+def promises(claims: Claims, whole: Command, light: Command, bundle: Path, count: int) -> None:
+    """What was kept, in which order, and what those that were searched again are worth beside torch's."""
+    templated, pairs = careful.templated(count), software(count)
+    references = [target for _, target in pairs]
+    scores = {}
+    for name, command in (("with torch", whole), ("without torch", light)):
+        with Side(command, "ours", bundle, "float32") as side:
+            first, second = side.ask("file", [each.text for each in templated]), side.ask("file", [source for source, _ in pairs])
+        held = [not careful.lost(each, text) for each, text in zip(templated, first["texts"], strict=True)]
+        claims.at_least(f"{name}: sentences with all they must keep, of {len(templated)}", sum(held), len(templated))
+        claims.at_most("... lost something and did not say so", silent(held, first), 0)
+        held = [POSITIONAL.findall(source) == POSITIONAL.findall(text) for (source, _), text in zip(pairs, second["texts"], strict=True)]
+        claims.at_least(f"{name}: strings whose placeholders keep their order, of {len(pairs)}", sum(held), len(pairs))
+        claims.at_most("... lost it and did not say so", silent(held, second), 0)
+        again = [at for at, codes in enumerate(second["codes"]) if "redecoded" in codes]
+        claims.note("... searched under constraints", len(again))
+        claims.note("... processor seconds for all", first["processor"] + second["processor"])
+        scores[name] = second["texts"], again
+    both = sorted(set(scores["with torch"][1]) & set(scores["without torch"][1]))
+    if both:
+        wanted = [references[at] for at in both]
+        chrf = {name: sacrebleu.corpus_chrf([texts[at] for at in both], [wanted]).score for name, (texts, _) in scores.items()}
+        bleu = {name: sacrebleu.corpus_bleu([texts[at] for at in both], [wanted]).score for name, (texts, _) in scores.items()}
+        claims.note(f"BLEU of the {len(both)} under constraints, with torch", bleu["with torch"])
+        claims.at_least("... without torch", bleu["without torch"], bleu["with torch"] - 0.2)
+        claims.note("chrF of them, with torch", chrf["with torch"])
+        claims.at_least("... without torch", chrf["without torch"], chrf["with torch"] - 0.2)
+        equal = sum(scores["with torch"][0][at] == scores["without torch"][0][at] for at in both)
+        claims.note("... the same, letter by letter, %", 100 * equal / len(both))
+
+
+def silent(held: Sequence[bool], made: dict[str, Any]) -> int:
+    """Those that lost something, say that all is kept, and warn of nothing."""
+    warned = [{"unprotected", "numbers"} & set(codes) for codes in made["codes"]]
+    return sum(not kept and safe and not said for kept, safe, said in zip(held, made["protected"], warned, strict=True))
