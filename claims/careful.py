@@ -5,6 +5,8 @@ make claim-careful              under a minute on 2 cores: a model of random wei
 make claim-careful FULL=1       all of it, with two translators trained for it (an hour), or those that LIMELIGHT_SOFTWARE and
                                 LIMELIGHT_CAPTIONS name: one of software strings, one of Multi30k's captions, both English to German
 
+It also runs without torch; then LIMELIGHT_RANDOM names the random weights, as `random_bundle` of tests/translator writes them.
+
 Reads the software strings, Multi30k and the WMT25 terminology sentences from the folder that LIMELIGHT_DATA names.
 """
 
@@ -16,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -30,7 +33,6 @@ import careful_sentences as careful
 import judged_by_msgfmt as msgfmt
 import kept_structure
 import real_files
-from random_weights import random_translator
 
 from claim import Claims, run
 from limelight.decoding.config import SearchSettings
@@ -212,8 +214,14 @@ def caption_translator(work: Path) -> Path:
     return trained(work, "captions", *(str(CAPTIONS / f"train.{side}.gz") for side in ("en", "de")))
 
 
+def untaught() -> Translator:
+    given = os.environ.get("LIMELIGHT_RANDOM")
+    made: Translator = Translator.load(given) if given else import_module("random_weights").random_translator()  # which takes torch
+    return made
+
+
 def measure(claims: Claims, full: bool) -> None:
-    with random_translator() as nothing_learnt:
+    with untaught() as nothing_learnt:
         placeholders(claims, nothing_learnt, 1000 if full else 100, "random weights", least=0.9)
         documents(claims, nothing_learnt, 10_000 if full else 12)
         catalogues(claims, nothing_learnt, 600 if full else 20, "random weights")

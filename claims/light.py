@@ -27,6 +27,7 @@ import psutil
 from absent_packages import ABSENT
 
 from claim import Claims, run
+from light_proof import prove
 
 SENTENCE, PORT = "seven three one", 5997
 BARE = """
@@ -76,6 +77,7 @@ def measure(claims: Claims, full: bool) -> None:
             python = install(claims, Path(work, "light"))
             start_up(claims, python, bundle, 7)
             serve(claims, python, bundle)
+            prove(claims, python, Path(work))
 
 
 def start_up(claims: Claims, python: Path, bundle: Path, rounds: int) -> None:

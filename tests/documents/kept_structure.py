@@ -35,7 +35,6 @@ def _po(before: bytes, after: bytes) -> str | None:
             "msgid",
             "msgid_plural",
             "msgctxt",
-            "flags",
             "comment",
             "tcomment",
             "occurrences",
@@ -44,6 +43,9 @@ def _po(before: bytes, after: bytes) -> str | None:
         ):
             if getattr(one, part) != getattr(other, part):
                 return f"{part} of {one.msgid!r}"
+        # A new translation that should be looked at is marked; no mark is taken away.
+        if {*other.flags} - {*one.flags} - {"fuzzy"} or {*one.flags} - {*other.flags}:
+            return f"flags of {one.msgid!r}"
         for form, text in _forms(one).items():
             if text and _forms(other)[form] != text:
                 return f"the translation of {one.msgid!r}"
