@@ -15,8 +15,8 @@ from limelight.inspection.interventions import POSITIONS, Changes
 from limelight.inspection.wire.arrays import Encoding
 from limelight.inspection.wire.parts import PARTS
 from limelight.inspection.wire.trace_json import changes_from_json
-from limelight.serving.http.described_routes import NO_ZERO
-from limelight.serving.native.requests import DIRECTED, Name, StrictRequest, Tags, whole, with_limits
+from limelight.serving.http.described_routes import NO_ZERO, Tags
+from limelight.serving.native.requests import DIRECTED, Name, StrictRequest, whole, with_limits
 from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 

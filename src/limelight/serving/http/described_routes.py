@@ -13,8 +13,13 @@ from starlette.responses import JSONResponse, Response
 
 from limelight.serving.http.body import JSON
 from limelight.serving.http.error_dialects import SHAPES, dialect_of
+from limelight.serving.queue.served_model import MOST_TAGS
 from limelight.serving.settings import ServeSettings
+<<<<<<< HEAD
 from limelight.translator.loading import has_torch
+=======
+from limelight.text.pieces.tags import NAME
+>>>>>>> tags-serving
 
 MANY = 10_000_000  # a bound for what an answer holds; what decides it are the limits of requests
 NO_ZERO = r"^[^\x00]*$"  # a body with U+0000 is refused before anybody looks at its fields
@@ -24,6 +29,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, Field(max_length=MANY)]
 Short = Annotated[str, Field(max_length=1_000)]
 GivenShort = Annotated[str, Field(max_length=1_000, pattern=NO_ZERO)]
+Tags = Annotated[list[Annotated[str, Field(max_length=32, pattern=f"^{NAME.pattern}$")]], Field(max_length=MOST_TAGS)]
 LanguageCode = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_ZERO)]
 BINARY = {"schema": {"type": "string", "format": "binary", "maxLength": 1 << 31}}
 FILE = {"application/octet-stream": BINARY}

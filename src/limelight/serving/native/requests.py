@@ -17,14 +17,12 @@ from pydantic_core import ErrorDetails
 from starlette.requests import Request as HttpRequest
 
 from limelight.serving.http.body import SMALL, read_json
-from limelight.serving.http.described_routes import NO_ZERO
-from limelight.serving.queue.served_model import MOST_TAGS
+from limelight.serving.http.described_routes import NO_ZERO, Tags
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import MOST_TARGETS
 from limelight.text.careful.term_targets import LONGEST_TERM
-from limelight.text.pieces.tags import NAME
 
 # What `glossary` refuses, said in the schema: control characters, and terms of blanks alone.
 _TERM = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][^\x00-\x1f\x7f-\x9f]*$"
@@ -43,7 +41,6 @@ Whole = Annotated[int, BeforeValidator(whole)]  # bounds go before the validator
 Name = Annotated[str, Field(max_length=255, pattern=NO_ZERO)]
 Code = Annotated[str, Field(max_length=35, pattern=NO_ZERO)]
 Term = Annotated[str, Field(min_length=1, max_length=LONGEST_TERM, pattern=_TERM)]
-Tags = Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=MOST_TAGS)]
 Terms = dict[Term, Term | Annotated[list[Term], Field(min_length=1, max_length=MOST_TARGETS)]]
 
 

@@ -10,13 +10,12 @@ from limelight.serving.http.described_routes import (
     GivenShort,
     LanguageCode,
     Short,
+    Tags,
     Text,
     file_field,
     make_body,
 )
-from limelight.serving.queue.served_model import MOST_TAGS
 from limelight.serving.settings import ServeSettings
-from limelight.text.pieces.tags import NAME
 
 Texts = Annotated[list[Text], Field(max_length=10_000)]
 
@@ -90,8 +89,7 @@ class LibreTranslateBodies:
         pair = {"source": LanguageCode, "target": LanguageCode}
         number = Annotated[float, Field(ge=-1_000_000, le=limits.alternatives)]
         written = Annotated[str, Field(min_length=1, max_length=6, pattern="^-?[0-9]{1,5}$")]
-        tags: Any = Annotated[list[Annotated[str, Field(pattern=f"^{NAME.pattern}$")]], Field(max_length=MOST_TAGS)]
-        options = {"tags": tags | None, "format": Literal["text", "html", ""] | None, "alternatives": number | written | None}
+        options = {"tags": Tags | None, "format": Literal["text", "html", ""] | None, "alternatives": number | written | None}
         form = make_body("TranslateForm", {"q": one, **pair}, {"format": Literal["text", "html"], "api_key": GivenShort})
         asked = make_body("DetectForm", {"q": one}, {"api_key": GivenShort})
         better = {"q": one, "s": one, **pair}
@@ -106,5 +104,5 @@ class LibreTranslateBodies:
             URLENCODED: make_body("SuggestForm", better, {"api_key": GivenShort}),
         }
         self.file = {
-            MULTIPART: make_body("FileForm", {"file": file_field(limits.file_bytes), **pair}, {"tags": tags, "api_key": GivenShort})
+            MULTIPART: make_body("FileForm", {"file": file_field(limits.file_bytes), **pair}, {"tags": Tags, "api_key": GivenShort})
         }
