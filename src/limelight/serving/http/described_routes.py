@@ -15,11 +15,8 @@ from limelight.serving.http.body import JSON
 from limelight.serving.http.error_dialects import SHAPES, dialect_of
 from limelight.serving.queue.served_model import MOST_TAGS
 from limelight.serving.settings import ServeSettings
-<<<<<<< HEAD
-from limelight.translator.loading import has_torch
-=======
 from limelight.text.pieces.tags import NAME
->>>>>>> tags-serving
+from limelight.translator.loading import has_torch
 
 MANY = 10_000_000  # a bound for what an answer holds; what decides it are the limits of requests
 NO_ZERO = r"^[^\x00]*$"  # a body with U+0000 is refused before anybody looks at its fields
