@@ -151,6 +151,7 @@ def test_fine_tuning_in_one_direction_tells_its_language_and_keeps_the_others():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_a_run_of_three_languages_ends_in_a_translator_of_all_of_them(tmp_path: Path):
     paths = [write(tmp_path, f"m.{code}", in_language(code, 200)) for code in ("en", "de", "fr")]
     shape = [f"model.{key}={value}" for key, value in SMALL.items()]

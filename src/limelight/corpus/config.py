@@ -8,11 +8,11 @@ from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model
 
 from limelight.config import Settings
 from limelight.text.normalize import DEFAULT_STEPS, Step
-from limelight.text.pieces.tags import Code, TagSet, explain_bad_name
+from limelight.text.pieces.tags import TagSet, explain_bad_name
 from limelight.text.pieces.tokenizer import END, PAD, START, PieceSettings
 
 Mode = Literal["off", "warn", "drop"]
-Direction = tuple[Code, Code]  # source and target
+Direction = tuple[str, str]  # source and target
 
 
 class CorpusSettings(Settings):
