@@ -56,6 +56,7 @@ LIGHT = (
 # Inside the rooms that have sub-packages: files and sub-packages from the ground up. What stands in one line does not know its neighbours.
 STOREYS = {
     "cli": (
+        "language_arguments",
         "completion import_model report screen settings_arguments",
         "evaluate export prepare serve translate",
         "train",

@@ -62,7 +62,7 @@ def test_what_was_never_trained_is_translated_and_said(multi: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--to", "fro"], ["target: there is no 'fro', but de, en, fr", "did you mean fr?"]),
+        (["--to", "frr"], ["target: there is no 'frr', but de, en, fr", "did you mean fr?"]),
         (["--tag", "formel"], ["it has formal, ui", "did you mean formal?"]),
     ],
 )

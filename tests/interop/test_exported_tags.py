@@ -17,7 +17,7 @@ from limelight.interop.ctranslate2.export import export
 from limelight.interop.huggingface.export import export_folder
 from limelight.interop.huggingface.load import import_folder
 from limelight.interop.language_codes import M2M100, NLLB, shorten
-from limelight.interop.parity import GIVEN, NONSENSE, VALIDATION, Probes
+from limelight.interop.parity import GIVEN, NONSENSE, VALIDATION, ParityProbes
 from limelight.translator import Translator
 from limelight.translator.pipeline import TranslationOptions
 from tagged_bundle import DIRECTIONS, TEXTS, tokenizer, translator, write_tagged
@@ -40,15 +40,15 @@ def ours(view: dict[str, Any]) -> list[str]:
 
 
 def test_an_export_is_compared_in_every_direction_and_with_every_name() -> None:
-    shared = Probes(["the cat"] * 50, NONSENSE).share_out(translator())
+    shared = ParityProbes(["the cat"] * 50, NONSENSE).share_out(translator())
     views = {(view.settings.languages, len(view.settings.source_begin) == 1) for view, _ in shared}
     assert views == {(direction, plain) for direction in DIRECTIONS for plain in (True, False)} and len(shared) == 12
     assert sorted(at for _, places in shared for at in places) == list(range(50))
-    given = Probes(["the cat"] * 50, GIVEN).share_out(translator())
+    given = ParityProbes(["the cat"] * 50, GIVEN).share_out(translator())
     assert {view.settings.languages for view, _ in given} == {("en", "de"), ("en", "fr")}, "their language is the usual one"
-    own = Probes(["the cat", "he"], VALIDATION, [("fr", "en"), ("en", "de")]).share_out(translator())
+    own = ParityProbes(["the cat", "he"], VALIDATION, [("fr", "en"), ("en", "de")]).share_out(translator())
     assert [(view.settings.languages, places) for view, places in own] == [(("fr", "en"), [0]), (("en", "de"), [1])]
-    assert [places for _, places in Probes(["the cat"] * 5, GIVEN).share_out(translator(tags=None))] == [list(range(5))]
+    assert [places for _, places in ParityProbes(["the cat"] * 5, GIVEN).share_out(translator(tags=None))] == [list(range(5))]
 
 
 @pytest.mark.parametrize("tag", ["<2fr>", "<ui>"])

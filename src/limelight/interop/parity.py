@@ -54,8 +54,8 @@ class Parity(Settings):
 
 
 @dataclass(frozen=True)
-class Probes:
-    """Probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
+class ParityProbes:
+    """Parity probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
 
     texts: list[str]
     origin: str
@@ -78,7 +78,7 @@ class Probes:
         return [(translator.towards(target, source, told), some) for ((source, target), told), some in places.items()]
 
 
-def translate_probes(bundle: Bundle, engine: Engine, probes: Probes) -> list[Translation]:
+def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> list[Translation]:
     """Translate the probes by the bundle's own search, or by a beam where that is one which other engines lack."""
     search = bundle.settings.search
     plain = search.changed(
@@ -113,13 +113,13 @@ def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: 
     )
 
 
-def find_probes(bundle: Bundle, given: Sequence[str] | None) -> Probes:
+def find_probes(bundle: Bundle, given: Sequence[str] | None) -> ParityProbes:
     """Sentences to compare with: those given, else of the validation set of the run that the bundle lies in, else made up of pieces."""
     if given is not None:
         texts = [text for text in given if text.strip()][:PROBES]
         if not texts:
             raise DataError("there is no sentence to compare the engines with; give a file with some lines of the source")
-        return Probes(texts, GIVEN)
+        return ParityProbes(texts, GIVEN)
     prepared = bundle.folder.parent / "prepared"
     if bundle.folder.name == "bundle" and prepared.is_dir():
         try:
@@ -127,10 +127,10 @@ def find_probes(bundle: Bundle, given: Sequence[str] | None) -> Probes:
                 return probes
         except LimelightError:  # gone, or of another version: the bundle can be compared all the same
             pass
-    return Probes(_invent_texts(bundle), NONSENSE)
+    return ParityProbes(_invent_texts(bundle), NONSENSE)
 
 
-def _validation(prepared: Path, settings: BundleSettings) -> Probes:
+def _validation(prepared: Path, settings: BundleSettings) -> ParityProbes:
     """Evenly over the whole set, each in its own direction."""
     pairs = PreparedCorpus.open(prepared).split("valid")
     chosen = np.unique(np.linspace(0, pairs.fed - 1, min(PROBES, pairs.fed)).astype(np.int64))
@@ -138,7 +138,7 @@ def _validation(prepared: Path, settings: BundleSettings) -> Probes:
     tagger = Tagger(pairs, 0, 0.0)
     directions = [tagger.directions[way] for way in tagger.directions_of(chosen)]
     spoken = [at for at, text in enumerate(sources) if text.strip() and directions[at] in settings.directions]
-    return Probes([sources[at] for at in spoken], VALIDATION, [directions[at] for at in spoken])
+    return ParityProbes([sources[at] for at in spoken], VALIDATION, [directions[at] for at in spoken])
 
 
 def _invent_texts(bundle: Bundle) -> list[str]:

@@ -22,7 +22,7 @@ from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.files import whole_folder
 from limelight.interop.alignment_heads import best_heads
 from limelight.interop.ctranslate2.spec import lacks, spec_of
-from limelight.interop.parity import GIVEN, VALIDATION, Parity, Probes, compare, find_probes, translate_probes
+from limelight.interop.parity import GIVEN, VALIDATION, Parity, ParityProbes, compare, find_probes, translate_probes
 from limelight.model.config import ModelConfig
 from limelight.runtime import count_threads
 from limelight.translator.loading import specials
@@ -135,7 +135,7 @@ def save(
 
 
 def _alignment(
-    bundle: Bundle, ours: TorchEngine, probes: Probes, translated: Sequence[Translation]
+    bundle: Bundle, ours: TorchEngine, probes: ParityProbes, translated: Sequence[Translation]
 ) -> tuple[tuple[tuple[int, int], ...], str]:
     """The bundle's own heads if it names them; else measured on the probes and their translations, if they are real text."""
     config = bundle.settings.model

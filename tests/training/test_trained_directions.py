@@ -156,7 +156,8 @@ def test_a_run_of_three_languages_ends_in_a_translator_of_all_of_them(tmp_path: 
     shape = [f"model.{key}={value}" for key, value in SMALL.items()]
     done = here(
         "train", *paths, "-o", tmp_path / "run", "--both-directions", "--preset", "toy", "--steps", 3, "--workers", 0, "--vocab-size", 420,
-        "data.filters.wrong_language=off", "data.held_out.valid_pairs=6", "data.held_out.test_pairs=12", "data.held_out.largest_share=0.2", "--no-export", "-q", *shape,
+        "data.filters.wrong_language=off", "data.held_out.valid_pairs=6", "data.held_out.test_pairs=12",
+        "data.held_out.largest_share=0.2", "--no-export", "-q", *shape,
     )  # fmt: skip
     assert done.code == 0, done.err
     settings = read(tmp_path / "run" / "bundle").settings
