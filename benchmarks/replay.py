@@ -31,7 +31,8 @@ TOLD_ID = re.compile(rb'"(?:trace_id|job|document_id|document_key)": ?"([^"]+)"|
 CHANGING = (
     re.compile(rb'"(?:[a-z_]*id|job|document_key|created|started|expires)": ?"[^"]*"'),
     re.compile(rb'"[a-z_]*(?:seconds|time|took|ms|age|uptime|remaining)[a-z_]*": ?[-0-9.e]+'),
-    re.compile(rb"/download_file/[^\"]+"),
+    re.compile(rb'"timing_ms": ?\{[^}]*\}'),
+    re.compile(rb"(?:http://127\.0\.0\.1:\d+)?/download_file/[^\"]+"),
     re.compile(rb"\b[0-9a-f]{16,64}\b|\b[tj]_[A-Za-z0-9_-]{6,}"),
 )
 TIMES = re.compile(rb'"timeout": ?[-0-9.e+]+,?|timeout=[^&]*')

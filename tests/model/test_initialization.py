@@ -111,10 +111,10 @@ def test_pre_norm_gives_the_first_block_a_gradient_like_the_last(stack: str, wei
 
 @both_norms
 def test_post_norm_starves_the_first_blocks_of_a_deep_decoder(norm: str):
-    """Why the deep presets are pre-norm (Xiong et al. 2020). Measured: first / last is 1/6000."""
+    """Why the deep presets are pre-norm (Xiong et al. 2020). Measured: first / last is 1/185 and 1/291; it was 1/6000 with 1 / fan-in."""
     norms = start_of("post", norm).gradient_norms
     first, last = (norms[f"decoder.blocks.{i}.attention.qkv.weight"] for i in (0, DEPTH - 1))
-    assert first / last < 0.01
+    assert first / last < 0.02
 
 
 @pytest.mark.parametrize("changes", [{}, {"norm_order": "pre"}, {"tie": "none"}, {"num_kv_heads": 2, "norm_order": "pre"}])
@@ -125,8 +125,11 @@ def test_each_projection_has_the_standard_deviation_it_should(changes: dict[str,
     writers = {"encoder": 4, "decoder": 9}
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
-            divided = config.norm_order == "pre" and name.endswith((".out", ".down"))
-            expected = (module.in_features * (writers[name.split(".")[0]] if divided else 1)) ** -0.5
+            first, last = name.split(".")[0], name.split(".")[-1]
+            if config.norm_order == "pre" or last == "output":
+                expected = (module.in_features * (writers[first] if last in ("out", "down") else 1)) ** -0.5
+            else:  # Xavier's, and half of its variance for q, k and v, each by itself
+                expected = {"qkv": 256, "q": 256, "kv": 256, "out": 128, "up": 320, "down": 320}[last] ** -0.5
             assert module.weight.std().item() == pytest.approx(expected, rel=0.03), name
             assert module.bias is None or not module.bias.any()
         elif isinstance(module, nn.LayerNorm):

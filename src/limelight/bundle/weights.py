@@ -24,7 +24,7 @@ def load_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     """In memory, not mapped: what happens to the file later does not change them."""
     try:
         with safe_open(folder / WEIGHTS, "pt") as file:
-            shapes = stored_shapes(file)
+            shapes = read_shapes(file)
             if problems := _misfits(config, shapes):
                 raise refusal(folder, problems)
             weights = {name: file.get_tensor(name).clone() for name in shapes}
@@ -61,7 +61,7 @@ def shapes_of(weights: Mapping[str, Tensor]) -> dict[str, StoredShape]:
     return {name: (tuple(w.shape), FORMATS.get(w.dtype, str(w.dtype))) for name, w in weights.items()}
 
 
-def stored_shapes(file: Any) -> dict[str, StoredShape]:
+def read_shapes(file: Any) -> dict[str, StoredShape]:
     """The same of an open file of safetensors, before any weight is loaded."""
     parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
     return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}

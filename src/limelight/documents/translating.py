@@ -77,7 +77,7 @@ class FoundUnits:
         why = "another plural form of it could not be translated, so all are left"
         done = [
             each if each.confidence is None or each.unit.group not in incomplete
-            else _left(each.unit, "forms", why, each.results)
+            else _leave(each.unit, "forms", why, each.results)
             for each in sorted(self.done, key=lambda each: each.unit.line)
         ]  # fmt: skip
         data = self.document.data
@@ -115,7 +115,7 @@ class FoundUnits:
         size = max(map(len, (unit.text, *unit.runs)), default=0)
         if size > LONGEST:
             why = f"a text of {size:,} characters is left as it is; at most {LONGEST:,} are translated"
-            self.done.append(_left(unit, "too_long", why))
+            self.done.append(_leave(unit, "too_long", why))
         return size <= LONGEST
 
     def _whole(self, unit: DocumentUnit, result: UnitTranslation) -> bool:
@@ -123,7 +123,7 @@ class FoundUnits:
         self.document.check_time()
         text = _read(result)
         if not text:
-            self.done.append(_left(unit, "empty", "its translation is empty, so it is left as it is", [result]))
+            self.done.append(_leave(unit, "empty", "its translation is empty, so it is left as it is", [result]))
             return True
         splices = unit.whole(text)
         if splices is not None:
@@ -134,7 +134,7 @@ class FoundUnits:
         texts = [_trim_stop(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
         if not texts:
             why = "its translation would have harmed the document, so it is left as it is"
-            self.done.append(_left(unit, "structure", why))
+            self.done.append(_leave(unit, "structure", why))
             return
         why = "its tags came back in other places" if unit.text else "its tags do not pair"
         said = Notice("apart", f"{why}, so the {len(texts)} texts between them were translated one by one")
@@ -144,7 +144,7 @@ class FoundUnits:
         written = "".join(part for splice in splices for part in splice.parts if isinstance(part, str))
         if self.document.lacks(written):
             why = f"its translation cannot be written in {self.document.encoding}; convert the document to UTF-8"
-            self.done.append(_left(unit, "encoding", why, results))
+            self.done.append(_leave(unit, "encoding", why, results))
             return
         notices = (*said, *(notice for result in results for notice in result.warnings))
         reasons = find_reasons(results, notices, self.unsure_below)
@@ -168,7 +168,7 @@ def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], 
     return tuple(reasons)
 
 
-def _left(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> TranslatedUnit:
+def _leave(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> TranslatedUnit:
     """A unit that stays as it is in the document."""
     said = (Notice(code, message),)
     return TranslatedUnit(unit, "", None, said, said, results=tuple(results))

@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from limelight.bundle.weights import FORMATS, StoredShape, empty_model, shapes_of, stored_shapes
+from limelight.bundle.weights import FORMATS, StoredShape, empty_model, read_shapes, shapes_of
 from limelight.interop.architecture import Architecture
 from limelight.interop.names import (
     BIAS,
@@ -94,7 +94,7 @@ def _shapes(folder: Path, part: str) -> dict[str, StoredShape]:
         return shapes_of(_unpickle(folder, part))
     try:
         with safe_open(folder / part, "pt") as file:
-            return stored_shapes(file)
+            return read_shapes(file)
     except (SafetensorError, OSError, ValueError) as error:
         raise unusable(f"{part}: cannot be read ({str(error)[:300]})") from None
 

@@ -49,7 +49,7 @@ class Beside:
 def lines(outlook: "Forecast", beside: Beside) -> list[Line]:
     of = PlanLines(outlook, beside)
     made = [of.model(), of.text(), of.batch(), of.devices(), of.memory(), of.speed(), of.time(), of.disk(), of.cost()]
-    made += [of.expect(), of.instead(), of.played(), of.corpus(), of.serving()]
+    made += [of.expect(), of.instead(), of.simulation(), of.corpus(), of.serving()]
     return [line for line in made if line is not None]
 
 
@@ -189,7 +189,7 @@ class PlanLines:
         how = f"; --preset {other.name}" if " " not in other.name else ""
         return Line("Instead", value, limits or f"the next best by expected loss{how}")
 
-    def played(self) -> Line | None:
+    def simulation(self) -> Line | None:
         found = self.beside.simulation
         if found is None:
             return None

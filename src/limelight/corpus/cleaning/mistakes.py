@@ -160,7 +160,7 @@ def _identify_side(texts: pl.Series, code: str, settings: PrepareSettings) -> tu
 
 def _alignment(corpus: str, rows: pl.DataFrame) -> str | None:
     """Lengths that have no more to do with each other than those of other lines, and no more words in common than shuffled lines."""
-    both = _filled(rows)
+    both = _fill_missing(rows)
     related = _relate(both)
     if not related:
         return None
@@ -184,7 +184,7 @@ def _find_slip(corpus: str, parts: Sequence[CorpusPart]) -> str | None:
     for part in (part for part in parts if part.format == LINES):
         moved: list[int] = []
         for number, batch in enumerate(islice(read(part, WINDOW), WINDOWS)):
-            related = _relate(_filled(pl.DataFrame(batch)))
+            related = _relate(_fill_missing(pl.DataFrame(batch)))
             best = max(related, key=lambda by: related[by], default=0)
             moved.append(best if related and related[best] > related[0] + SHIFTED else 0)
             if best and moved[-IN_A_ROW:] == [best] * IN_A_ROW:
@@ -196,7 +196,7 @@ def _find_slip(corpus: str, parts: Sequence[CorpusPart]) -> str | None:
     return None
 
 
-def _filled(rows: pl.DataFrame) -> pl.DataFrame:
+def _fill_missing(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter((pl.col("source") != "") & (pl.col("target") != ""))
 
 

@@ -50,8 +50,8 @@ def describe(manifest: CorpusManifest, level: int = 2) -> list[Block]:
         ("Why pairs were dropped", _drops(manifest)),
         ("Warnings", _warnings(manifest)),
         ("Lengths", _lengths(manifest)),
-        ("Overlap with held-out sets", _held_out(manifest)),
-        ("Dropped pairs to look at", _dropped(manifest)),
+        ("Overlap with held-out sets", _show_held_out(manifest)),
+        ("Dropped pairs to look at", _show_dropped(manifest)),
         ("Inputs", [Table("Files that were read", ["corpus", "file", "SHA-256"], _inputs(manifest))]),
         ("Settings", [Details("All settings", [Listing(settings)])]),
     ]
@@ -180,7 +180,7 @@ def _pieces(manifest: CorpusManifest) -> Table:
     return Table("Pieces of each split", ["texts", "pairs", "pieces", "unknown pieces", *bounds_told], rows)
 
 
-def _held_out(manifest: CorpusManifest) -> list[Block]:
+def _show_held_out(manifest: CorpusManifest) -> list[Block]:
     """Where the held-out sets come from, and what of them was met again among the training pairs."""
     chosen = manifest.settings.get("held_out")
     if not chosen:
@@ -206,7 +206,7 @@ def _held_out(manifest: CorpusManifest) -> list[Block]:
     return [Paragraph(told), Table("Held-out sets", ["set", "pairs", "origin"], rows)]
 
 
-def _dropped(manifest: CorpusManifest) -> list[Block]:
+def _show_dropped(manifest: CorpusManifest) -> list[Block]:
     """The first dropped pairs of each reason, to look them up in their files."""
     shown = manifest.statistics.get("tally", {}).get("shown", [])
     if not shown:

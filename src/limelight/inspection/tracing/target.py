@@ -57,7 +57,7 @@ class Finder:
         watched = self.engine.alignment if settings.coverage_penalty else ()
         return IntervenedModel(self.engine.model, changes, self.specials.add_end(source_ids), watched)
 
-    def bound_search(self, settings: SearchSettings, changes: Changes, nbest: int, longest: int) -> SearchSettings:
+    def limit_search(self, settings: SearchSettings, changes: Changes, nbest: int, longest: int) -> SearchSettings:
         """As a translator searches, and not further than can be shown. More `nbest` never change which is the best."""
         most = min(settings.max_length, longest, room(changes.positions, self.engine.model.config.max_length) - 1)
         kept = nbest if settings.sampling is not None else min(nbest, settings.beam)

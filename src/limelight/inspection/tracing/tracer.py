@@ -89,7 +89,7 @@ class Tracer:
         longest = LONGEST if longest is None else longest
         self._check(asked, settings, changes, topk, longest)
         finder, clock, config = self.finder, _Clock(is_over), self.engine.model.config
-        settings = finder.bound_search(settings, changes, nbest, longest)
+        settings = finder.limit_search(settings, changes, nbest, longest)
         lit = finder.intervene(changes, source_ids, settings)
         found = clock.measure("search", lambda: finder.find(lit, asked, settings))
         names = stage_names(config.encoder_layers, config.decoder_layers)

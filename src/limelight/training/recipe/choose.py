@@ -63,8 +63,8 @@ class RecipePlanner:
 
     def plan(self) -> Plan:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
-        self.augment, told = choose_augmentation(self.prepared, self._given("batch"))
-        self.temperature, shared = choose_temperature(self.prepared, self._given("batch"))
+        self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"))
+        self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
         config, measured = self._size()
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
@@ -105,7 +105,7 @@ class RecipePlanner:
     def seed(self) -> int:
         return 1 if self.asked.seed is None else self.asked.seed
 
-    def _given(self, section: str) -> Mapping[str, Any]:
+    def _read_changes(self, section: str) -> Mapping[str, Any]:
         """Return what a person gave of a section of the recipe."""
         given: Mapping[str, Any] = self.asked.changes.get(section, {})
         return given
@@ -113,7 +113,7 @@ class RecipePlanner:
     def _size(self) -> tuple[ModelConfig, CalibrationResult]:
         """A preset that was asked for, or the model to go on from; else the largest that text and time have use for."""
         if self.model is not None:
-            _refuse_another_shape(self.model, self._given("model"))
+            _refuse_another_shape(self.model, self._read_changes("model"))
             self._say("model", _describe_model(self.model), "that of the translator it goes on from")
             return self.model, self._measure(self.model)
         if self.asked.preset is not None:
@@ -141,7 +141,7 @@ class RecipePlanner:
         sizes = self.prepared.manifest.vocab_sizes
         shared = len(self.prepared.manifest.pieces) == 1
         apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
-        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._given("model")})
+        return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
     def _measure(self, config: ModelConfig) -> CalibrationResult:
         budget = self.asked.budget_seconds or 600.0
@@ -149,7 +149,7 @@ class RecipePlanner:
         if self.asked.steps is not None:
             seconds = min(seconds, CALIBRATION_FOR_STEPS)
         batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
-        optimizer = OptimizerSettings(**self._given("optimizer"))
+        optimizer = OptimizerSettings(**self._read_changes("optimizer"))
         began = time.monotonic()
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
         self.spent += time.monotonic() - began
@@ -216,7 +216,7 @@ class RecipePlanner:
         room = memory_at_hand(self.stand.device)
         if room is not None:
             at_once = min(at_once, MEMORY_TO_USE * room / measured.bytes_per_cell)
-        asked = "budget" in self._given("batch")
+        asked = "budget" in self._read_changes("batch")
         accumulate = 1 if asked else max(1, math.ceil(cells / at_once - 0.01))
         if self._settings_of_batch(config, int(cells / accumulate)).budget * share >= self.text.target:
             accumulate = 1  # one batch holds the text
@@ -241,12 +241,12 @@ class RecipePlanner:
                     "augment": self.augment and self.augment.model_dump(),
                     "temperature": self.temperature,
                 },
-                self._given("batch"),
+                self._read_changes("batch"),
             )
         )
 
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
-        if "dropout" in self._given("model"):
+        if "dropout" in self._read_changes("model"):
             return config
         rate = rules.dropout_for(epochs)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
