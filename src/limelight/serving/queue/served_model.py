@@ -54,12 +54,14 @@ class ServedModel:
 
     @cached_property
     def directions(self) -> dict[Direction, None]:
-        """All that the bundle was taught, the usual one first."""
-        return dict.fromkeys(self.bundle.translator.settings.directions)
+        """All that the bundle was taught, the usual one first. Of 200 languages there are 40,000: they are listed once."""
+        return dict.fromkeys(self.translator.settings.directions) if self.root is None else self.root.directions
 
     @cached_property
     def targets(self) -> dict[str, list[str]]:
         """{"en": ["de", "fr"]}: what can be translated into what."""
+        if self.root is not None:
+            return self.root.targets
         found: dict[str, list[str]] = {}
         for source, target in self.directions:
             found.setdefault(source, []).append(target)
@@ -68,6 +70,8 @@ class ServedModel:
     @cached_property
     def sources(self) -> dict[str, list[str]]:
         """{"de": ["en"]}: what can be translated from what."""
+        if self.root is not None:
+            return self.root.sources
         found: dict[str, list[str]] = {}
         for source, target in self.directions:
             found.setdefault(target, []).append(source)
@@ -96,7 +100,7 @@ class ServedModel:
         return min(found, key=distance, default=None)
 
     def _fitting(self, source: str | None, target: str | None) -> Iterator[Direction]:
-        """Not all directions are looked at: a model of 200 languages has 40,000."""
+        """Not all directions are looked at, since there may be many."""
         if target is None:
             yield from ((begin, end) for begin in _alike(source, self.targets) for end in self.targets[begin])
         elif source is None:
