@@ -343,6 +343,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return next((found for module in sorted(graph) if (found := visit(module, []))), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "planted"),
     [

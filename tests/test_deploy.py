@@ -161,6 +161,7 @@ class TestCommands:
             "--cpus",
             "--document",
             "--jsonl",
+            "--target",
         }  # docker's, and those of translate
         assert bare <= options()
 
