@@ -345,7 +345,8 @@ class TestNginx:
 class TestServePage:
     @pytest.mark.slow
     def test_its_curl_commands_are_answered(self, server: Server) -> None:
-        commands = _commands(SERVE, "curl")
+        # That for several languages needs a model that has them: tests/serving/test_served_directions.py sends it.
+        commands = [each for each in _commands(SERVE, "curl") if '"target": "fr"' not in each]
         assert len(commands) >= 10
         for command in commands:
             method, path, given = request_of(command)

@@ -18,6 +18,7 @@ from limelight.corpus.reading.formats import read_tsv
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.records import read_jsonl
 from limelight.decoding import guards
+from limelight.decoding.steps import never
 from limelight.documents.document import KINDS, Kind, translate_document
 from limelight.documents.splices import LineCounter
 from limelight.errors import LimelightError
@@ -108,8 +109,8 @@ TEXT_DOORS: dict[str, Door] = {
     "txt": document("txt"),
     "srt": document("srt"),
     "po": document("po"),
-    "a piece of a page": lambda text: HtmlMarkup(("en", "de")).find(text).units.translate(answers),
-    "a piece of XML": lambda text: refused_or(lambda: XmlMarkup().find(text).units.translate(answers)),
+    "a piece of a page": lambda text: HtmlMarkup(("en", "de")).find(text, never).units.translate(answers),
+    "a piece of XML": lambda text: refused_or(lambda: XmlMarkup().find(text, never).units.translate(answers)),
     "JSON": lambda text: refused_or(lambda: json_of(text.encode())),
     "a JSON string": lambda text: refused_or(lambda: json_of(json.dumps({"text": text}).encode())),
 }

@@ -23,7 +23,7 @@ from limelight.errors import ConfigError, DataError
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import Vocabulary
 
-FOREIGN = SpecialIds(pad=140, start=140, end=5, source_begin=(141, 142), target_begin=(143,))
+FOREIGN = SpecialIds(pad=640, start=640, end=5, source_begin=(641, 642), target_begin=(643,))
 
 
 @pytest.fixture
@@ -87,11 +87,11 @@ def test_what_stands_around_a_text_counts_for_budget_and_positions(tmp_path: Pat
         source, target = batcher.pairs.ids(share.samples)
         for row in range(len(share.samples)):
             pieces = [side.values[side.offsets[row] : side.offsets[row + 1]].tolist() for side in (source, target)]
-            wanted = [141, 142, *pieces[0], 5], [143, *pieces[1], 5]
+            wanted = [641, 642, *pieces[0], 5], [643, *pieces[1], 5]
             for grid, ids in zip((share.source, share.target), wanted, strict=True):
-                assert grid[row].tolist() == [*ids, *[140] * (grid.shape[1] - len(ids))]
-        assert share.cells <= 200 and share.targets == int((share.target != 140).sum())
-        assert all((grid != 140).any(axis=0).all() for grid in (share.source, share.target))  # no wider than it must be
+                assert grid[row].tolist() == [*ids, *[640] * (grid.shape[1] - len(ids))]
+        assert share.cells <= 200 and share.targets == int((share.target != 640).sum())
+        assert all((grid != 640).any(axis=0).all() for grid in (share.source, share.target))  # no wider than it must be
     assert np.mean([share.cells for share in shares]) > 0.7 * 200
 
 

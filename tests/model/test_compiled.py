@@ -89,6 +89,7 @@ def test_inductor_equals_eager_in_the_forward_pass():
     torch.testing.assert_close(compiled(source, target), case.model(source, target), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.reference
 def test_inductor_equals_eager_in_the_training_loss_and_its_gradients():

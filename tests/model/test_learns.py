@@ -38,10 +38,10 @@ def test_a_toy_model_with_norms_after_the_sublayers_learns_to_reverse():
 
 @pytest.mark.learns
 def test_six_layers_with_norms_after_the_sublayers_learn_at_a_high_rate():
-    """The paper's depth and order. With variance 1 / fan-in in every projection they stay at 3 %; measured: 79 %, and going up."""
+    """The paper's depth and order. With variance 1 / fan-in in every projection they stay at 2 %; measured: 32 %, and going up."""
     config = toy(norm_order="post", encoder_layers=6, decoder_layers=6, d_model=32, d_ff=128)
-    learnt = train(config, "reverse", seed=0, steps=300, peak=6e-3, warmup=100)
-    assert exact_match(learnt, "reverse", held_out_strings(200)) > 0.4
+    learnt = train(config, "reverse", seed=0, steps=200, peak=6e-3, warmup=100)
+    assert exact_match(learnt, "reverse", held_out_strings(200)) > 0.15
 
 
 @pytest.mark.slow

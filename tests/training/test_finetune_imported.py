@@ -298,6 +298,9 @@ def test_a_loader_goes_on_from_its_place_and_refuses_other_marks(tmp_path: Path,
     for target in ("de", "fr"):
         import_folder(tmp_path / "m", tmp_path / target, ("en", target), force=True)
         places[target] = tmp_path / target
+    french = read(places["fr"]).settings.aim("fr")  # as if it had this direction alone, for text that is called German
+    alone = {"source_begin": french.source_begin, "target_begin": french.target_begin, "languages": ("en", "de")}
+    changed(places["fr"], places["fr"], tags=None, **alone)
     prepared, settings = prepared_for(places["de"]), BatchSettings(budget=300)
     with Loader(prepared, settings) as loader:
         straight = [next(loader) for _ in range(5)]
@@ -306,10 +309,10 @@ def test_a_loader_goes_on_from_its_place_and_refuses_other_marks(tmp_path: Path,
             found = next(loader)
             for name in ("source", "target_in", "target_out"):
                 assert np.array_equal(getattr(found, name), getattr(expected, name))
-    french = prepared_for(places["fr"])
-    assert french.manifest.text_address == prepared.manifest.text_address
+    other = prepared_for(places["fr"])
+    assert other.manifest.text_address == prepared.manifest.text_address
     with pytest.raises(ConfigError, match="prepared was"):
-        Loader(french, settings, state=straight[1].state)
+        Loader(other, settings, state=straight[1].state)
 
 
 @pytest.mark.long

@@ -145,7 +145,7 @@ print(json.dumps(found))
         assert said["error"]["hint"] == "the operator can install it: pip install 'limelight[desk]'"
 
 
-def test_a_translation_loads_neither_pydantic_nor_numpy(exported: Path) -> None:
+def test_a_translation_loads_no_numpy(exported: Path) -> None:
     code = """
 from limelight.cli.main import main
 sys.argv = ["limelight", "translate", folder, "--quiet", "--beam", "2", "seven three one"]
@@ -153,7 +153,7 @@ try:
     main()
 except SystemExit as end:
     assert not end.code
-assert not {"pydantic", "numpy", "tomlkit", "rich", "langcodes"} & sys.modules.keys()
+assert not {"numpy", "rich", "langcodes"} & sys.modules.keys()
 """
     done = run(code, exported)
     assert (done.returncode, done.stdout) == (0, "sieben drei eins\n"), done.stderr
