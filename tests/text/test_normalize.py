@@ -141,6 +141,7 @@ def test_text_that_is_not_looked_at_twice_is_composed_already() -> None:
     assert not pl.Series(["Straße Öl naïve русский 漢字 한국어"]).str.contains(MAY_COMPOSE).any()
 
 
+@pytest.mark.slow
 def test_a_single_text_is_normalized_like_a_column_whatever_character_it_has() -> None:
     known = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Cs")]
     column = pl.Series([f"a{letter}b {letter}" for letter in known])
