@@ -7,12 +7,12 @@ from typing import Any, Literal, Self
 from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from limelight.config import Settings
+from limelight.text.languages import Direction
 from limelight.text.normalize import DEFAULT_STEPS, Step
 from limelight.text.pieces.tags import TagSet, explain_bad_name
 from limelight.text.pieces.tokenizer import END, PAD, START, PieceSettings
 
 Mode = Literal["off", "warn", "drop"]
-Direction = tuple[str, str]  # source and target
 
 
 class CorpusSettings(Settings):

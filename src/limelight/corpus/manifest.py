@@ -16,9 +16,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from limelight.config import Settings
-from limelight.corpus.config import Direction, PrepareSettings, SpecialIds
+from limelight.corpus.config import PrepareSettings, SpecialIds
 from limelight.errors import DataError
 from limelight.files import write_whole
+from limelight.text.languages import Direction
 from limelight.text.pieces.tags import TagSet
 
 FORMAT = 1

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+Direction = tuple[str, str]  # from which language, and to which
+
 # Scripts by their Unicode names; a language may have several. From CLDR's likely subtags, for the languages people translate.
 _WRITTEN_IN: Final = {
     "Latin": "af ast az bs br ca ceb co crh cs cy da de en eo es et eu fi fil fo fr fy ga gd gl ha hr ht hu id ig is it jv kl la lb lt "

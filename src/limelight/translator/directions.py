@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 from limelight.bundle import BundleSettings
 from limelight.text.careful.glossary import Glossary
+from limelight.text.languages import Direction
 
-Direction = tuple[str, str]  # from and to
 MOST_VIEWS = 256  # of one translator: strangers may ask for any
 View = TypeVar("View")
 

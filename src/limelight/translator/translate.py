@@ -19,9 +19,10 @@ from limelight.engines.engine import Engine
 from limelight.errors import DeadlineError
 from limelight.runtime import choose_threads, one_thread_here
 from limelight.text.careful.glossary import Glossary
+from limelight.text.languages import Direction
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.arguments import Text, check_texts, read_target, refuse_unknown
-from limelight.translator.directions import Direction, Directions
+from limelight.translator.directions import Directions
 from limelight.translator.loading import load_glossary, open_engines
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions

@@ -100,13 +100,14 @@ class Cleaner:
 
         Text without letters is its own key. XXH3 is a published, stable function: the same keys on every machine and in every version.
         """
-        pivot, grouped = self.settings.pivot, rows["source"]
-        turned = [number for number, (source, target) in enumerate(self.settings.stored) if target == pivot != source]
-        if turned:
-            grouped = rows["target"].zip_with(rows["corpus"].is_in(turned), grouped)
-        keys = [hash_texts("source_key", loose_key(grouped))]
-        if self.settings.dedup.near:
-            keys.append(hash_texts("near_key", loose_key(rows["source"]) + "\x00" + loose_key(rows["target"])))
+        pivot, source = self.settings.pivot, loose_key(rows["source"])
+        turned = [number for number, (first, second) in enumerate(self.settings.stored) if second == pivot != first]
+        near = self.settings.dedup.near
+        target = loose_key(rows["target"]) if turned or near else None
+        grouped = source if not turned or target is None else target.zip_with(rows["corpus"].is_in(turned), source)
+        keys = [hash_texts("source_key", grouped)]
+        if near and target is not None:
+            keys.append(hash_texts("near_key", source + "\x00" + target))
         return keys
 
 

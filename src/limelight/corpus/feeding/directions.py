@@ -7,8 +7,8 @@ are, and a high T shows all directions equally often. The pairs of an epoch stay
 from collections.abc import Sequence
 from typing import Final
 
-from limelight.corpus.config import Direction
 from limelight.corpus.manifest import CorpusManifest
+from limelight.text.languages import Direction
 
 ABOUT_EQUAL, FAR_APART = 2.0, 10.0  # largest to smallest direction
 TEMPERED, HOT = 3.0, 5.0

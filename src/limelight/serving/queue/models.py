@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.errors import ConfigError
-from limelight.serving.queue.served_model import SIGN, Direction, ServedModel
+from limelight.serving.queue.served_model import SIGN, ServedModel
 from limelight.serving.refusals import BadRequest, NotFound
+from limelight.text.languages import Direction
 from limelight.translator import Translator
 
 # The first batch of an engine allocates and compiles, the second tells how fast it is.

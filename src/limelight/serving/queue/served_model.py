@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from limelight.text.languages import base
+from limelight.text.languages import Direction, base
 from limelight.translator import Translator
 
-Direction = tuple[str, str]  # from and to
 MOST_TAGS = 16  # of a request
 SIGN = ":"  # between the name of a bundle and a direction; no name has it
 

@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from limelight.corpus.config import Direction
 from limelight.corpus.feeding.shards import Pairs, PreparedCorpus
 from limelight.corpus.feeding.tagging import Tagger
 from limelight.corpus.manifest import CorpusManifest
 from limelight.evaluation.config import InferenceOptions, Speed
 from limelight.evaluation.translating import TranslatedSet, translate_set
+from limelight.text.languages import Direction
 from limelight.translator.confidence import Word
 
 FEWEST: Final = 10  # sentences that a direction is measured on
