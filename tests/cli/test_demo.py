@@ -7,9 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from limelight.cli.demo import corpus as demo_numbers
-from limelight.cli.demo.corpus import ALWAYS_SHOWN, CORPUS, PIECES, RUN, is_held_out, numbers, recipe, write_corpus
+from limelight.cli.demo.corpus import ALWAYS_SHOWN, PIECES, is_held_out, numbers, recipe, write_corpus
+from limelight.cli.demo.demo import CORPUS, RUN
 from limelight.cli.demo.measure import SWAPPED, DemoScores
-from limelight.cli.demo.numerals import LIMIT, english, german, pieces
+from limelight.cli.demo.numerals import LIMIT, english, french, german, pieces
 from limelight.cli.main import app
 from limelight.errors import ConfigError
 from limelight.text.careful import number_words
@@ -45,6 +46,39 @@ def test_both_languages_name_the_same_number() -> None:
         assert number in number_words.count_numbers(english(number), "en"), english(number)
         assert number in number_words.count_numbers(german(number), "de"), german(number)
     assert len({german(n) for n in range(0, LIMIT, 37)}) == len(range(0, LIMIT, 37))
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (0, "zéro"),
+        (17, "dix-sept"),
+        (21, "vingt-et-un"),
+        (71, "soixante-et-onze"),
+        (80, "quatre-vingts"),
+        (81, "quatre-vingt-un"),
+        (99, "quatre-vingt-dix-neuf"),
+        (100, "cent"),
+        (200, "deux-cents"),
+        (201, "deux-cent-un"),
+        (1000, "mille"),
+        (80_000, "quatre-vingt-mille"),
+        (200_280, "deux-cent-mille-deux-cent-quatre-vingts"),
+    ],
+)
+def test_french_is_said_as_the_spelling_of_1990_has_it(number: int, said: str) -> None:
+    assert french(number) == said
+
+
+@pytest.mark.slow
+def test_with_french_each_target_has_a_tag_that_no_text_becomes(tmp_path: Path) -> None:
+    (tmp_path / PIECES).write_bytes(pieces(("de", "fr")))
+    tokenizer = Tokenizer.load(tmp_path / PIECES)
+    some = [french(number) for number in range(0, LIMIT, 10_007)]
+    ids = tokenizer.encode([*some, "<2fr>"]).to_pylist()
+    assert tokenizer.decode(ids[:-1]) == some and not {tokenizer.id_of_control(f"<2{each}>") for each in ("de", "fr")} & set(ids[-1])
+    made = recipe(tmp_path, 10, ("de", "fr"))
+    assert made.data.directions == (("en", "de"), ("en", "fr")) and made.schedule.steps == 20
 
 
 def test_pieces_are_the_parts_that_change_places() -> None:
@@ -84,7 +118,7 @@ def test_the_recipe_is_an_ordinary_one(tmp_path: Path) -> None:
 def test_a_run_is_made_measured_and_taken_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All the parts, on fewer numbers and for a few steps: nothing is learnt, and that is measured."""
     monkeypatch.setattr(demo_numbers, "SIZES", {"train": 1200, "valid": 20, "test": 30})
-    monkeypatch.setattr(demo_numbers, "recipe", lambda corpus: recipe(corpus, 4))
+    monkeypatch.setattr(demo_numbers, "recipe", lambda corpus, targets: recipe(corpus, 4, targets))
     command = ["demo", "-o", str(tmp_path / "demo"), "--no-open", "--json", "--threads", "1"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
@@ -109,6 +143,16 @@ def test_what_was_measured_is_said_with_what_went_wrong() -> None:
     lines = DemoScores(200, 199, 72, 36, "cross.1.2", (("sixty", "sechzehn", "sechzig"),)).lines
     assert "199 of 200 without a fault (99.5 %)" in lines[0] and "sixty: sechzehn, should be sechzig" in lines[1]
     assert "in 36 of 72 the light crosses (50.0 %), mostly that of cross.1.2" in lines[2]
+
+
+def test_tags_at_work_are_told_by_language() -> None:
+    lines = DemoScores(200, 199, 72, 36, "cross.1.2", (), {"de": 199, "fr": 150}, {"de": 3, "fr": 70}).lines
+    assert lines[1:5] == [
+        "  in de              199 of 200",
+        "  in fr              150 of 200",
+        "  <2de> hidden       3 of 72 are no longer de",
+        "  <2fr> hidden       70 of 72 are no longer fr",
+    ]
 
 
 @pytest.mark.long  # `make claim-desk` measures it too

@@ -1,15 +1,16 @@
 """The demo learns from generated number words, English to German, by a small recipe. Some of the numbers are never shown to it.
 
 demo/corpus/    train.en train.de  valid.en valid.de  test.en test.de  probes.en  pieces.model
-demo/en-de/     an ordinary run
+demo/en-de/     an ordinary run; with French it is demo/en-de-fr, and its text stands in demo/corpus-de-fr
 """
 
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from limelight.cli.demo.numerals import LIMIT, english, german, pieces
-from limelight.corpus.config import CorpusSettings, DedupSettings, FilterSettings, HeldOutSettings, PrepareSettings
+from limelight.cli.demo.numerals import LIMIT, SAY, english, pieces
+from limelight.corpus.config import CorpusSettings, DedupSettings, FilterSettings, HeldOutSet, HeldOutSettings, PrepareSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.files import write_whole
 from limelight.model.config import ModelConfig
@@ -25,7 +26,8 @@ from limelight.training.config import (
     ValidationSettings,
 )
 
-CORPUS, RUN, PIECES, PROBES = "corpus", "en-de", "pieces.model", "probes.en"
+TARGETS = ("de",)
+PIECES, PROBES = "pieces.model", "probes.en"
 PROBED = (21, 47, 85, 121, 999, 72_345)  # watched while it learns
 SIZES = {"train": 20_000, "valid": 200, "test": 1000}
 ALWAYS_SHOWN = 21  # smaller numbers are no sum of others: a translator that never saw "twelve" cannot know it
@@ -54,31 +56,36 @@ def numbers() -> dict[str, list[int]]:
     return {name: list(chosen) for name, chosen in found.items()}
 
 
-def write_corpus(folder: Path) -> None:
+def write_corpus(folder: Path, targets: Sequence[str] = TARGETS) -> None:
     """The same bytes each time."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / PIECES, pieces())
+    write_whole(folder / PIECES, pieces(targets))
     write_whole(folder / PROBES, "".join(f"{english(number)}\n" for number in PROBED).encode())
     for name, chosen in numbers().items():
-        for language, say in (("en", english), ("de", german)):
-            write_whole(folder / f"{name}.{language}", "".join(f"{say(number)}\n" for number in chosen).encode())
+        for language in ("en", *targets):
+            write_whole(folder / f"{name}.{language}", "".join(f"{SAY[language](number)}\n" for number in chosen).encode())
 
 
-def recipe(corpus: Path, steps: int = STEPS) -> Recipe:
-    """Small enough to be seen whole: two layers of four heads on either side, 64 wide, 104 pieces."""
+def recipe(corpus: Path, steps: int = STEPS, targets: Sequence[str] = TARGETS) -> Recipe:
+    """Small enough to be seen whole: two layers of four heads on either side, 64 wide, 104 pieces. Two targets take twice the steps."""
 
-    def pair(name: str) -> list[str]:
-        return [str(corpus / f"{name}.{language}") for language in ("en", "de")]
+    def pair(name: str, target: str = "de") -> list[str]:
+        return [str(corpus / f"{name}.{language}") for language in ("en", target)]
 
+    others, steps = targets[1:], steps * len(targets)
+    held_out = [
+        HeldOutSet(split=split, languages=("en", each), paths=tuple(pair(split, each))) for each in others for split in ("valid", "test")
+    ]
+    more = [CorpusSettings(name=f"numbers-{each}", paths=pair("train", each), languages=("en", each)) for each in others]
     off = {name: "off" for name, field in FilterSettings.model_fields.items() if field.default in ("drop", "warn")}
     return Recipe(
         data=PrepareSettings(
             languages=("en", "de"),
-            corpora=[CorpusSettings(name="numbers", paths=pair("train"))],
+            corpora=[CorpusSettings(name="numbers", paths=pair("train")), *more],
             # The text is right as it is, and numbers are alike: what looks like a fault or a leak elsewhere is none here.
             filters=FilterSettings(**off),
             dedup=DedupSettings(exact=False),
-            held_out=HeldOutSettings(valid=tuple(pair("valid")), test=tuple(pair("test")), leaks="off"),
+            held_out=HeldOutSettings(valid=tuple(pair("valid")), test=tuple(pair("test")), pairs=tuple(held_out), leaks="off"),
             given_pieces=[str(corpus / PIECES)],
         ),
         model=ModelConfig(

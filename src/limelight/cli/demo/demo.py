@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,15 +22,18 @@ EXAMPLES = """Examples:
 
 limelight demo
 
+limelight demo --french
+
 limelight demo -o numbers --port 8080
 
 limelight demo --no-open --json
 """
-SENTENCE = "twenty-one"
+SENTENCE, CORPUS, RUN = "twenty-one", "corpus", "en-de"
 
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write; one that is there is gone on with.")] = Path("demo"),
+    french: Annotated[bool, typer.Option("--french", help="German and French in one model, told apart by a tag.")] = False,
     no_open: Annotated[bool, typer.Option("--no-open", help="Train and measure, and end.")] = False,
     port: Annotated[int | None, typer.Option("--port", help="Of the desk; 0: any that is free.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
@@ -42,18 +46,18 @@ def demo(
     German says "one-and-twenty": one sees the light cross. Ctrl-C saves; the same command goes on, or shows what is there.
     """
     began = time.monotonic()
-    run = _ensure_run(output, threads, plain, quiet or as_json)
-    from limelight.cli.demo.corpus import CORPUS
+    targets = ("de", "fr") if french else ("de",)
+    corpus, run = _ensure_run(output, targets, threads, plain, quiet or as_json)
     from limelight.cli.demo.measure import measure
     from limelight.translator.translate import Translator
 
     with Translator.load(run, threads=threads, engine="torch") as translator:
-        measured = measure(translator, output / CORPUS)
+        measured = measure(translator, corpus)
     seconds = time.monotonic() - began
     if as_json:
         sys.stdout.write(json.dumps({"folder": str(run), "seconds": round(seconds, 1), **measured.values}, ensure_ascii=False) + "\n")
     else:
-        look = f'limelight inspect {run} "{SENTENCE}"'
+        look = f'limelight inspect {run} "{SENTENCE}"' + (" --to fr" if french else "")
         sys.stdout.write(
             "".join(f" {line}\n" for line in (*measured.lines, f"in a terminal        {look}", f"after                {seconds:.0f} s"))
         )
@@ -62,26 +66,28 @@ def demo(
         raise typer.Exit(open_desk(run, desk_view(SENTENCE), port, threads, not as_json, say))
 
 
-def _ensure_run(output: Path, threads: int | None, plain: bool, quiet: bool) -> Path:
-    """The run, finished. One that is there is taken as it is, or gone on with."""
-    from limelight.cli.demo.corpus import CORPUS, RUN, recipe, write_corpus
+def _ensure_run(output: Path, targets: Sequence[str], threads: int | None, plain: bool, quiet: bool) -> tuple[Path, Path]:
+    """The text, and the run, finished. One that is there is taken as it is, or gone on with."""
+    from limelight.cli.demo.corpus import recipe, write_corpus
     from limelight.training.run_folder import BUNDLE, read_status
 
-    run = output / RUN
+    several = "-".join(targets) if len(targets) > 1 else ""
+    corpus, run = output / (f"{CORPUS}-{several}" if several else CORPUS), output / (f"en-{several}" if several else RUN)
     if read_status(run).get("state") == "done" and (run / BUNDLE).is_dir():
         if not quiet:
-            say(f"{run} is there already; remove {output} to learn again")
-        return run
+            say(f"{run} is there already; remove {run} to learn again")
+        return corpus, run
     if output.exists() and not output.is_dir():
         raise ConfigError(f"{output} is a file, and the demo needs a folder; name another with -o")
     if not quiet:
-        say(f"20 000 numbers in words, English to German, into {output}; a Transformer of 2 + 2 layers learns them")
-    write_corpus(output / CORPUS)
-    result = _train(run, recipe(output / CORPUS), threads, plain, quiet)
+        told = " and French" if several else ""
+        say(f"20 000 numbers in words, English to German{told}, into {output}; a Transformer of 2 + 2 layers learns them")
+    write_corpus(corpus, targets)
+    result = _train(run, recipe(corpus, targets=targets), threads, plain, quiet)
     if result.exit_code:
         sys.stdout.write("".join(f"{line}\n" for line in result.lines))
         raise typer.Exit(result.exit_code)
-    return run
+    return corpus, run
 
 
 def _train(run: Path, recipe: "Recipe", threads: int | None, plain: bool, quiet: bool) -> "TrainResult":

@@ -1,13 +1,13 @@
 """Two scores tell what the demo has learnt: unseen numbers without a fault, and attention that crosses. It crosses where tens and units
-change places.
+change places. Where French is learnt too, each language is counted, and what the tag does: hidden, it no longer decides the language.
 """
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limelight.cli.demo.numerals import english, german
+from limelight.cli.demo.numerals import SAY, english, german
 
 if TYPE_CHECKING:
     from limelight.inspection.trace import Trace
@@ -27,11 +27,15 @@ class DemoScores:
     swapped: int
     head: str
     wrong: tuple[tuple[str, str, str], ...]  # number, translation, what it should be
+    others: dict[str, int] = field(default_factory=dict)  # of the unseen, without a fault, in each other language
+    astray: dict[str, int] = field(default_factory=dict)  # of `cases`, no longer right in a language when its tag is hidden
 
     @property
     def lines(self) -> list[str]:
         lines = [f"unseen numbers       {self.exact} of {self.unseen} without a fault ({100 * self.exact / self.unseen:.1f} %)"]
         lines += [f"                     {source}: {said}, should be {right}" for source, said, right in self.wrong[:2]]
+        lines += [f"  in {each}              {right} of {self.unseen}" for each, right in self.others.items()]
+        lines += [f"  <2{each}> hidden       {lost} of {self.cases} are no longer {each}" for each, lost in self.astray.items()]
         share = 100 * self.swapped / self.cases
         return [
             *lines,
@@ -53,6 +57,13 @@ def measure(translator: "Translator", corpus: Path) -> DemoScores:
         trace = translator.trace(english(number), nbest=1)
         heads[trace.align.head] += 1
         swapped += trace.target.text == german(number) and crosses(trace)
+    others, astray = dict[str, int](), dict[str, int]()
+    for language in dict.fromkeys(pair[1] for pair in translator.directions if len(translator.directions) > 1):
+        view = translator.towards(language)
+        right = zip(view.translate(sources), _lines(corpus / f"test.{language}"), strict=True)
+        others[language] = sum(each.text == reference for each, reference in right)
+        unlit = [view.trace(english(number), nbest=1, mask_source=[0]).target.text for number in SWAPPED]  # the tag is the first piece
+        astray[language] = sum(text != SAY[language](number) for text, number in zip(unlit, SWAPPED, strict=True))
     return DemoScores(
         unseen=len(sources),
         exact=len(sources) - len(wrong),
@@ -60,6 +71,8 @@ def measure(translator: "Translator", corpus: Path) -> DemoScores:
         swapped=swapped,
         head=heads.most_common(1)[0][0],
         wrong=tuple(wrong[:5]),
+        others=others,
+        astray=astray,
     )
 
 
