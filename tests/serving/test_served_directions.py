@@ -143,6 +143,12 @@ class TestNative:
         status, told = post(app, "/api/v1/translate", text=CAT, source="fr", target="de")
         assert (status, told["model"], told["zero_shot"]) == (200, "multi:fr-de", True)
 
+    @pytest.mark.parametrize(("target", "untaught"), [("de", True), ("en", False)])
+    def test_a_stream_says_so_at_its_end(self, app: Any, target: str, untaught: bool) -> None:
+        asked = {"text": CAT, "source": "fr", "target": target, "stream": True}
+        last = ask(app, "POST", "/api/v1/translate", json=asked).text.strip().split("\n\n")[-1]
+        assert last.startswith("event: done") and ('"zero_shot": true' in last) == untaught
+
     def test_html_goes_the_same_way(self, app: Any, known: Translator) -> None:
         _, told = post(app, "/api/v1/translate", text=f"<p>{CAT}</p>", target="fr", tags=["formal"], format="html")
         assert told["results"][0]["text"] == f"<p>{known.translate([CAT], target='fr', tags=['formal'])[0].text}</p>"

@@ -2,7 +2,7 @@
 
     event: part      {"text": 0, "part": 1, "parts": 3, "translation": "Zwei.", "confidence": 0.93}
     event: result    {"text": 0, "result": {...}}          when all parts of a text are done
-    event: done      {"took_ms": 41.7}                     always the last, unless there is an error
+    event: done      {"took_ms": 41.7}                     always the last, unless there is an error; "zero_shot" where an answer has it
     event: error     {"error": {"code": "late", ...}}
 
 A refusal that comes before the first event is an ordinary answer with its status. While nothing is done, a comment goes out now and then:
@@ -12,7 +12,7 @@ proxies close what is silent. When the client leaves, the work is taken out of t
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -28,15 +28,21 @@ from limelight.serving.refusals import Failed, Refusal
 from limelight.translator.translation import DIGITS, Translation
 
 SILENCE = 10.0  # seconds between two signs of life
+NOTHING: Mapping[str, Any] = {}
 COMMENT = b": still here\n\n"
 Item = TypeVar("Item")
 
 
 async def stream_events(
-    request: Request, made: AsyncIterator[Item], encode: Callable[[Item], Awaitable[bytes]], silence: float = SILENCE
+    request: Request,
+    made: AsyncIterator[Item],
+    encode: Callable[[Item], Awaitable[bytes]],
+    silence: float = SILENCE,
+    told: Mapping[str, Any] = NOTHING,
 ) -> Response:
-    """The answer, once the first event is there or there was silence for a while. `encode` makes an event of what was made."""
-    events = events_of(made, encode, silence)
+    """The answer, once the first event is there or there was silence for a while. `encode` makes an event of what was made; `told` goes
+    with the last."""
+    events = events_of(made, encode, silence, told)
 
     async def begun() -> bytes:
         return await anext(events)
@@ -49,7 +55,9 @@ async def stream_events(
     return EventStream(first, events)
 
 
-async def events_of(made: AsyncIterator[Item], encode: Callable[[Item], Awaitable[bytes]], silence: float) -> AsyncGenerator[bytes, None]:
+async def events_of(
+    made: AsyncIterator[Item], encode: Callable[[Item], Awaitable[bytes]], silence: float, told: Mapping[str, Any] = NOTHING
+) -> AsyncGenerator[bytes, None]:
     """Yield events as bytes for the wire. What is refused before anything was sent is raised; after that it is an event."""
     begin, sent = time.monotonic(), False
     try:
@@ -66,7 +74,7 @@ async def events_of(made: AsyncIterator[Item], encode: Callable[[Item], Awaitabl
         if sent:
             yield _error(Failed("the server made a mistake", "Look into its log, or try again."))
         raise
-    yield format_event("done", {"took_ms": round((time.monotonic() - begin) * 1000, 3)})
+    yield format_event("done", {"took_ms": round((time.monotonic() - begin) * 1000, 3), **told})
 
 
 async def breathing(source: AsyncIterator[Item], silence: float) -> AsyncGenerator[Item | None, None]:

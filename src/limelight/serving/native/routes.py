@@ -68,6 +68,7 @@ class Native:
         begin = time.monotonic()
         asked = await read_request(request, self.asked.translate)
         served, texts = self.service.models.pick(asked.source, asked.target, asked.model, asked.tags), asked.texts
+        untaught = {} if served.translator.settings.is_trained else {"zero_shot": True}
         options = self._options(request, asked, served, sum(map(len, texts)))
         if asked.glossary is not None:
             options = replace(options, glossary=await aside(len(asked.glossary), lambda: _glossary(asked), TERMS))
@@ -80,11 +81,10 @@ class Native:
             if asked.stream:
                 made = self.service.stream(texts, options, prefixes=prefixes)
                 encode = partial(encode_translated, result=lambda at, each: responses.result(texts[at], each, asked))
-                return await stream_events(request, made, encode)
+                return await stream_events(request, made, encode, told=untaught)
             work = self.service.translate(texts, options, prefixes=prefixes)
             found = _results(request, asked, await while_connected(request, work))
-        facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target}
-        facts |= {} if served.translator.settings.is_trained else {"zero_shot": True}
+        facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target, **untaught}
 
         def answer() -> Response:
             return JSONResponse({**facts, "results": list(found), "took_ms": _milliseconds(begin)})
