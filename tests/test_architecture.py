@@ -23,6 +23,7 @@ FLOORS = {
     "documents": 7,
     "evaluation": 7,
     "interop": 7,
+    "async_translator": 7,
     "translator": 6,
     "inspection": 5,
     "engines": 4,
@@ -39,6 +40,7 @@ FLOORS = {
     "errors": 0,
     "files": 0,
     "chance": 0,
+    "client": 0,
 }
 
 HEAVY = (
@@ -60,7 +62,7 @@ STOREYS = {
     "cli": (
         "language_arguments",
         "completion import_model report screen settings_arguments",
-        "evaluate export prepare serve translate",
+        "evaluate export mcp prepare serve translate",
         "train",
         "inspect plan",
         "demo",
@@ -112,7 +114,7 @@ STOREYS = {
     "serving": (
         "refusals settings",
         "queue",
-        "http",
+        "agents http",
         "middleware page",
         "access",
         "compat native",

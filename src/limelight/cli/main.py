@@ -45,6 +45,10 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
         "Translate one sentence and look inside: where each head looks, how sure each piece is, what changes when a head is dark.",
     ),
     "serve": ("serve", "Serve translators: LibreTranslate- and DeepL-compatible APIs, an API of our own, and a page."),
+    "mcp": (
+        "mcp",
+        "Give translators to agents and editors as tools of the Model Context Protocol, on standard input and output. They change nothing.",
+    ),
     "report": ("report", "Write report.md and report.html of a run again: after an update, or while it trains."),
     "demo": ("demo.demo", 'Learn number words, English to German, in about two minutes, and open the lighting desk on "twenty-one".'),
     "doctor": (

@@ -1,0 +1,63 @@
+"""A `Client` asks a server for translations, with nothing but the standard library.
+
+    Client("http://127.0.0.1:5000").translate(["A dog runs."], target="de")  ->  ["Ein Hund rennt."]
+
+`call` asks any route of the API and returns its JSON; `/docs` of a server lists them.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from typing import Any, Final
+
+LARGEST_ANSWER: Final = 64 << 20  # bytes
+
+
+class ServerError(Exception):
+    """A server refused a request, or cannot be reached; `status` is that of HTTP, 0 where there was no answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """A client has the address of a server and, where it asks for one, a key."""
+
+    def __init__(self, address: str = "http://127.0.0.1:5000", key: str | None = None, timeout: float = 60.0) -> None:
+        if not address.startswith(("http://", "https://")):
+            raise ValueError(f"{address} is no address of a server; write it as http://127.0.0.1:5000")
+        self.address, self.timeout = address.rstrip("/"), timeout
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+
+    def translate(self, texts: Sequence[str], target: str | None = None, source: str | None = None, **options: Any) -> list[str]:
+        """The translations, in order. `options`: other fields of the request, such as tags, glossary or format."""
+        asked = {"text": list(texts), "target": target, "source": source, **options}
+        answer = self.call("POST", "/api/v1/translate", {name: value for name, value in asked.items() if value is not None})
+        return [each["text"] for each in answer["results"]]
+
+    def models(self) -> list[dict[str, Any]]:
+        """What the server has: ids, languages, tags, scores."""
+        return list(self.call("GET", "/api/v1/models")["models"])
+
+    def call(self, method: str, route: str, body: Any = None) -> Any:
+        """Return the JSON that a route answers with, or raise a ServerError with the server's own words."""
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + route, content, self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                return json.loads(answer.read(LARGEST_ANSWER))
+        except urllib.error.HTTPError as error:
+            raise ServerError(_explain(error.read(1 << 16)) or f"the server answered {error.code}", error.code) from None
+        except OSError as error:
+            raise ServerError(f"{self.address} cannot be reached ({error}); does limelight serve run there?") from None
+
+
+def _explain(body: bytes) -> str | None:
+    """The message and the hint of a refusal."""
+    try:
+        told = json.loads(body)["error"]
+        return " ".join(filter(None, (told["message"], told.get("hint"))))
+    except (ValueError, KeyError, TypeError):
+        return None

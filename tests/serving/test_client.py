@@ -1,0 +1,44 @@
+"""The client of our own API, against a server in a process of this machine."""
+
+from collections.abc import Iterator
+
+import pytest
+from labelled import Serving, labelled, loaded, serving
+
+from limelight import Client
+from limelight.client import ServerError
+
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Serving]:
+    with loaded() as translator, serving(labelled(translator, ("en", "de"))) as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Serving) -> Client:
+    return Client(str(server.client.base_url))
+
+
+def test_texts_are_translated_in_order(client: Client) -> None:
+    assert client.translate(["seven", "nine one"], target="de") == ["sieben", "neun eins"]
+    assert client.models()[0]["target"] == "de"
+
+
+def test_a_refusal_is_told_in_the_words_of_the_server(client: Client) -> None:
+    with pytest.raises(ServerError, match="there are models from en to de") as refused:
+        client.translate(["seven"], target="it")
+    assert refused.value.status == 400
+    with pytest.raises(ServerError) as refused:
+        client.call("GET", "/api/v1/nothing")
+    assert refused.value.status == 404
+
+
+def test_where_no_server_is_the_fix_is_told() -> None:
+    with pytest.raises(ServerError, match="does limelight serve run there") as refused:
+        Client("http://127.0.0.1:9", timeout=2).translate(["seven"])
+    assert refused.value.status == 0
+    with pytest.raises(ValueError, match="no address of a server"):
+        Client("file:///etc/passwd")

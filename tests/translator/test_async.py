@@ -1,0 +1,70 @@
+"""Many tasks share a translator: each gets its own translations, and what waits runs together."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from limelight.async_translator import MOST_TOGETHER, AsyncTranslator
+from limelight.errors import ConfigError
+from limelight.translator import Translation, Translator
+from tagged_bundle import TEXTS, translator
+
+
+class Counting:
+    """A translator that remembers what was asked of it together."""
+
+    def __init__(self, inner: Translator) -> None:
+        self.inner, self.batches, self.closed = inner, list[int](), False
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
+        self.batches.append(len(texts))
+        return self.inner.translate(texts, **options)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting(translator())
+
+
+def run(counting: Counting, *asked: dict[str, Any]) -> list[Any]:
+    async def ask() -> list[Any]:
+        async with AsyncTranslator(counting) as shared:  # type: ignore[arg-type]
+            return await asyncio.gather(*(shared.translate(**each) for each in asked), return_exceptions=True)
+
+    return asyncio.run(ask())
+
+
+def test_two_hundred_calls_are_a_few_batches_and_each_gets_its_own(counting: Counting) -> None:
+    asked = [{"texts": [TEXTS[n % 3]], "target": ("de", "fr")[n % 2]} for n in range(200)]
+    found = run(counting, *asked)
+    alone = {(text, target): counting.inner.translate([text], target=target)[0].text for text in TEXTS[:3] for target in ("de", "fr")}
+    assert [each[0].text for each in found] == [alone[each["texts"][0], each["target"]] for each in asked]
+    assert sum(counting.batches) == 200 and len(counting.batches) <= 4 and counting.closed
+
+
+def test_a_batch_has_room_for_so_many(counting: Counting) -> None:
+    run(counting, *[{"texts": ["he was"] * (MOST_TOGETHER // 2)}] * 3)
+    assert counting.batches == [MOST_TOGETHER, MOST_TOGETHER // 2]
+
+
+def test_what_fails_fails_for_those_who_asked_it_alone(counting: Counting) -> None:
+    found = run(counting, {"texts": ["he"]}, {"texts": ["he"], "tags": ["polite"]}, {"texts": "he"}, {"texts": []})
+    assert isinstance(found[0][0], Translation) and isinstance(found[1], ConfigError) and isinstance(found[2], TypeError)
+    assert found[3] == []
+
+
+def test_a_task_that_is_cancelled_is_not_translated(counting: Counting) -> None:
+    async def ask() -> list[Translation]:
+        async with AsyncTranslator(counting) as shared:  # type: ignore[arg-type]
+            gone, stays = (asyncio.create_task(shared.translate([text])) for text in ("he was", "she was"))
+            await asyncio.sleep(0)
+            gone.cancel()
+            return await stays
+
+    assert len(asyncio.run(ask())) == 1
+    assert sum(counting.batches) in (1, 2)  # it may have been in work already
