@@ -93,7 +93,7 @@ STOREYS = {
     "inspection": (
         "head_names one_weight",
         "interventions",
-        "trace",
+        "trace causes",
         "analysis drawing wire",
         "saving",
         "tracing",
