@@ -93,7 +93,8 @@ STOREYS = {
     "inspection": (
         "head_names one_weight",
         "interventions",
-        "trace causes",
+        "trace",
+        "causes",
         "analysis drawing wire",
         "saving",
         "tracing",

@@ -6,12 +6,13 @@ A place is a layer's output at one position (`source`, `target`; the first row i
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from limelight.errors import ConfigError
 from limelight.inspection.analysis.importance import CELLS
 from limelight.inspection.analysis.varied_pass import Undo, VariedPass, hooked
 from limelight.inspection.causes import Places
@@ -23,6 +24,8 @@ Patch = Callable[[range], Undo]  # batch row i gets column columns[i] of the oth
 
 def stages_to_patch(passes: VariedPass, places: Places) -> list[str]:
     """Stages of the other sentence that `find_changes` needs; each is a row of the map."""
+    if places not in get_args(Places):
+        raise ConfigError(f"there are no places {places!r} to patch; there are {', '.join(get_args(Places))}")
     if places == "heads":
         return [f"{attention_prefix(KIND_OF[light.kind], light.layer)}.heads" for light in passes.model.spotlights()]
     side, blocks = ("enc", passes.model.encoder.blocks) if places == "source" else ("dec", passes.model.decoder.blocks)

@@ -22,7 +22,9 @@ Undo = list[Callable[[], None]]
 class VariedPass:
     """`source` with its end, `inputs` from the start piece on; the last rows should predict `wanted`. The model may have changes in it."""
 
-    def __init__(self, model: Transformer, source: Sequence[int], inputs: Sequence[int], wanted: Sequence[int], is_over: IsOver = never) -> None:
+    def __init__(
+        self, model: Transformer, source: Sequence[int], inputs: Sequence[int], wanted: Sequence[int], is_over: IsOver = never
+    ) -> None:
         self.model, self.is_over = model, is_over
         device = next(model.parameters()).device
         self.source, self.inputs, self.wanted = (torch.tensor([list(ids)], device=device) for ids in (source, inputs, wanted))
@@ -85,7 +87,10 @@ class VariedPass:
         """Embeddings go from a blank, which is the mean of the vocabulary, at light 0, to their own, at light 1."""
         model, undo = self.model, Undo()
         sides = light_BP[:, : self.split], light_BP[:, self.split :]
-        tables = (model.source_embedding or model.target_embedding, model.source_positions), (model.target_embedding, model.target_positions)
+        tables = (
+            (model.source_embedding or model.target_embedding, model.source_positions),
+            (model.target_embedding, model.target_positions),
+        )
         for light_BT, (embedding, positions) in zip(sides, tables, strict=True):
             blank_D = embedding.weight.detach().mean(dim=0) * embedding.scale
 

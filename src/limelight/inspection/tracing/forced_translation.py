@@ -62,7 +62,9 @@ class ForcedTranslation:
         stages = other.stages(names)
         with self.lock:
             change, logp = find_changes(passes, places, stages), float(passes.own().sum())
-        columns = {"source": trace.axes("cross")[1], "target": trace.target.inputs, "heads": [str(h) for h in range(trace.model.heads)]}[places]
+        columns = {"source": trace.axes("cross")[1], "target": trace.target.inputs, "heads": [str(h) for h in range(trace.model.heads)]}[
+            places
+        ]
         labels = tuple(name.removesuffix(".heads").removesuffix(".out") for name in names)
         named = spell(trace.target.tokens, rows)
         return PatchMap(named, places, other.source.text, logp, labels, tuple(columns[: change.shape[1]]), change)
