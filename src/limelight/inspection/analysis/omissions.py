@@ -17,14 +17,13 @@ NOTHING = 0.3  # natural log-probability
 
 def find_unmatched(passes: VariedPass, source: Sequence[SourceToken], target: Sequence[TargetToken], given: int) -> list[Unmatched]:
     """`passes` wants every piece of the translation; its first `given` were never a choice."""
-    hidden = set(passes.model.hidden)
-    asked, made = words_of(source), words_of(target, given)
-    asked = [(word, pieces) for word, pieces in asked if not hidden.intersection(pieces)]
-    if not asked or not made:
-        return []
-    effect_ST = (passes.own() - passes.without([pieces for _, pieces in asked])).cpu()
-    found = [Unmatched("omission", word, pieces, float(row)) for (word, pieces), row in zip(asked, effect_ST.amax(dim=1), strict=True)]
-    found += [Unmatched("addition", word, pieces, float(effect_ST[:, list(pieces)].max())) for word, pieces in made]
+    asked = [(word, pieces) for word, pieces in words_of(source) if set(pieces) <= set(passes.seen)]
+    own_T, *gone = passes.without([(), *(pieces for _, pieces in asked)]).cpu()
+    effects = [own_T - gone_T for gone_T in gone]
+    found = [Unmatched("omission", *word, float(effect_T.max())) for word, effect_T in zip(asked, effects, strict=True)]
+    for word, pieces in words_of(target, given):
+        largest = max((float(effect_T[list(pieces)].max()) for effect_T in effects), default=0.0)
+        found.append(Unmatched("addition", word, pieces, largest))
     return [each for each in found if each.effect < NOTHING]
 
 

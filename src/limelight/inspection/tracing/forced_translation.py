@@ -4,11 +4,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from limelight.decoding.steps import IsOver, never
+from limelight.decoding.steps import IsOver
 from limelight.errors import ConfigError
-from limelight.inspection.analysis.attribution import Effects, find_effects, subtract
+from limelight.inspection.analysis.attribution import Effects, find_effects
 from limelight.inspection.analysis.omissions import find_unmatched, spell
-from limelight.inspection.analysis.patching import find_changes, stages_to_patch
+from limelight.inspection.analysis.patching import find_changes, modules_to_patch
 from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import METHODS, Attribution, Method, PatchMap, PieceEffect, Places, Unmatched
 from limelight.inspection.trace import Stages, Trace
@@ -28,7 +28,7 @@ class ForcedTranslation:
     outputs: Sequence[int]
     given: int
     tokenizer: Tokenizer
-    is_over: IsOver = never
+    is_over: IsOver
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def remake(self, names: Sequence[str]) -> Stages:
@@ -38,17 +38,17 @@ class ForcedTranslation:
     def attribute(self, trace: Trace, word: str | int, method: Method, instead_of: str | None) -> Attribution:
         if method not in METHODS:
             raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
-        rows = find_rows(trace, word)
-        instead = None if instead_of is None else self._spelled(trace, rows, instead_of)
+        rows, split = find_rows(trace, word), len(self.source)
+        instead = None if instead_of is None else self._spell_instead(trace, rows.start, instead_of)
         with self.lock:
             effects = find_effects(self._passes(rows), method)
             if instead is not None:
-                effects = subtract(effects, find_effects(self._passes(rows, instead), method))
-        split = len(self.source)
-        source = _share(trace.axes("cross")[1], effects, range(split))
-        prefix = _share(trace.target.inputs, effects, range(split + 1, split + 1 + rows.start), split)
-        complete = None if effects.missed is None else abs(effects.missed) / max(abs(effects.whole), 1e-9)
-        return Attribution(spell(trace.target.tokens, rows), rows.start, instead_of, method, effects.logp, source, prefix, complete)
+                effects = effects.minus(find_effects(self._passes(rows, instead), method))
+        source = _share(trace.axes("cross")[1], effects, 0)
+        prefix = _share(trace.target.inputs[1 : rows.start + 1], effects, split + 1)
+        gap = None if effects.missed is None else abs(effects.missed) / max(abs(effects.whole), 1e-9)
+        named, followed = spell(trace.target.tokens, rows), sum(abs(each.share) for each in source)
+        return Attribution(named, rows.start, instead_of, method, effects.logp, followed, source, prefix, gap)
 
     def match(self, trace: Trace) -> list[Unmatched]:
         with self.lock:
@@ -57,55 +57,47 @@ class ForcedTranslation:
     def patch(self, trace: Trace, other: Trace, word: str | int, places: Places) -> PatchMap:
         rows = find_rows(trace, word)
         passes = self._passes(rows)
-        _check_alike(trace, other, places, len(passes.inputs[0]))
-        names = stages_to_patch(passes, places)
+        names = list(modules_to_patch(passes, places))
+        _check_alike(trace, other, places, rows.stop)
         stages = other.stages(names)
         with self.lock:
-            change, logp = find_changes(passes, places, stages), float(passes.own().sum())
-        columns = {"source": trace.axes("cross")[1], "target": trace.target.inputs, "heads": [str(h) for h in range(trace.model.heads)]}[
-            places
-        ]
-        labels = tuple(name.removesuffix(".heads").removesuffix(".out") for name in names)
-        named = spell(trace.target.tokens, rows)
-        return PatchMap(named, places, other.source.text, logp, labels, tuple(columns[: change.shape[1]]), change)
+            change, logp = find_changes(passes, places, stages)
+        heads = [str(head) for head in range(trace.model.heads)]
+        columns = {"source": trace.axes("cross")[1], "target": trace.target.inputs[: rows.stop], "heads": heads}[places]
+        named = tuple(name.removesuffix(".heads").removesuffix(".out") for name in names)
+        return PatchMap(spell(trace.target.tokens, rows), places, other.source.text, logp, named, tuple(columns), change)
 
     def _passes(self, rows: range, instead: Sequence[int] | None = None) -> VariedPass:
         """Reads up to the last row; with `instead`, these pieces stand where the word did."""
-        wanted = list(self.outputs[rows.start : rows.stop]) if instead is None else list(instead)
-        return VariedPass(self.lit.model, self.source, [*self.inputs[: rows.start + 1], *wanted[:-1]], wanted, self.is_over)
+        wanted = list(self.outputs[rows.start : rows.stop]) if instead is None else instead
+        return VariedPass(self.lit.model, (self.source, [*self.inputs[: rows.start + 1], *wanted[:-1]]), wanted, self.is_over)
 
-    def _spelled(self, trace: Trace, rows: range, text: str) -> list[int]:
+    def _spell_instead(self, trace: Trace, row: int, text: str) -> list[int]:
         """The pieces of another word at the same place: one as the vocabulary spells it there, or as the tokenizer cuts it."""
-        begins = trace.target.tokens[rows.start].piece.startswith(SPACE)
+        begins = trace.target.tokens[row].piece.startswith(SPACE)
         single = (SPACE if begins else "") + text
         if single in self.tokenizer.vocabulary:
             return [self.tokenizer.vocabulary.index(single)]
         cut = self.tokenizer.encode_texts([text])[0] if begins and text.strip() else []
-        room = self.lit.model.config.max_length - rows.start
-        if not 0 < len(cut) < room:
+        if not 0 < len(cut) < self.lit.model.config.max_length - row:
             raise ConfigError(
-                f"instead_of={text!r} cannot stand there: it is no piece of the vocabulary, and inside of a word, or at the end of what the "
-                "model can hold, nothing longer is tried; give a piece, or a whole word"
+                f"instead_of={text!r} cannot stand there: it is no piece, nor a word where one begins and there is room; give such"
             )
         return cut
 
 
 def find_rows(trace: Trace, word: str | int) -> range:
     """The pieces of a word of the translation: by the number of a piece, or by spelling, all of a word or some of its pieces."""
-    tokens = trace.target.tokens
+    tokens, found = trace.target.tokens, []
     if isinstance(word, int):
-        if not 0 <= word < len(tokens):
-            raise ConfigError(f"there is no piece {word} in the translation; they are 0 to {len(tokens) - 1}")
-        return range(word, word + 1)
-    found = []
-    for first, token in enumerate(tokens):
-        spelled = ""
-        for last in range(first, len(tokens)):
-            spelled += tokens[last].piece
-            if tokens[last].word != token.word or len(spelled) > len(word) + 1:
-                break
+        found = [range(word, word + 1)] if 0 <= word < len(tokens) else []
+    else:
+        for first, token in enumerate(tokens):
+            spelled, last = token.piece, first + 1
+            while len(spelled) < len(word) and last < len(tokens) and tokens[last].word == token.word:
+                spelled, last = spelled + tokens[last].piece, last + 1
             if word and word in (spelled, spelled.removeprefix(SPACE)):
-                found.append(range(first, last + 1))
+                found.append(range(first, last))
     if len(found) == 1:
         return found[0]
     pieces = " ".join(f"{at}:{token.piece}" for at, token in enumerate(tokens))
@@ -113,18 +105,17 @@ def find_rows(trace: Trace, word: str | int) -> range:
     raise ConfigError(f"{word!r} {problem}, whose pieces are {pieces}; give a word of these, or the number of a piece")
 
 
-def _share(pieces: Sequence[str], effects: Effects, places: range, offset: int = 0) -> tuple[PieceEffect, ...]:
-    whole = float(effects.each.abs().sum()) or 1.0
-    return tuple(PieceEffect(pieces[at - offset], float(effects.each[at]), float(effects.each[at]) / whole) for at in places)
+def _share(pieces: Sequence[str], effects: Effects, first: int) -> tuple[PieceEffect, ...]:
+    whole, some = float(effects.each.abs().sum()) or 1.0, effects.each[first:].tolist()
+    return tuple(PieceEffect(piece, effect, effect / whole) for piece, effect in zip(pieces, some, strict=False))
 
 
 def _check_alike(trace: Trace, other: Trace, places: Places, read: int) -> None:
     """A place of one sentence must be a place of the other too."""
-    problems = []
+    problems, mine, theirs = [], len(trace.source.tokens), len(other.source.tokens)
     if trace.model.sha != other.model.sha:
         problems.append("they come from different models; make both traces with one")
-    if places != "target" and len(trace.source.tokens) != len(other.source.tokens):
-        mine, theirs = len(trace.source.tokens), len(other.source.tokens)
+    if places != "target" and mine != theirs:
         problems.append(f"the sources have {mine} and {theirs} pieces, and places are patched one by one; give one of {mine} pieces")
     if places != "source" and len(other.target.inputs) < read:
         problems.append(f"the other translation has {len(other.target.inputs)} places, and the word needs {read}; give a longer one")
