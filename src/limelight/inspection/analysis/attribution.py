@@ -18,7 +18,7 @@ from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import Method
 
 COMPLETE = 0.01  # of the sum: with less, integrated gradients take more points
-FEWEST, MOST = 16, 128  # points on the way
+POINTS, MOST = 8, 512  # on a part of the way, and on all of it
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,22 @@ def find_effects(passes: VariedPass, method: Method) -> Effects:
 
 
 def _integrate(passes: VariedPass) -> Effects:
-    """By Gauss and Legendre's points, twice as many until the effects add up to log p(w) - log p(w, all blank)."""
-    (blank, own), points = passes.gradients([0.0, 1.0])[1].tolist(), FEWEST
+    """By Gauss and Legendre's points on parts of the way. What the effects of a part must add up to is known from its ends, so those that
+    miss most are halved until the effects of all add up to log p(w) - log p(w, all blank)."""
+    (places, weights), taken, own = np.polynomial.legendre.leggauss(POINTS), 0, 0.0
+    parts: dict[tuple[float, float], tuple[Tensor, float, float]] = {}  # by begin and end: effects, what they miss, and should be
+    halves = [(0.0, 1.0)]
     while True:
-        places, weights = np.polynomial.legendre.leggauss(points)
-        each_P = torch.from_numpy(weights / 2) @ passes.gradients(((places + 1) / 2).tolist())[0].cpu()
-        missed = float(each_P.sum()) - (own - blank)
-        if abs(missed) <= COMPLETE * abs(own - blank) or points >= MOST:
-            return Effects(each_P, own, missed, own - blank)
-        points *= 2
+        lights = [begin + (end - begin) * (place + 1) / 2 for begin, end in halves for place in (-1.0, *places.tolist(), 1.0)]
+        gradient_NP, logp_N = (found.cpu().split(POINTS + 2) for found in passes.gradients(lights))
+        for (begin, end), gradient_BP, logp_B in zip(halves, gradient_NP, logp_N, strict=True):
+            each_P, rise = torch.from_numpy(weights / 2 * (end - begin)) @ gradient_BP[1:-1], float(logp_B[-1] - logp_B[0])
+            parts[begin, end] = each_P, float(each_P.sum()) - rise, rise
+            own = float(logp_B[-1]) if end == 1 else own
+        taken, missed, whole = taken + len(lights), sum(part[1] for part in parts.values()), sum(part[2] for part in parts.values())
+        if abs(missed) <= COMPLETE * abs(whole) or taken >= MOST:
+            return Effects(torch.stack([part[0] for part in parts.values()]).sum(dim=0), own, missed, whole)
+        worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
+        middles = [(begin, (begin + end) / 2, end) for begin, end in worst]
+        halves = [half for begin, middle, end in middles for half in ((begin, middle), (middle, end))]
+        parts = {place: part for place, part in parts.items() if place not in worst}
