@@ -21,7 +21,7 @@ from limelight.cli.demo.numerals import english, german
 from limelight.decoding.steps import never
 from limelight.inspection.analysis import omissions
 from limelight.inspection.analysis.varied_pass import VariedPass
-from limelight.inspection.causes import METHODS, Attribution
+from limelight.inspection.causes import METHODS, Attribution, Method
 from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.translator.translate import Translator
 
@@ -94,16 +94,16 @@ def costs_of(trace: LiveTrace, row: int, pieces: Sequence[int], instead: dict[in
     return own - hidden, own - replaced
 
 
-def planted_causes(translator: Translator) -> dict[str, float]:
+def planted_causes(translator: Translator, methods: Sequence[Method] = METHODS) -> dict[str, float]:
     """Of twenty-one ... ninety-nine: the units are credited to the units and the tens to the tens, in all of these cases or fewer."""
-    right, cases = dict.fromkeys((*METHODS, "attention"), 0), 0
+    right, cases = dict.fromkeys((*methods, "attention"), 0), 0
     for number in (each for each in range(21, 100) if each % 10):
         trace = translator.trace(english(number), nbest=1)
         if trace.target.text != german(number):
             continue
         cases += 2
         for row, column in ((0, 2), (2, 0)):
-            for method in METHODS:
+            for method in methods:
                 right[method] += most_credited(trace.why(row, method), range(3))[0] == column
             right["attention"] += any(link[:2] == (column, row) for link in trace.align.links)
     return {name: count / max(cases, 1) for name, count in right.items()}

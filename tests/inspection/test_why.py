@@ -224,9 +224,9 @@ def test_a_patch_map_is_drawn(translator: Translator, trace: LiveTrace) -> None:
 def test_the_work_is_bounded_by_pieces_and_not_by_their_square_in_passes(monkeypatch) -> None:
     """Every batch has at most CELLS ids, and there are as many as that needs."""
     sizes = []
+    monkeypatch.setattr(varied_pass, "CELLS", 48)
     passes = passes_of(0)
     run = passes.run
-    monkeypatch.setattr(varied_pass, "CELLS", 48)
     monkeypatch.setattr(passes, "run", lambda rows, alike=False: (sizes.append(rows), run(rows, alike))[1])
     find_effects(passes, "occlusion")
     assert max(sizes) * passes.size <= 48 and sum(sizes) == 1 + len(passes.pieces)

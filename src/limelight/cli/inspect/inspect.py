@@ -103,10 +103,9 @@ def inspect(
 
     changes = changes_of(InterventionOptions(mute or (), solo or (), dim or (), hide or (), positions, temperature, mean))
     files = [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
-    causes = CauseOptions(why, instead_of, method, check, patch_from, places)
+    found, causes = InspectOutput(), CauseOptions(why, instead_of, method, check, patch_from, places)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
-    found = InspectOutput()
     with Translator.load(bundle, device=device, threads=threads, engine="torch") as loaded:
         translator = aim(loaded, to, source, tag)
         rank(translator, bundle, importance, as_json, found)

@@ -5,7 +5,6 @@
 A place is a layer's output at one position (`source`, `target`; the first row is what the layers read) or a head at all positions.
 """
 
-from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -17,8 +16,6 @@ from limelight.inspection.analysis.varied_pass import Undo, VariedPass, hooked
 from limelight.inspection.causes import Places
 from limelight.inspection.head_names import KIND_OF, attention_prefix
 from limelight.inspection.trace import Array, Stages
-
-Patch = Callable[[nn.Module, Tensor, range], Undo]  # row i of the batch gets place columns[i] of the other sentence
 
 
 def modules_to_patch(passes: VariedPass, places: Places) -> dict[str, nn.Module]:

@@ -28,6 +28,7 @@ class VariedPass:
         device = next(model.parameters()).device
         self.source, self.inputs, self.wanted = (torch.tensor([list(side)], device=device) for side in (*ids, wanted))
         self.split, self.size = len(ids[0]), len(ids[0]) + len(ids[1])
+        self.at_once = max(1, CELLS // self.size)
         self.seen = [piece for piece in range(self.split) if piece not in model.hidden]
         # What may be varied: the source that is seen, and the translation between its start and the first wanted piece.
         self.pieces = [*self.seen, *range(self.split + 1, self.size - len(wanted) + 1)]
@@ -57,10 +58,6 @@ class VariedPass:
                 found.append(torch.autograd.grad(total_B.sum(), light_BP)[0].double() * varied_P)
             totals.append(total_B.detach())
         return torch.cat(found), torch.cat(totals)
-
-    @property
-    def at_once(self) -> int:
-        return max(1, CELLS // self.size)
 
     def run(self, rows: int, alike: bool = False) -> Tensor:
         """Log-probabilities of the wanted pieces (rows, K), under whatever hooks there are; `alike`: one memory serves all rows."""

@@ -37,6 +37,7 @@ MARGIN: Final = 16.0
 NARROWEST: Final = 480.0  # the legend needs it
 
 Masked = Callable[[int, int], bool]
+Axes = tuple[Sequence[str], Sequence[str]]  # of rows and of columns
 
 
 def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | None = None) -> Picture:
@@ -47,7 +48,9 @@ def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | Non
     title = f"{KIND_NAMES[kind]} · layer {layer} · {which}"
     named = str(Head(kind, layer, head)) if head is not None else f"{kind}.{layer}.*"
     description = f"How much {LOOKS[kind]}. {_strongest(weights, rows, columns)}"
-    parts, width, bottom = _draw_map(weights, (rows, columns), _languages(trace, kind), mask(trace, kind), title, "weight")
+    source, target = trace.model.source, trace.model.target
+    languages = (source if kind == "enc" else target), (target if kind == "dec" else source)
+    parts, width, bottom = _draw_map(weights, (rows, columns), languages, mask(trace, kind), title, "weight")
     small, bottom = cite(trace, named, width, bottom)
     return draw_picture(width, bottom, f"Attention: {title}", description, [*parts, *small])
 
@@ -57,26 +60,15 @@ def patch_picture(trace: Trace, patched: PatchMap) -> Picture:
     rows, columns, sizes = patched.rows, patched.columns, np.abs(patched.change)
     strength = sizes / max(float(sizes.max(initial=0)), 1e-9)
     title = f"patched from “{label(patched.other)}” · log p of {patched.word}"
-    languages = trace.model.source if patched.places == "source" else trace.model.target, "en"
+    languages = "en", trace.model.source if patched.places == "source" else trace.model.target
     parts, width, bottom = _draw_map(strength, (rows, columns), languages, lambda row, column: False, title, "size of the change")
     small, bottom = cite(trace, f"1: changed by {sizes.max(initial=0):.2f}; from “{patched.other}”", width, bottom)
     description = f"How much each place changes when it is patched. {_strongest(strength, rows, columns)}"
     return draw_picture(width, bottom, f"Patching: {title}", description, [*parts, *small])
 
 
-def _languages(trace: Trace, kind: Kind) -> tuple[str, str]:
-    """Of columns and rows."""
-    source, target = trace.model.source, trace.model.target
-    return (target if kind == "dec" else source), (source if kind == "enc" else target)
-
-
 def _draw_map(
-    weights: Array,
-    axes: tuple[Sequence[str], Sequence[str]],
-    languages: tuple[str, str],
-    hidden: Masked,
-    title: str,
-    scale: str,
+    weights: Array, axes: Axes, languages: tuple[str, str], hidden: Masked, title: str, scale: str
 ) -> tuple[list[str], float, float]:
     """The parts of a map from 0 to 1, how wide it is, and where its small print begins."""
     rows, columns = axes
@@ -87,8 +79,8 @@ def _draw_map(
     top = MARGIN + 28 + max(room(label(each), size) for each in columns) * 0.75 + 12
     height, width = side * weights.shape[0], side * weights.shape[1]
     parts = [words(MARGIN, MARGIN + 12, title, INK, 'font-size="15" font-weight="600"')]
-    parts += _columns_axis(columns, left, top, side, size, languages[0])
-    parts += _rows_axis(rows, left, top, side, size, languages[1])
+    parts += _columns_axis(columns, left, top, side, size, languages[1])
+    parts += _rows_axis(rows, left, top, side, size, languages[0])
     parts += cells(weights, hidden, left, top, side)
     if numbers:
         parts += _numbers(weights, hidden, left, top, side)

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from starlette.requests import Request
@@ -34,9 +34,6 @@ from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.queue.work import Deadline
-
-if TYPE_CHECKING:
-    from limelight.inspection.tracing.live_trace import LiveTrace
 
 Id = Annotated[str, Path(min_length=1, max_length=64)]
 Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
@@ -125,9 +122,8 @@ class Desk:
         wanted = await read_request(request, self.asked.why)
         kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
 
-        def answer(trace: "LiveTrace") -> Response:
-            why = trace.why(wanted.piece, wanted.method, wanted.instead_of)
-            return json_answer(_encode_json(asdict(why)), request)
+        def answer(trace: Any) -> Response:
+            return json_answer(_encode_json(asdict(trace.why(wanted.piece, wanted.method, wanted.instead_of))), request)
 
         return await self._run_trace(request, kept.served, kept.asked, answer)
 
@@ -185,7 +181,7 @@ class Desk:
         request: Request,
         served: ServedModel,
         asked: TraceRequest,
-        answer: "Callable[[LiveTrace], Response]",
+        answer: Callable[[Trace], Response],
         deadline: Deadline | None = None,
     ) -> Response:
         """Charge for a trace, and make it while the client is there; it is written by `answer` in the same thread."""
@@ -223,7 +219,7 @@ class Desk:
         return json_answer(_encode_json({"v": told.pop("v"), "trace_id": name, **told}), request)
 
 
-def make_trace(served: ServedModel, asked: TraceRequest, longest: int, is_over: IsOver) -> "LiveTrace":
+def make_trace(served: ServedModel, asked: TraceRequest, longest: int, is_over: IsOver) -> Trace:
     """Make a trace, not in the event loop: already thousands of dimmers take a while to be understood."""
     made = served.translator.trace(
         asked.source,
