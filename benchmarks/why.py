@@ -208,11 +208,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--to", help="of a model that has several languages")
     parser.add_argument("--sentences", type=int, default=200)
     asked = parser.parse_args()
     texts = asked.text.read_bytes().decode().split("\n") if asked.text else number_words(asked.sentences)
     texts = [text for text in texts if text.strip()][: asked.sentences]
-    with Translator.load(asked.bundle, engine="torch") as translator:
+    with Translator.load(asked.bundle, engine="torch") as loaded:
+        translator = loaded if asked.to is None else loaded.towards(asked.to)
         tell_costs(measure_costs(translator, texts))
         if asked.text is None:
             print("planted causes found", json.dumps({name: round(share, 3) for name, share in planted_causes(translator).items()}))

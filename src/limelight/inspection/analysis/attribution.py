@@ -61,7 +61,7 @@ def _integrate(passes: VariedPass) -> Effects:
             parts[begin, end] = each_P, float(each_P.sum()) - rise, rise
             own = float(logp_B[-1]) if end == 1 else own
         taken, missed, whole = taken + len(lights), sum(part[1] for part in parts.values()), sum(part[2] for part in parts.values())
-        if abs(missed) <= COMPLETE * abs(whole) or taken >= MOST:
+        if not abs(missed) > COMPLETE * abs(whole) or taken >= MOST:
             return Effects(torch.stack([part[0] for part in parts.values()]).sum(dim=0), own, missed, whole)
         worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
         middles = [(begin, (begin + end) / 2, end) for begin, end in worst]

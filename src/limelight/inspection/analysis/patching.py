@@ -10,9 +10,10 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from limelight.errors import ConfigError
-from limelight.inspection.analysis.varied_pass import Undo, VariedPass, hooked
+from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import Places
 from limelight.inspection.head_names import KIND_OF, attention_prefix
 from limelight.inspection.trace import Array, Stages
@@ -39,25 +40,25 @@ def find_changes(passes: VariedPass, places: Places, other: Stages) -> tuple[Arr
     for name, module in modules_to_patch(passes, places).items():
         rows.append([])
         for some in (range(columns)[first : first + passes.at_once] for first in range(0, columns, passes.at_once)):
-            with hooked(patch(module, torch.from_numpy(other[name]).to(passes.source.device), some)):
+            with patch(module, torch.from_numpy(other[name]).to(passes.source.device), some):
                 rows[-1] += passes.run(len(some), alike=name.startswith("dec")).sum(dim=1).tolist()
     return np.asarray(rows, np.float32) - np.float32(own), own
 
 
-def _patch_positions(module: nn.Module, value_TD: Tensor, columns: range) -> Undo:
+def _patch_positions(module: nn.Module, value_TD: Tensor, columns: range) -> RemovableHandle:
     def hook(module: nn.Module, args: tuple[Any, ...], output_BTD: Tensor) -> Tensor:
         patched, at = output_BTD.expand(len(columns), -1, -1).clone(), list(columns)
         patched[range(len(at)), at] = value_TD[at].to(patched)
         return patched
 
-    return [module.register_forward_hook(hook).remove]
+    return module.register_forward_hook(hook)
 
 
-def _patch_heads(out: nn.Module, value_HTK: Tensor, columns: range) -> Undo:
+def _patch_heads(out: nn.Module, value_HTK: Tensor, columns: range) -> RemovableHandle:
     def hook(module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
         heads_BTHK = args[0].unflatten(2, (len(value_HTK), -1)).clone()
         for row, head in enumerate(columns):
             heads_BTHK[row, :, head] = value_HTK[head, : heads_BTHK.shape[1]].to(heads_BTHK)
         return (heads_BTHK.flatten(2),)
 
-    return [out.register_forward_pre_hook(hook).remove]
+    return out.register_forward_pre_hook(hook)

@@ -4,8 +4,8 @@ Pieces of both sides are numbered as one row: those of the source, then those th
 so memory has a bound; hooks are on the twin only while a batch runs.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,6 @@ from limelight.decoding.steps import IsOver
 from limelight.errors import DeadlineError
 from limelight.inspection.analysis.importance import CELLS
 from limelight.model.transformer import Batch, Transformer
-
-Undo = list[Callable[[], None]]
 
 
 class VariedPass:
@@ -41,7 +39,7 @@ class VariedPass:
         for row, group in enumerate(groups):
             gone_BP[row, list(group)] = True
         for some_BP in gone_BP.split(self.at_once):
-            with hooked(self._zero_values(some_BP) if zero_values else self._hide(some_BP)):
+            with self._zero_values(some_BP) if zero_values else self._hide(some_BP):
                 found.append(self.run(len(some_BP), alike=not bool(some_BP[:, : self.split].any())))
         return torch.cat(found)
 
@@ -53,7 +51,7 @@ class VariedPass:
         for some_B in torch.tensor(lights, device=varied_P.device).split(self.at_once):
             with torch.inference_mode(False), torch.enable_grad():
                 light_BP = (1.0 - varied_P * (1.0 - some_B[:, None])).requires_grad_()
-                with hooked(self._dim(light_BP)):
+                with self._dim(light_BP):
                     total_B = self.run(len(some_B)).sum(dim=1)
                 found.append(torch.autograd.grad(total_B.sum(), light_BP)[0].double() * varied_P)
             totals.append(total_B.detach())
@@ -69,20 +67,20 @@ class VariedPass:
         log_probs_BKV = torch.log_softmax(self.model.logits(decoded), dim=-1, dtype=torch.float32)
         return log_probs_BKV.gather(2, self.wanted.expand(rows, -1)[..., None]).squeeze(-1).double()
 
-    def _dim(self, light_BP: Tensor) -> Undo:
+    def _dim(self, light_BP: Tensor) -> ExitStack:
         """Embeddings go from a blank, which is the mean of the vocabulary, at light 0, to their own, at light 1."""
 
         def place(light_BT: Tensor, blank_D: Tensor, module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
             return blank_D + light_BT[: len(args[0]), :, None].to(args[0]) * (args[0] - blank_D), *args[1:]
 
-        model, undo = self.model, Undo()
+        model, hooks = self.model, ExitStack()
         sides = (model.source_embedding or model.target_embedding, model.source_positions), (model.target_embedding, model.target_positions)
         for light_BT, (table, positions) in zip(light_BP.tensor_split([self.split], dim=1), sides, strict=True):
             blank_D = table.weight.detach().mean(dim=0) * table.scale
-            undo.append(positions.register_forward_pre_hook(partial(place, light_BT, blank_D)).remove)
-        return undo
+            hooks.callback(positions.register_forward_pre_hook(partial(place, light_BT, blank_D)).remove)
+        return hooks
 
-    def _hide(self, gone_BP: Tensor) -> Undo:
+    def _hide(self, gone_BP: Tensor) -> ExitStack:
         """Where nothing else is left to look at, a blank piece stays visible, so that each softmax has a sum."""
         source_BS, target_BT = gone_BP.tensor_split([self.split], dim=1)
         source_BS = source_BS & ~source_BS[:, self.seen].all(dim=1, keepdim=True)
@@ -93,26 +91,18 @@ class VariedPass:
         def decoder(block: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
             return args[0], args[1].without(target_BT), *args[2:4], args[4].without(source_BS), *args[5:]
 
-        undo = [block.register_forward_pre_hook(encoder).remove for block in self.model.encoder.blocks]
-        undo += [block.register_forward_pre_hook(decoder).remove for block in self.model.decoder.blocks]
-        return undo + self._dim((~gone_BP).float())
+        hooks = self._dim((~gone_BP).float())
+        for stack, hook in ((self.model.encoder, encoder), (self.model.decoder, decoder)):
+            for block in stack.blocks:
+                hooks.callback(block.register_forward_pre_hook(hook).remove)
+        return hooks
 
-    def _zero_values(self, gone_BP: Tensor) -> Undo:
+    def _zero_values(self, gone_BP: Tensor) -> ExitStack:
         def look(kept_BT: Tensor, stage: str, value: Tensor) -> Tensor | None:
             return value * kept_BT[: len(value), None, :, None] if stage == "v" else None
 
-        source_BS, target_BT = (~gone_BP).tensor_split([self.split], dim=1)
-        undo = Undo()
+        (source_BS, target_BT), hooks = (~gone_BP).tensor_split([self.split], dim=1), ExitStack()
         for light in self.model.spotlights():
             light.attention.looks.append(partial(look, target_BT if light.kind == "decoder" else source_BS))
-            undo.append(light.attention.looks.pop)
-        return undo
-
-
-@contextmanager
-def hooked(undo: Undo) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for each in undo:
-            each()
+            hooks.callback(light.attention.looks.pop)
+        return hooks
