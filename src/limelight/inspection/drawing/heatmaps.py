@@ -58,7 +58,7 @@ def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | Non
 def patch_picture(trace: Trace, patched: PatchMap) -> Picture:
     """Layers by positions or heads, by the size of the change; the largest is 1."""
     rows, columns, sizes = patched.rows, patched.columns, np.abs(patched.change)
-    strength = sizes / max(float(sizes.max(initial=0)), 1e-9)
+    strength = np.asarray(sizes / max(float(sizes.max(initial=0)), 1e-9), np.float32)
     title = f"patched from “{label(patched.other)}” · log p of {patched.word}"
     languages = "en", trace.model.source if patched.places == "source" else trace.model.target
     parts, width, bottom = _draw_map(strength, (rows, columns), languages, lambda row, column: False, title, "size of the change")
