@@ -120,7 +120,7 @@ class Planted:
 def plant(translator: Translator, texts: Sequence[str], seed: int = 1) -> dict[str, Planted]:
     """A word left out of a translation, and one of another put into it; all effects, whatever the threshold."""
     chance, found = random.Random(seed), {"omission": Planted(), "addition": Planted()}
-    usual, omissions.NOTHING = omissions.NOTHING, math.inf
+    usual, omissions.OMITTED, omissions.ADDED = (omissions.OMITTED, omissions.ADDED), math.inf, math.inf
     try:
         made = [each.text.split(" ") for each in translator.translate(list(texts))]
         for text, words in zip(texts, made, strict=True):
@@ -134,7 +134,7 @@ def plant(translator: Translator, texts: Sequence[str], seed: int = 1) -> dict[s
                 added = translator.trace(text, " ".join([*words[:place], strange, *words[place:]]), nbest=1)
                 note_additions(added, place, found["addition"])
     finally:
-        omissions.NOTHING = usual
+        omissions.OMITTED, omissions.ADDED = usual
     return found
 
 
@@ -194,9 +194,9 @@ def tell_costs(costs: Costs) -> None:
 def tell_planted(found: dict[str, Planted]) -> None:
     for kind, planted in found.items():
         print(f"{kind}s planted: {sum(is_planted for _, is_planted in planted.words)}, separation {separation(planted.words):.3f}")
-        for below in (0.05, 0.1, 0.2, 0.3, 0.5, 1.0):
+        for below in (-10, -8, -6, -4, -3, -2, -1, -0.5, 0):
             recall, precision = recall_and_precision(planted.words, below)
-            print(f"  effect < {below:4.2f}   recall {recall:.2f}  precision {precision:.2f}")
+            print(f"  below {below:5.1f}     recall {recall:.2f}  precision {precision:.2f}")
         if planted.sure:
             print(f"  by confidence alone: separation {separation(planted.sure):.3f}")
             for probability in (0.01, 0.05, 0.2):

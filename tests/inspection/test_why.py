@@ -171,7 +171,10 @@ def test_nothing_is_missed_in_a_good_translation_and_planted_words_are_found(tra
     words = trace.target.text.split(" ")
     shorter = translator.trace(TEXT, " ".join(words[:-1])).check()
     assert [(each.kind, each.word) for each in shorter] == [("omission", "six")]
-    assert "nothing in the translation came from it" in str(shorter[0])
+    assert "likelier without it" in str(shorter[0])
+    longer = translator.trace(TEXT, " ".join([*words[:1], translator.trace("seven").target.text, *words[1:]])).check()
+    added = [each for each in longer if each.kind == "addition"]
+    assert [each.word for each in added] == ["sieben"] and "does not call for it" in str(added[0])
 
 
 def test_a_sentence_patched_by_itself_stays_as_it_is(trace: LiveTrace) -> None:

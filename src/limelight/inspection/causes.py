@@ -56,7 +56,7 @@ class Attribution:
 class Unmatched:
     """A word is unmatched if nothing came from it (`omission`, of the source) or if it came from nothing (`addition`, of the translation).
 
-    `effect`: the largest that hiding a source word had on it or, of a source word, on any piece of the translation.
+    `effect`: how much more likely the translation is with a source word than without; of a word of the translation, see `omissions`.
     """
 
     kind: Literal["omission", "addition"]
@@ -65,8 +65,8 @@ class Unmatched:
     effect: float
 
     def __str__(self) -> str:
-        what = "nothing in the translation came from it" if self.kind == "omission" else "nothing in the source led to it"
-        return f"{self.kind}: {self.word} ({what}; effect {self.effect:.2f})"
+        what = "the translation is likelier without it" if self.kind == "omission" else "unlikely, and the source does not call for it"
+        return f"{self.kind}: {self.word} ({what}; {self.effect:.2f})"
 
 
 @dataclass(frozen=True, eq=False)
