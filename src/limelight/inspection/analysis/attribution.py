@@ -55,7 +55,7 @@ def _integrate(passes: VariedPass) -> Effects:
     halves = [(0.0, 1.0)]
     while True:
         lights = [begin + (end - begin) * (place + 1) / 2 for begin, end in halves for place in (-1.0, *places.tolist(), 1.0)]
-        gradient_NP, logp_N = (found.cpu().split(POINTS + 2) for found in passes.gradients(lights))
+        gradient_NP, logp_N = (found.cpu().view(len(halves), POINTS + 2, -1) for found in passes.gradients(lights))
         for (begin, end), gradient_BP, logp_B in zip(halves, gradient_NP, logp_N, strict=True):
             each_P, rise = torch.from_numpy(weights / 2 * (end - begin)) @ gradient_BP[1:-1], float(logp_B[-1] - logp_B[0])
             parts[begin, end] = each_P, float(each_P.sum()) - rise, rise
@@ -64,6 +64,5 @@ def _integrate(passes: VariedPass) -> Effects:
         if not abs(missed) > COMPLETE * abs(whole) or taken >= MOST:
             return Effects(torch.stack([part[0] for part in parts.values()]).sum(dim=0), own, missed, whole)
         worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
-        middles = [(begin, (begin + end) / 2, end) for begin, end in worst]
-        halves = [half for begin, middle, end in middles for half in ((begin, middle), (middle, end))]
+        halves = [half for begin, end in worst for half in ((begin, (begin + end) / 2), ((begin + end) / 2, end))]
         parts = {place: part for place, part in parts.items() if place not in worst}

@@ -30,7 +30,7 @@ def find_unmatched(passes: VariedPass, source: Sequence[SourceToken], target: Se
     return found
 
 
-def words_of(tokens: Sequence[SourceToken] | Sequence[TargetToken], first: int = 0) -> list[tuple[str, tuple[int, ...]]]:
+def words_of(tokens: Sequence[SourceToken | TargetToken], first: int = 0) -> list[tuple[str, tuple[int, ...]]]:
     """Words with their pieces, without marks and punctuation."""
     pieces: dict[int, list[int]] = {}
     for at, token in enumerate(tokens):
@@ -40,5 +40,5 @@ def words_of(tokens: Sequence[SourceToken] | Sequence[TargetToken], first: int =
     return [(word, some) for word, some in words if any(sign.isalnum() for sign in word)]
 
 
-def spell(tokens: Sequence[SourceToken] | Sequence[TargetToken], some: Sequence[int]) -> str:
+def spell(tokens: Sequence[SourceToken | TargetToken], some: Sequence[int]) -> str:
     return "".join(tokens[at].piece for at in some).strip("\u2581")

@@ -34,7 +34,8 @@ def modules_to_patch(passes: VariedPass, places: Places) -> dict[str, nn.Module]
 @torch.inference_mode()
 def find_changes(passes: VariedPass, places: Places, other: Stages) -> tuple[Array, float]:
     """(rows, columns): stages as `modules_to_patch` names them, by positions or heads; and the log-probability without a patch."""
-    own, rows = float(passes.without([()]).sum()), []
+    own = float(passes.without([()]).sum())
+    rows: list[list[float]] = []
     columns = {"source": passes.split, "target": passes.size - passes.split, "heads": passes.model.config.num_heads}[places]
     patch = _patch_heads if places == "heads" else _patch_positions
     for name, module in modules_to_patch(passes, places).items():
@@ -56,7 +57,7 @@ def _patch_positions(module: nn.Module, value_TD: Tensor, columns: range) -> Rem
 
 def _patch_heads(out: nn.Module, value_HTK: Tensor, columns: range) -> RemovableHandle:
     def hook(module: nn.Module, args: tuple[Tensor]) -> tuple[Tensor]:
-        heads_BTHK = args[0].unflatten(2, (len(value_HTK), -1)).clone()
+        heads_BTHK = args[0].view(*args[0].shape[:2], *value_HTK.shape[::2]).clone()
         for row, head in enumerate(columns):
             heads_BTHK[row, :, head] = value_HTK[head, : heads_BTHK.shape[1]].to(heads_BTHK)
         return (heads_BTHK.flatten(2),)

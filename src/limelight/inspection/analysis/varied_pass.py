@@ -38,7 +38,7 @@ class VariedPass:
         gone_BP, found = torch.zeros(len(groups), self.size, dtype=torch.bool, device=self.source.device), []
         for row, group in enumerate(groups):
             gone_BP[row, list(group)] = True
-        for some_BP in gone_BP.split(self.at_once):
+        for some_BP in gone_BP.split(self.at_once):  # type: ignore[no-untyped-call]
             with self._zero_values(some_BP) if zero_values else self._hide(some_BP):
                 found.append(self.run(len(some_BP), alike=not bool(some_BP[:, : self.split].any())))
         return torch.cat(found)
@@ -48,7 +48,7 @@ class VariedPass:
         light of each piece (B, P), and that log-probability (B,)."""
         varied_P, found, totals = torch.zeros(self.size, device=self.source.device), [], []
         varied_P[self.pieces] = 1.0
-        for some_B in torch.tensor(lights, device=varied_P.device).split(self.at_once):
+        for some_B in torch.tensor(lights, device=varied_P.device).split(self.at_once):  # type: ignore[no-untyped-call]
             with torch.inference_mode(False), torch.enable_grad():
                 light_BP = (1.0 - varied_P * (1.0 - some_B[:, None])).requires_grad_()
                 with self._dim(light_BP):

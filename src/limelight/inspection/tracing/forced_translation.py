@@ -80,9 +80,7 @@ class ForcedTranslation:
             return [self.tokenizer.vocabulary.index(single)]
         cut = self.tokenizer.encode_texts([text])[0] if begins and text.strip() else []
         if not 0 < len(cut) < self.lit.model.config.max_length - row:
-            raise ConfigError(
-                f"instead_of={text!r} cannot stand there: it is no piece, nor a word where one begins and there is room; give such"
-            )
+            raise ConfigError(f"{text!r} cannot stand there: it is no piece, nor a word where one begins and fits; give such a one")
         return cut
 
 
@@ -112,12 +110,11 @@ def _share(pieces: Sequence[str], effects: Effects, first: int) -> tuple[PieceEf
 
 def _check_alike(trace: Trace, other: Trace, places: Places, read: int) -> None:
     """A place of one sentence must be a place of the other too."""
-    problems, mine, theirs = [], len(trace.source.tokens), len(other.source.tokens)
-    if trace.model.sha != other.model.sha:
-        problems.append("they come from different models; make both traces with one")
-    if places != "target" and mine != theirs:
-        problems.append(f"the sources have {mine} and {theirs} pieces, and places are patched one by one; give one of {mine} pieces")
-    if places != "source" and len(other.target.inputs) < read:
-        problems.append(f"the other translation has {len(other.target.inputs)} places, and the word needs {read}; give a longer one")
-    if problems:
-        raise ConfigError("this sentence cannot be patched from that one:", problems)
+    mine, theirs, long = len(trace.source.tokens), len(other.source.tokens), len(other.target.inputs)
+    problems = {
+        "they come from different models; make both traces with one": trace.model.sha != other.model.sha,
+        f"the sources have {mine} and {theirs} pieces, and must have equally many": places != "target" and mine != theirs,
+        f"the other translation has {long} places, and the word needs {read}; give a longer one": places != "source" and long < read,
+    }
+    if any(problems.values()):
+        raise ConfigError("this sentence cannot be patched from that one:", [said for said, wrong in problems.items() if wrong])
