@@ -96,6 +96,7 @@ STOREYS = {
         "head_names one_weight",
         "interventions",
         "trace",
+        "causes",
         "analysis drawing wire",
         "saving",
         "tracing",

@@ -250,3 +250,36 @@ def test_the_desk_is_served_until_it_is_stopped() -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_why_a_word_is_there_is_printed_and_is_in_the_json(trace: Trace, tmp_path: Path) -> None:
+    word = trace.target.text.split(" ")[0]
+    told = lines(TEXT, "--why", word, "--check")
+    assert f"why {word}: followed the source by {100 * trace.why(word).source_share:.0f} %" in told  # type: ignore[attr-defined]
+    assert "every word of both sides came from the other" in told
+    done = run(TEXT, "--why", 0, "--method", "integrated", "--json", "--check")
+    found = json.loads(done.stdout)
+    assert found["why"]["method"] == "integrated" and found["why"]["gap"] < 0.02 and found["unmatched"] == []
+    place = tmp_path / "map.svg"
+    told = lines(TEXT, "--why", word, "--patch-from", "nine seven one", "--svg", place)
+    assert "patched from “nine seven one”" in told[-10] and "size of the change" in place.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--instead-of", "zwei"], "--why"),
+        (["--patch-from", "two"], "--why"),
+        (["--why", "foo"], "whose pieces are"),
+        (["--why", "0", "--method", "magic"], "occlusion, value-zeroing"),
+        (["--why", "0", "--patch-from", "nine"], "pieces"),
+    ],
+)
+def test_why_says_what_is_wrong(options: list[str], said: str) -> None:
+    with pytest.raises(LimelightError, match=said):
+        CliRunner().invoke(app, ["inspect", str(BUNDLE), TEXT, *options, "--threads", "1"], catch_exceptions=False)
+
+
+def test_why_needs_a_sentence() -> None:
+    with pytest.raises(ConfigError, match="--why and --check"):
+        CliRunner().invoke(app, ["inspect", str(BUNDLE), "--why", "a", "--check"], catch_exceptions=False)

@@ -18,6 +18,7 @@ from native_server import BUNDLE, Running, running, stored
 from limelight.errors import LengthError
 from limelight.inspection.head_names import KINDS
 from limelight.inspection.trace import Trace
+from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.inspection.tracing.target import no_numbers
 from limelight.inspection.wire.trace_json import as_json, from_json
 from limelight.serving.access.keys import Keys
@@ -516,3 +517,20 @@ def test_nothing_of_a_text_is_in_the_log(server: Running) -> None:
 def test_three_kinds_are_in_every_answer(told: dict[str, Any], models: Models) -> None:
     served: ServedModel = models.all[0]
     assert tuple(told["attn"]) == KINDS and served.run is None
+
+
+def test_why_a_piece_is_there_is_told_as_in_python(server: Running, told: dict[str, Any], python: LiveTrace) -> None:
+    asked = {"trace_id": told["trace_id"], "piece": 1}
+    for more in ({}, {"method": "integrated"}, {"instead_of": python.target.tokens[0].piece.removeprefix("\u2581")}):
+        response = server.post("why", {**asked, **more})
+        assert response.status_code == 200, response.text
+        answer, ours = response.json(), python.why(1, **more)
+        responses.WhyAnswer.model_validate(answer, strict=True)
+        assert [each["effect"] for each in answer["source"]] == pytest.approx([each.effect for each in ours.source], abs=1e-4)
+        assert answer["source_share"] == pytest.approx(ours.source_share, abs=1e-4) and answer["method"] == ours.method
+
+
+@pytest.mark.parametrize("more", [{"piece": 99}, {"piece": -1}, {"method": "magic"}, {"instead_of": ""}, {"instead_of": " "}])
+def test_why_refuses_what_is_not_there(server: Running, told: dict[str, Any], more: dict[str, Any]) -> None:
+    refused(server.post("why", {"trace_id": told["trace_id"], "piece": 0, **more}))
+    refused(server.post("why", {"trace_id": "t_nobody", "piece": 0}), 404)

@@ -19,6 +19,7 @@ NATIVE = {
     "/api/v1/trace": {"source": "one two"},
     "/api/v1/importance": {"sentences": ["one two"]},
     "/api/v1/export": {"trace_id": "x", "format": "json"},
+    "/api/v1/why": {"trace_id": "x", "piece": 0},
 }
 KEEPING = ["/translate_file", "/suggest", "/v2/document", "/v2/glossaries"]
 FORM = {"q": "seven", "source": "en", "target": "de"}

@@ -2,6 +2,7 @@
 
 import type { Question } from "./desk/asking";
 import type { Packed, Trace } from "./desk/trace";
+import type { Why } from "./desk/why.svelte";
 import type { Guess } from "./lib/detection";
 import { troubleOf, unreachable, type Trouble } from "./lib/trouble";
 import type { Pair, Sure } from "./lib/words";
@@ -138,6 +139,10 @@ export class Api {
       if (event === "error") throw new Refused(troubleOf(500, null, data));
       if (event === "progress" || event === "result") yield { event, data } as Ranked;
     }
+  }
+
+  why(asked: { trace_id: string; piece: number }): Promise<Why> {
+    return this.answered("api/v1/why", sent(asked)).then((answer) => answer.json() as Promise<Why>);
   }
 
   async probes(model: string | null): Promise<ProbeFacts[]> {

@@ -45,8 +45,11 @@ class Visible:
         assert self.keys is not None and later.keys is not None
         return Visible(keys=torch.cat([self.keys, later.keys], dim=-1))
 
-    def without(self, columns: Sequence[int]) -> "Visible":
-        """These keys (B, S) are hidden from every query too. The caller leaves at least one, so that each softmax has a sum."""
+    def without(self, columns: Sequence[int] | Tensor) -> "Visible":
+        """These keys (B, S), or those where a boolean (B, S) is True, are hidden from every query too. The caller leaves at least one, so
+        that each softmax has a sum."""
+        if isinstance(columns, Tensor):
+            return Visible(keys=~columns if self.keys is None else self.keys & ~columns, causal=self.causal)
         if not columns:
             return self
         assert self.keys is not None

@@ -102,3 +102,8 @@ export function probabilityOf(p: number): string {
   const percent = p * 100;
   return `${percent >= 10 ? percent.toFixed(1) : percent.toFixed(2)} %`;
 }
+
+/** The piece that is on show: the chosen one, else the least sure. */
+export function shownStep(trace: Trace, query: number | null): number {
+  return Math.min(query ?? leastSure(trace), trace.target.tokens.length - 1);
+}

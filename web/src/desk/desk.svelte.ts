@@ -4,11 +4,13 @@ import type { Api, Limits, Model, ProbeFacts } from "../api";
 import { LONGEST_LINK, routeOf } from "../lib/link";
 import type { Trouble } from "../lib/trouble";
 import { Kept, persistently, questionOf, refusal, type Question, type Status } from "./asking";
+import { shownStep } from "./candidates";
 import { sayOutcome } from "./labels";
 import { Ranking } from "./ranking.svelte";
 import { BrowserRoad, type Road, type Step } from "./road";
 import { spotOf } from "./spot";
 import { Tensors } from "./tensors";
+import { WhyState } from "./why.svelte";
 import { givenTarget, type Tensor, type Trace } from "./trace";
 import { asksAgain, fromHash, isTouched, START, toHash, untouched, withModel, withTags, withText, type View } from "./view";
 
@@ -40,6 +42,7 @@ export class Desk {
   top = $state(0); // steps that can be walked, with those that were undone
   live = $state(true); // false in an exported file: nobody answers
   readonly ranking: Ranking;
+  readonly why: WhyState;
 
   readonly busy = $derived(this.status.kind === "working" || this.status.kind === "waiting");
   readonly touched = $derived(isTouched(this.view));
@@ -66,6 +69,7 @@ export class Desk {
     private readonly road: Road = new BrowserRoad(),
   ) {
     this.ranking = new Ranking(api);
+    this.why = new WhyState(api);
     this.tensors = new Tensors(api, (trace) => this.renewed(trace));
   }
 
@@ -182,6 +186,11 @@ export class Desk {
 
   rank(): Promise<void> {
     return this.ranking.run(this.view.model, this.view.tags, this.view.text);
+  }
+
+  /** What the piece on show came from. */
+  async askWhy(): Promise<void> {
+    if (this.live && this.trace) await this.why.ask(this.trace.trace_id, shownStep(this.trace, this.view.query));
   }
 
   async loadProbes(): Promise<void> {

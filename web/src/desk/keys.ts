@@ -4,7 +4,7 @@ import type { Pressed } from "../lib/keys";
 import { KINDS, type Kind } from "./trace";
 
 export type Action =
-  | { do: "translate" | "write" | "mute" | "solo" | "pin" | "beam" | "undo" | "redo" | "export" | "help" | "learn" | "reset" }
+  | { do: "translate" | "write" | "mute" | "solo" | "pin" | "beam" | "undo" | "redo" | "export" | "help" | "learn" | "reset" | "why" }
   | { do: "kind"; kind: Kind }
   | { do: "layer" | "head" | "dim"; by: 1 | -1 };
 
@@ -27,6 +27,7 @@ const SINGLE: Readonly<Record<string, Action>> = {
   z: { do: "undo" },
   Z: { do: "redo" },
   e: { do: "export" },
+  y: { do: "why" },
   "?": { do: "help" },
 };
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.inspect.causes import CauseOptions
 from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
-from limelight.cli.inspect.lines import InspectOutput
+from limelight.cli.inspect.lines import InspectOutput, explanation, rank, tensor
 from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
 from limelight.cli.translate.output import aim
 from limelight.errors import ConfigError
@@ -33,6 +34,8 @@ limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.ht
 limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1
 
 limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores
+
+limelight inspect en-de "A cat sits on the mat." --why Katze --instead-of Hund
 
 limelight inspect runs/en-de --checkpoints
 """
@@ -72,6 +75,12 @@ def inspect(
     temperature: Annotated[float, typer.Option("--temperature", help="Of attention: below 1 sharpens, above 1 flattens.")] = 1.0,
     tensor: Annotated[list[str] | None, typer.Option("--tensor", metavar="NAME", help="Print a stage: enc.0.scores.")] = None,
     explain: Annotated[list[str] | None, typer.Option("--explain", metavar="HEAD:R,C", help="How a weight comes about.")] = None,
+    why: Annotated[str | None, typer.Option("--why", metavar="WORD", help="What a word, or piece N, of the translation came from.")] = None,
+    instead_of: Annotated[str | None, typer.Option("--instead-of", metavar="WORD", help="With --why: and not this word.")] = None,
+    method: Annotated[str, typer.Option("--method", help="With --why: occlusion, value-zeroing, gradient, integrated.")] = "occlusion",
+    check: Annotated[bool, typer.Option("--check", help="Words that nothing came from, and that came from nothing.")] = False,
+    patch_from: Annotated[str | None, typer.Option("--patch-from", metavar="TEXT", help="With --why: put in parts of this.")] = None,
+    places: Annotated[str, typer.Option("--places", help="With --patch-from: source, target or heads.")] = "source",
     importance: Annotated[str | None, typer.Option("--importance", metavar="FILE|N", help="Mute each head over these sentences.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="The desk in one file.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="A picture.")] = None,
@@ -90,21 +99,17 @@ def inspect(
     if checkpoints:
         show_checkpoints(bundle, as_json)
         raise typer.Exit
-    from limelight.cli.inspect import lines as shown
     from limelight.translator.translate import Translator
 
     changes = changes_of(InterventionOptions(mute or (), solo or (), dim or (), hide or (), positions, temperature, mean))
     files = [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
-    drawn = picture or (PictureName.heads if every else PictureName.heat)
-    look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, drawn, as_json)
+    found, causes = InspectOutput(), CauseOptions(why, instead_of, method, check, patch_from, places)
+    look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
-    found = InspectOutput()
     with Translator.load(bundle, device=device, threads=threads, engine="torch") as loaded:
         translator = aim(loaded, to, source, tag)
-        if importance is not None:
-            shown.rank(translator, bundle, importance, as_json, found)
-        if text is not None:
-            _inspect_text(translator, text, changes, look, found)
+        rank(translator, bundle, importance, as_json, found)
+        _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
     if open_page and text is not None:
         view = desk_view(text, changes, found.head, target, found.prefix, beam)
@@ -124,13 +129,15 @@ class InspectRequest:
     tensors: list[str]
     cells: list[str]
     files: list[Path]
-    picture: PictureName
+    picture: PictureName | None
     as_json: bool
+    causes: CauseOptions
 
 
 def check_sense(look: InspectRequest, text: str | None, importance: str | None, open_page: bool, aimed: bool = False) -> None:
     """Before anything is loaded: is there something to do, and a place for all of it?"""
     needs_text = {"--open": open_page, "a file": look.files, "--tensor": look.tensors, "--explain": look.cells}
+    needs_text |= look.causes.check_sense()
     given = [name for name, each in needs_text.items() if each]
     if text is None and (importance is None or given):
         what = f"{' and '.join(given)} cannot be had of no sentence" if given else "there is nothing to look at"
@@ -144,32 +151,34 @@ def check_sense(look: InspectRequest, text: str | None, importance: str | None, 
         )
 
 
-def _inspect_text(translator: "Translator", text: str, changes: "Changes", look: InspectRequest, found: InspectOutput) -> None:
-    from limelight.cli.inspect import lines as shown
-
+def _inspect_text(translator: "Translator", text: str | None, changes: "Changes", look: InspectRequest, found: InspectOutput) -> None:
+    if text is None:
+        return
     own = translator.settings.search
     search = own if look.beam is None else own.changed(beam=look.beam, groups=1)
     trace = translator.trace(text, look.target, prefix=look.prefix, changes=changes, search=search)
     head = head_of(trace, look.head, look.kind)
+    at, picture = len(found.lines), look.picture or (PictureName.heads if look.every else PictureName.heat)
+    patched = look.causes.find(trace, lambda other: translator.trace(other, changes=changes, search=search), found)
     for path in look.files:
-        trace_to(trace, path, head, look.picture)
+        trace_to(trace, path, head, picture, patched)
         found.written.append(path)
     found.head = str(head)
     found.prefix = translator.target_ids([look.prefix])[0] if look.prefix else []
     if look.as_json:
         found.values = {**trace.as_json(encoding="f32"), **found.values}
-    found.lines += _lines(trace, head, look.every, look.head != "auto" or look.kind is not None)
-    found.lines += [line for name in look.tensors for line in ("", *shown.tensor(trace, name))]
-    found.lines += [line for cell in look.cells for line in ("", *shown.explanation(trace, cell))]
+    found.lines[at:at] = _lines(trace, head, look.every, look.head != "auto" or look.kind is not None)
+    found.lines += [line for name in look.tensors for line in ("", *tensor(trace, name))]
+    found.lines += [line for cell in look.cells for line in ("", *explanation(trace, cell))]
 
 
-def trace_to(trace: "LiveTrace", path: Path, head: "Head", picture: PictureName) -> None:
+def trace_to(trace: "LiveTrace", path: Path, head: "Head", picture: PictureName, patched: "Picture | None" = None) -> None:
     from limelight.inspection.drawing.heatmaps import overview
     from limelight.inspection.drawing.ribbon import ribbon
     from limelight.inspection.saving.files import save
 
-    drawn: Picture | None = None
-    if path.suffix.lower() in (".svg", ".png") and picture != PictureName.heat:
+    drawn = patched
+    if path.suffix.lower() in (".svg", ".png") and picture != PictureName.heat and patched is None:
         drawn = overview(trace) if picture == PictureName.heads else ribbon(trace)
     save(trace, path, head=str(head), picture=drawn)
 

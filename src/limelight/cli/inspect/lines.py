@@ -56,8 +56,10 @@ def explanation(trace: "Trace", cell: str) -> list[str]:
     return str(trace.explain(*cell_of(cell))).split("\n")
 
 
-def rank(translator: "Translator", folder: Path, asked: str, quiet: bool, shown: InspectOutput) -> None:
-    """The heads, those first whose loss costs most: all of them in the values, some in the lines."""
+def rank(translator: "Translator", folder: Path, asked: str | None, quiet: bool, shown: InspectOutput) -> None:
+    """The heads, those first whose loss costs most: all of them in the values, some in the lines. None asks for nothing."""
+    if asked is None:
+        return
     found, sentences, skipped = measure_importance(translator, folder, asked, quiet)
     order = sorted(found, key=lambda each: each.delta_logp)
     names = ("id", "delta_logp", "per_piece")

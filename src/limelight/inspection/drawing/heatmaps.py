@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from limelight.errors import ConfigError
+from limelight.inspection.causes import PatchMap
 from limelight.inspection.drawing.colours import INK, QUIET, RULE, SPOT, cividis, readable_on
 from limelight.inspection.drawing.svg import Picture, citation, draw_picture, escape_xml, label, rect, room, words
 from limelight.inspection.head_names import KINDS, Head, Kind
@@ -36,6 +37,7 @@ MARGIN: Final = 16.0
 NARROWEST: Final = 480.0  # the legend needs it
 
 Masked = Callable[[int, int], bool]
+Axes = tuple[Sequence[str], Sequence[str]]  # of rows and of columns
 
 
 def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | None = None) -> Picture:
@@ -44,25 +46,46 @@ def heatmap(trace: Trace, kind: Kind = "cross", layer: int = -1, head: int | Non
     rows, columns = trace.axes(kind)
     which = f"head {head}" if head is not None else f"mean of {trace.model.heads} heads"
     title = f"{KIND_NAMES[kind]} · layer {layer} · {which}"
+    named = str(Head(kind, layer, head)) if head is not None else f"{kind}.{layer}.*"
+    description = f"How much {LOOKS[kind]}. {_strongest(weights, rows, columns)}"
+    source, target = trace.model.source, trace.model.target
+    languages = (source if kind == "enc" else target), (target if kind == "dec" else source)
+    parts, width, bottom = _draw_map(weights, (rows, columns), languages, mask(trace, kind), title, "weight")
+    small, bottom = cite(trace, named, width, bottom)
+    return draw_picture(width, bottom, f"Attention: {title}", description, [*parts, *small])
+
+
+def patch_picture(trace: Trace, patched: PatchMap) -> Picture:
+    """Layers by positions or heads, by the size of the change; the largest is 1."""
+    rows, columns, sizes = patched.rows, patched.columns, np.abs(patched.change)
+    strength = np.asarray(sizes / max(float(sizes.max(initial=0)), 1e-9), np.float32)
+    title = f"patched from “{label(patched.other)}” · log p of {patched.word}"
+    languages = "en", trace.model.source if patched.places == "source" else trace.model.target
+    parts, width, bottom = _draw_map(strength, (rows, columns), languages, lambda row, column: False, title, "size of the change")
+    small, bottom = cite(trace, f"1: changed by {sizes.max(initial=0):.2f}; from “{patched.other}”", width, bottom)
+    description = f"How much each place changes when it is patched. {_strongest(strength, rows, columns)}"
+    return draw_picture(width, bottom, f"Patching: {title}", description, [*parts, *small])
+
+
+def _draw_map(
+    weights: Array, axes: Axes, languages: tuple[str, str], hidden: Masked, title: str, scale: str
+) -> tuple[list[str], float, float]:
+    """The parts of a map from 0 to 1, how wide it is, and where its small print begins."""
+    rows, columns = axes
     numbers = weights.size <= NUMBERS_UP_TO
     side = WITH_NUMBERS if numbers else max(SMALLEST, min(LARGEST, WIDEST / max(weights.shape)))
     size = min(12.0, max(SMALLEST_TEXT, side * 0.62))
     left = MARGIN + max(room(label(each), size) for each in rows) + 8
     top = MARGIN + 28 + max(room(label(each), size) for each in columns) * 0.75 + 12
     height, width = side * weights.shape[0], side * weights.shape[1]
-    hidden = mask(trace, kind)
     parts = [words(MARGIN, MARGIN + 12, title, INK, 'font-size="15" font-weight="600"')]
-    parts += _columns_axis(columns, left, top, side, size, trace.model.source if kind != "dec" else trace.model.target)
-    parts += _rows_axis(rows, left, top, side, size, trace.model.source if kind == "enc" else trace.model.target)
+    parts += _columns_axis(columns, left, top, side, size, languages[1])
+    parts += _rows_axis(rows, left, top, side, size, languages[0])
     parts += cells(weights, hidden, left, top, side)
     if numbers:
         parts += _numbers(weights, hidden, left, top, side)
-    whole = max(left + width, NARROWEST) + MARGIN + room(columns[-1], size) * 0.7
-    parts += _legend(left, top + height + 18, any(hidden(r, c) for r, c in np.ndindex(weights.shape)))
-    named = str(Head(kind, layer, head)) if head is not None else f"{kind}.{layer}.*"
-    small, bottom = cite(trace, named, whole, top + height + 68)
-    description = f"How much {LOOKS[kind]}. {_strongest(weights, rows, columns)}"
-    return draw_picture(whole, bottom, f"Attention: {title}", description, [*parts, *small])
+    parts += _legend(left, top + height + 18, any(hidden(r, c) for r, c in np.ndindex(weights.shape)), scale)
+    return parts, max(left + width, NARROWEST) + MARGIN + room(columns[-1], size) * 0.7, top + height + 68
 
 
 def overview(trace: Trace, kinds: Sequence[Kind] = KINDS) -> Picture:
@@ -186,13 +209,13 @@ def hundredths(weight: float) -> str:
     return "1.0" if round(100 * weight) >= 100 else f".{round(100 * weight):02d}"
 
 
-def _legend(left: float, top: float, hatched: bool) -> Iterator[str]:
+def _legend(left: float, top: float, hatched: bool, scale: str = "weight") -> Iterator[str]:
     stops = "".join(f'<stop offset="{n / 12:.4f}" stop-color="{cividis(n / 12)}"/>' for n in range(13))
     yield f'<defs><linearGradient id="scale">{stops}</linearGradient></defs>'
     yield rect(left, top, 160, 10, "url(#scale)", f'stroke="{RULE}"')
     yield f'<g font-size="10" fill="{QUIET}" text-anchor="middle">'
     yield from (words(left + 160 * share, top + 22, f"{share:g}", QUIET) for share in (0, 0.5, 1))
-    yield "</g>" + words(left + 170, top + 9, "weight", QUIET, 'font-size="10"')
+    yield "</g>" + words(left + 170, top + 9, scale, QUIET, 'font-size="10"')
     if hatched:
         yield rect(left + 220, top, 22, 10, "url(#masked)", f'stroke="{RULE}"')
         yield words(left + 248, top + 9, "masked: may not be looked at", QUIET, 'font-size="10"')

@@ -6,7 +6,6 @@ log-probability, and the trace says by how much they differ (`verified`: by less
 
 import hashlib
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,13 +28,13 @@ from limelight.inspection.trace import (
     Align,
     Array,
     ModelFacts,
-    Remake,
     Side,
     Stages,
     TargetSide,
     TargetToken,
     Verdict,
 )
+from limelight.inspection.tracing.forced_translation import ForcedTranslation
 from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.inspection.tracing.relit_model import IntervenedModel, check_room
 from limelight.inspection.tracing.stages import run_forced
@@ -175,6 +174,8 @@ class Tracer:
         # Of the log-probabilities by the search and by the pass, over what both of them scored.
         both = slice(finder.given, found.compared)
         difference = abs(sum(token.logp for token in seen.tokens[both]) - sum(best.log_probs[both]))
+        outputs = [token.id for token in seen.tokens]
+        forced = ForcedTranslation(lit, seen.source, seen.inputs, outputs, finder.given, self.target, asked.is_over)
         return LiveTrace(
             model=facts_of(self.engine.model, self.settings),
             source=side,
@@ -195,7 +196,8 @@ class Tracer:
             changes=lit.changes,
             nbest=finder.guesses(found),
             beam=found.tree,
-            remake=_make_remake(lit, seen.source, seen.inputs),
+            remake=forced.remake,
+            forced=forced,
         )
 
     def _align(self, cross_LHTS: Array, side: Side, tokens: Sequence[TargetToken], changes: Changes) -> tuple[Align, dict[str, Any]]:
@@ -225,16 +227,6 @@ class _Clock:
         result = work()
         self.milliseconds[what] = (time.perf_counter() - began) * 1000
         return result
-
-
-def _make_remake(lit: IntervenedModel, source: Sequence[int], inputs: Sequence[int]) -> Remake:
-    lock = threading.Lock()  # a look hangs hooks on the twin
-
-    def remake(names: Sequence[str]) -> Stages:
-        with lock:
-            return run_forced(lit, source, inputs, names)[1]
-
-    return remake
 
 
 def likeness(one: str, other: str) -> float:

@@ -8,7 +8,7 @@ away: who asks for another part of it names it, and it is made again.
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -114,6 +114,16 @@ class Desk:
             headers = {"Content-Disposition": f'attachment; filename="limelight-trace.{wanted.format}"'}
             content = file_of(trace, wanted, self.settings.answer_bytes)
             return Response(content, headers=headers, media_type=TYPES[wanted.format])
+
+        return await self._run_trace(request, kept.served, kept.asked, answer)
+
+    async def why(self, request: Request) -> Response:
+        """What a piece of a translation came from: pieces of the source, and of the translation before it."""
+        wanted = await read_request(request, self.asked.why)
+        kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
+
+        def answer(trace: Any) -> Response:
+            return json_answer(_encode_json(asdict(trace.why(wanted.piece, wanted.method, wanted.instead_of))), request)
 
         return await self._run_trace(request, kept.served, kept.asked, answer)
 

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
+from limelight.inspection.causes import Method
 from limelight.inspection.head_names import PATTERN
 from limelight.inspection.interventions import POSITIONS, Changes
 from limelight.inspection.wire.arrays import Encoding
@@ -128,9 +129,17 @@ class ExportRequest(StrictRequest):
     )
 
 
+class WhyRequest(StrictRequest):
+    trace_id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+    piece: Number = Field(description="Which piece of the translation, counted from 0.")
+    method: Method = Field(default="occlusion", description="How to find out.")
+    instead_of: Piece | None = Field(default=None, description="Why it and not this word, or piece, at the same place.")
+
+
 @dataclass(frozen=True)
 class DeskRequests:
     trace: type[TraceRequest]
+    why: type[WhyRequest]
     importance: type[ImportanceRequest]
     export: type[ExportRequest]
 
@@ -152,4 +161,4 @@ def desk_requests(settings: ServeSettings) -> DeskRequests:
         "sentences": Annotated[list[text], Field(min_length=1, max_length=desk.sentences)] | None,
         "n": Annotated[int, Field(ge=1, le=desk.sentences), BeforeValidator(whole)],
     }
-    return DeskRequests(with_limits(TraceRequest, traced), with_limits(ImportanceRequest, ranked), ExportRequest)
+    return DeskRequests(with_limits(TraceRequest, traced), WhyRequest, with_limits(ImportanceRequest, ranked), ExportRequest)

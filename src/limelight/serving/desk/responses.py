@@ -193,6 +193,24 @@ class TraceAnswer(BaseModel):
     timing_ms: Annotated[dict[str, Number], Field(max_length=100)]
 
 
+class EffectAnswer(BaseModel):
+    piece: Short
+    effect: Number = Field(description="What the piece added to the log-probability; below 0 it spoke against it.")
+    share: Number = Field(description="Of the effects of all pieces, by size.")
+
+
+class WhyAnswer(BaseModel):
+    word: Short
+    first: Count = Field(description="The piece that was asked for.")
+    instead_of: Short | None
+    method: Short
+    logp: Number = Field(description="Of the piece; with instead_of, how much more likely it was than that.")
+    source_share: Weight = Field(description="How far it followed the source.")
+    source: Annotated[list[EffectAnswer], Field(max_length=PIECES)]
+    prefix: Annotated[list[EffectAnswer], Field(max_length=PIECES)] = Field(description="Of the translation before it, without its start.")
+    gap: Number | None = Field(description="Of integrated gradients: how far their sum is from what it should be, as a part of it.")
+
+
 class ImportantHead(BaseModel):
     id: Short
     delta_logp: Number = Field(description="Of a sentence, on average, when the head is muted; the lower, the more it matters.")

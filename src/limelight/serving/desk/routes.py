@@ -16,6 +16,7 @@ def router(desk: Desk) -> APIRouter:
     add("POST", "/trace", desk.trace, answers.TraceAnswer, body=asked.trace)
     add("GET", "/trace/{id}", desk.again, answers.TraceAnswer)
     add("POST", "/export", desk.export, body=asked.export, content=files)
+    add("POST", "/why", desk.why, answers.WhyAnswer, body=asked.why)
     add("POST", "/importance", desk.importance, body=asked.importance, content=events)
     add("GET", "/probes", desk.probes, answers.ProbesAnswer)
     add("GET", "/probes/{n}/{step}", desk.probe, answers.TraceAnswer)

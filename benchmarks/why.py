@@ -1,0 +1,226 @@
+"""Which attribution to trust: what hiding and replacing the credited pieces costs, planted causes, planted omissions and additions.
+
+    python benchmarks/why.py BUNDLE [--text FILE] [--sentences 200]
+
+Without --text the sentences are number words of `limelight demo`, and BUNDLE is its translator. Of each sentence one word is asked about,
+drawn at random. The `K` source pieces that a method credits most are hidden, or replaced by pieces of other sentences, and what that takes
+from the log-probability of the word is compared with the same for the pieces that the aligning head looks at, and for random ones.
+Occlusion hides by itself, so the second figure, in which nobody hides, is the fair one. Intervals: 95 %, of the mean over sentences.
+"""
+
+import argparse
+import json
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from limelight.chance import draws, key_of
+from limelight.cli.demo.numerals import english, german
+from limelight.decoding.steps import never
+from limelight.inspection.analysis import omissions
+from limelight.inspection.analysis.varied_pass import VariedPass
+from limelight.inspection.causes import METHODS, Attribution, Method
+from limelight.inspection.tracing.live_trace import LiveTrace
+from limelight.translator.translate import Translator
+
+K = 2
+RIVALS = ("attention", "random")
+Values = dict[str, list[float]]
+
+
+@dataclass
+class Costs:
+    """Costs by method or rival, one number for each sentence, and the gaps of integrated gradients."""
+
+    hidden: Values = field(default_factory=dict)
+    replaced: Values = field(default_factory=dict)
+    gaps: list[float] = field(default_factory=list)
+
+
+def number_words(count: int, seed: int = 1) -> list[str]:
+    found = draws(key_of(seed), range_of(count)) % 1_000_000
+    return [english(int(number)) for number in found]
+
+
+def range_of(count: int):  # type: ignore[no-untyped-def]
+    import numpy as np
+
+    return np.arange(count)
+
+
+def measure_costs(translator: Translator, texts: Sequence[str], seed: int = 1) -> Costs:
+    chance, costs = random.Random(seed), Costs()
+    strange = [number for ids in translator.source_ids(list(texts)) for number in ids]
+    for text in texts:
+        trace = translator.trace(text, nbest=1)
+        rows = [at for at, token in enumerate(trace.target.tokens) if token.word is not None]
+        columns = [at for at, token in enumerate(trace.source.tokens) if token.word is not None]
+        if not rows or len(columns) <= K:
+            continue
+        row = chance.choice(rows)
+        chosen = {method: most_credited(told, columns) for method, told in attributions(trace, row, costs)}
+        layer, head = (int(part) for part in trace.align.head.split(".")[1:])
+        looked = trace.attention["cross"][layer, head, row]
+        chosen["attention"] = sorted(columns, key=lambda at: -float(looked[at]))[:K]
+        chosen["random"] = chance.sample(columns, K)
+        instead = {at: chance.choice(strange) for at in columns}
+        for name, pieces in chosen.items():
+            hidden, replaced = costs_of(trace, row, pieces, instead)
+            costs.hidden.setdefault(name, []).append(hidden)
+            costs.replaced.setdefault(name, []).append(replaced)
+    return costs
+
+
+def attributions(trace: LiveTrace, row: int, costs: Costs) -> Iterator[tuple[str, Attribution]]:
+    for method in METHODS:
+        told = trace.why(row, method)
+        if told.gap is not None:
+            costs.gaps.append(told.gap)
+        yield method, told
+
+
+def most_credited(told: Attribution, columns: Sequence[int]) -> list[int]:
+    return sorted(columns, key=lambda at: -told.source[at].effect)[:K]
+
+
+def costs_of(trace: LiveTrace, row: int, pieces: Sequence[int], instead: dict[int, int]) -> tuple[float, float]:
+    forced, model = trace.forced, trace.forced.lit.model
+    inputs, wanted = forced.inputs[: row + 1], [forced.outputs[row]]
+    own, hidden = VariedPass(model, (forced.source, inputs), wanted, never).without([(), pieces]).sum(dim=1).tolist()
+    other = [instead[at] if at in pieces else number for at, number in enumerate(forced.source)]
+    replaced = float(VariedPass(model, (other, inputs), wanted, never).without([()]).sum())
+    return own - hidden, own - replaced
+
+
+def planted_causes(translator: Translator, methods: Sequence[Method] = METHODS) -> dict[str, float]:
+    """Of twenty-one ... ninety-nine: the units are credited to the units and the tens to the tens, in all of these cases or fewer."""
+    right, cases = dict.fromkeys((*methods, "attention"), 0), 0
+    for number in (each for each in range(21, 100) if each % 10):
+        trace = translator.trace(english(number), nbest=1)
+        if trace.target.text != german(number):
+            continue
+        cases += 2
+        for row, column in ((0, 2), (2, 0)):
+            for method in methods:
+                right[method] += most_credited(trace.why(row, method), range(3))[0] == column
+            right["attention"] += any(link[:2] == (column, row) for link in trace.align.links)
+    return {name: count / max(cases, 1) for name, count in right.items()}
+
+
+@dataclass
+class Planted:
+    """Words with the largest effect on them, and whether each was planted."""
+
+    words: list[tuple[float, bool]] = field(default_factory=list)
+    sure: list[tuple[float, bool]] = field(default_factory=list)  # the same words by their log-probability
+
+
+def plant(translator: Translator, texts: Sequence[str], seed: int = 1) -> dict[str, Planted]:
+    """A word left out of a translation, and one of another put into it; all effects, whatever the threshold."""
+    chance, found = random.Random(seed), {"omission": Planted(), "addition": Planted()}
+    usual, omissions.OMITTED, omissions.ADDED = (omissions.OMITTED, omissions.ADDED), math.inf, math.inf
+    try:
+        made = [each.text.split(" ") for each in translator.translate(list(texts))]
+        for text, words in zip(texts, made, strict=True):
+            if len(words) < 4:
+                continue
+            trace = translator.trace(text, nbest=1)
+            left = plant_omission(translator, trace, words, chance)
+            found["omission"].words += left
+            place, strange = chance.randrange(1, len(words)), chance.choice(chance.choice(made))
+            if strange.isalpha() and len(strange) > 3 and strange not in words:
+                added = translator.trace(text, " ".join([*words[:place], strange, *words[place:]]), nbest=1)
+                note_additions(added, place, found["addition"])
+    finally:
+        omissions.OMITTED, omissions.ADDED = usual
+    return found
+
+
+def plant_omission(translator: Translator, trace: LiveTrace, words: Sequence[str], chance: random.Random) -> list[tuple[float, bool]]:
+    """The source word is that which the left-out word is linked to, if no other is linked to it too."""
+    linked = {target: source for source, target, _ in trace.align.words}
+    alone = [target for target, source in linked.items() if list(linked.values()).count(source) == 1 and target < len(words)]
+    alone = [target for target in alone if words[target].isalpha() and len(words[target]) > 3]
+    if not alone:
+        return []
+    left = chance.choice(alone)
+    shorter = translator.trace(trace.source.text, " ".join([*words[:left], *words[left + 1 :]]), nbest=1)
+    told = [each for each in shorter.check() if each.kind == "omission"]
+    return [(each.effect, trace.source.tokens[each.pieces[0]].word == linked[left]) for each in told]
+
+
+def note_additions(trace: LiveTrace, place: int, found: Planted) -> None:
+    tokens = trace.target.tokens
+    for each in trace.check():
+        if each.kind == "addition":
+            planted = tokens[each.pieces[0]].word == place
+            found.words.append((each.effect, planted))
+            found.sure.append((min(tokens[at].logp for at in each.pieces), planted))
+
+
+def recall_and_precision(words: Sequence[tuple[float, bool]], below: float) -> tuple[float, float]:
+    flagged = [planted for value, planted in words if value < below]
+    return sum(flagged) / max(1, sum(planted for _, planted in words)), sum(flagged) / max(1, len(flagged))
+
+
+def separation(words: Sequence[tuple[float, bool]]) -> float:
+    """How often a planted word has less than one that was not: the area under the curve."""
+    planted, others = ([value for value, is_planted in words if is_planted == which] for which in (True, False))
+    below = sum((one < other) + (one == other) / 2 for one in planted for other in others)
+    return below / max(1, len(planted) * len(others))
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and how far to both sides it may be off."""
+    mean = sum(values) / len(values)
+    spread = math.sqrt(sum((each - mean) ** 2 for each in values) / max(1, len(values) - 1))
+    return mean, 1.96 * spread / math.sqrt(len(values))
+
+
+def tell_costs(costs: Costs) -> None:
+    print(f"{'credited by':14s} {'hidden':>14s} {'replaced':>14s}  {'beyond attention':>18s} {'beyond random':>16s}")
+    for name in (*METHODS, *RIVALS):
+        cells = [f"{mean:6.2f} ± {off:4.2f}" for mean, off in (interval(costs.hidden[name]), interval(costs.replaced[name]))]
+        for rival in RIVALS:
+            beyond = [one - other for one, other in zip(costs.replaced[name], costs.replaced[rival], strict=True)]
+            cells.append(f"{interval(beyond)[0]:+6.2f} ± {interval(beyond)[1]:4.2f}")
+        print(f"{name:14s} " + "  ".join(f"{cell:>14s}" for cell in cells))
+    within = sum(gap <= 0.02 for gap in costs.gaps) / len(costs.gaps)
+    print(f"integrated gradients complete within 2 %: {100 * within:.1f} % of {len(costs.gaps)}; worst {100 * max(costs.gaps):.1f} %")
+
+
+def tell_planted(found: dict[str, Planted]) -> None:
+    for kind, planted in found.items():
+        print(f"{kind}s planted: {sum(is_planted for _, is_planted in planted.words)}, separation {separation(planted.words):.3f}")
+        for below in (-10, -8, -6, -4, -3, -2, -1, -0.5, 0):
+            recall, precision = recall_and_precision(planted.words, below)
+            print(f"  below {below:5.1f}     recall {recall:.2f}  precision {precision:.2f}")
+        if planted.sure:
+            print(f"  by confidence alone: separation {separation(planted.sure):.3f}")
+            for probability in (0.01, 0.05, 0.2):
+                recall, precision = recall_and_precision(planted.sure, math.log(probability))
+                print(f"  p < {probability:4.2f}        recall {recall:.2f}  precision {precision:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--text", type=Path)
+    parser.add_argument("--to", help="of a model that has several languages")
+    parser.add_argument("--sentences", type=int, default=200)
+    asked = parser.parse_args()
+    texts = asked.text.read_bytes().decode().split("\n") if asked.text else number_words(asked.sentences)
+    texts = [text for text in texts if text.strip()][: asked.sentences]
+    with Translator.load(asked.bundle, engine="torch") as loaded:
+        translator = loaded if asked.to is None else loaded.towards(asked.to)
+        tell_costs(measure_costs(translator, texts))
+        if asked.text is None:
+            print("planted causes found", json.dumps({name: round(share, 3) for name, share in planted_causes(translator).items()}))
+        else:
+            tell_planted(plant(translator, texts))
+
+
+if __name__ == "__main__":
+    main()

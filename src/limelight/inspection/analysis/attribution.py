@@ -1,0 +1,68 @@
+"""Attribution says which pieces a word came from, by one of four methods, over the source and the translation before it.
+
+    occlusion        effect(i) = log p(w) - log p(w, i hidden)                      (Zeiler and Fergus 2014, Li et al. 2016)
+    value-zeroing    effect(i) = log p(w) - log p(w, v_i = 0 in every attention)    (after Mohebbi et al. 2023)
+    gradient         effect(i) = (e_i - blank) . d log p(w) / d e_i                 (Simonyan et al. 2014)
+    integrated       the same, its gradient averaged on the way from blanks to e    (Sundararajan et al. 2017)
+
+All four are linear in log p(w), so "why this and not that" (Yin and Neubig 2022) is the difference of two attributions.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limelight.inspection.analysis.varied_pass import VariedPass
+from limelight.inspection.causes import Method
+
+COMPLETE = 0.01  # of the sum: with less, integrated gradients take more points
+POINTS, MOST = 8, 512  # on a part of the way, and on all of it
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects of all pieces (P,), the log-probability of the word, and of integrated gradients what they miss of the `whole`."""
+
+    each: Tensor
+    logp: float
+    missed: float | None = None
+    whole: float = 0.0
+
+    def minus(self, other: "Effects") -> "Effects":
+        missed = None if self.missed is None or other.missed is None else self.missed - other.missed
+        return Effects(self.each - other.each, self.logp - other.logp, missed, self.whole - other.whole)
+
+
+def find_effects(passes: VariedPass, method: Method) -> Effects:
+    if method == "integrated":
+        return _integrate(passes)
+    if method == "gradient":
+        gradient_BP, logp_B = passes.gradients([1.0])
+        return Effects(gradient_BP[0].cpu(), float(logp_B))
+    own, *gone = passes.without([(), *([piece] for piece in passes.pieces)], method == "value-zeroing").sum(dim=1).tolist()
+    each_P = torch.zeros(passes.size, dtype=torch.float64)
+    each_P[passes.pieces] = own - torch.tensor(gone, dtype=torch.float64)
+    return Effects(each_P, own)
+
+
+def _integrate(passes: VariedPass) -> Effects:
+    """By Gauss and Legendre's points on parts of the way. What the effects of a part must add up to is known from its ends, so those that
+    miss most are halved until the effects of all add up to log p(w) - log p(w, all blank)."""
+    (places, weights), taken, own = np.polynomial.legendre.leggauss(POINTS), 0, 0.0
+    parts: dict[tuple[float, float], tuple[Tensor, float, float]] = {}  # by begin and end: effects, what they miss, and should be
+    halves = [(0.0, 1.0)]
+    while True:
+        lights = [begin + (end - begin) * (place + 1) / 2 for begin, end in halves for place in (-1.0, *places.tolist(), 1.0)]
+        gradient_NP, logp_N = (found.cpu().view(len(halves), POINTS + 2, -1) for found in passes.gradients(lights))
+        for (begin, end), gradient_BP, logp_B in zip(halves, gradient_NP, logp_N, strict=True):
+            each_P, rise = torch.from_numpy(weights / 2 * (end - begin)) @ gradient_BP[1:-1], float(logp_B[-1] - logp_B[0])
+            parts[begin, end] = each_P, float(each_P.sum()) - rise, rise
+            own = float(logp_B[-1]) if end == 1 else own
+        taken, missed, whole = taken + len(lights), sum(part[1] for part in parts.values()), sum(part[2] for part in parts.values())
+        if not abs(missed) > COMPLETE * abs(whole) or taken >= MOST:
+            return Effects(torch.stack([part[0] for part in parts.values()]).sum(dim=0), own, missed, whole)
+        worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
+        halves = [half for begin, end in worst for half in ((begin, (begin + end) / 2), ((begin + end) / 2, end))]
+        parts = {place: part for place, part in parts.items() if place not in worst}
