@@ -86,15 +86,15 @@ def train(
     given, began = dict(locals()), time.monotonic()  # before torch is loaded
     from limelight.training.processes.rank_environment import is_supervised
 
-    asked, folder = _read_request(given)
+    asked, folder = read_request(given)
     if nproc > 1 and not is_supervised():
         from limelight.cli.train.launch import launch
 
         raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
-    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
+    raise typer.Exit(run_training(asked, folder, workers, plain, quiet or as_json, as_json, began))
 
 
-def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
+def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
     """`given` has every option by its name."""
     from limelight.cli.train.request import parse_train_request
 
@@ -127,7 +127,7 @@ def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
     )
 
 
-def _train(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
+def run_training(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train.live_screen import TrainScreen
     from limelight.training.processes.rank_environment import is_main
