@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from limelight.cli.screen import Screen
-from limelight.cli.settings_arguments import split_settings
 from limelight.cli.train.train import read_request, run_training, train
 from limelight.errors import ConfigError
 
@@ -44,6 +43,8 @@ def distill(
 
     Ctrl-C stops; the same command goes on.
     """
+    from limelight.cli.settings_arguments import split_settings
+
     folders, written = split_settings(teachers or [])
     _check(folders, text, references, translations, options)
     assert text is not None
