@@ -92,6 +92,12 @@ def test_translations_that_were_asked_for_otherwise_are_refused(more: dict[str, 
         asked(tmp_path).begin()
 
 
+def test_an_empty_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.en").write_bytes(b"")
+    with pytest.raises(DataError, match="has no lines"):
+        asked(tmp_path).begin()
+
+
 def test_references_are_parallel_to_the_text(tmp_path: Path) -> None:
     (tmp_path / "r.de").write_bytes(b"eins\n")
     with pytest.raises(DataError, match=r"has 9 lines and .* has 1 lines"):

@@ -61,6 +61,8 @@ class TeacherWork:
         if len(set(counts.values())) > 1:
             told = [f"{path} has {count:,} lines" for path, count in counts.items()]
             raise DataError(f"{' and '.join(told)}; give references that are parallel to the text, line by line")
+        if not counts[self.text]:
+            raise DataError(f"{self.text} has no lines, so there is nothing to translate; check the name after --text")
         asked, place = self._fingerprint(), self.folder / TEACHER
         try:
             before = json.loads(place.read_bytes())
