@@ -294,10 +294,24 @@ def test_files_of_other_languages_than_the_translator_are_refused(folder: Path) 
         "in the other order",
         bundle=BUNDLE,
     )
-    refused(["corpus.en", "corpus.fr"], "en and fr", "--source en --target de", bundle=BUNDLE)
-    asked, _ = parse_train_request(["corpus.en", "corpus.fr"], bundle=BUNDLE, source="en", target="fr")
-    assert asked.data is not None and asked.data.languages == ("en", "fr")
-    parse_train_request(["corpus.en_GB", "corpus.de"], bundle=BUNDLE)
+    asked, _ = parse_train_request(["corpus.en_GB", "corpus.de"], bundle=BUNDLE)
+    assert not asked.new_pieces
+
+
+@pytest.mark.parametrize("said", [{}, {"source": "en", "target": "fr"}])
+def test_text_of_another_language_makes_the_translator_a_parent(folder: Path, said: dict[str, str]) -> None:
+    (folder / "corpus.fr").write_bytes(b"a\n")
+    asked, _ = parse_train_request(["corpus.en", "corpus.fr"], bundle=BUNDLE, vocab_size=500, **said)
+    assert asked.data is not None and asked.data.languages == ("en", "fr") and asked.data.pieces.size == 500
+    assert asked.new_pieces and asked.old_text is None and asked.fingerprint()["new_pieces"] is True
+    refused(["corpus.en", "corpus.fr"], "other pieces", "--replay 0.5", "--preset tiny", bundle=BUNDLE, replay=0.5, preset="tiny")
+
+
+def test_new_pieces_are_asked_for_in_the_same_languages_and_only_beside_a_translator() -> None:
+    asked, _ = parse_train_request(FILES, bundle=BUNDLE, new_pieces=True)
+    assert asked.new_pieces and asked.old_text is None
+    assert "new_pieces" not in parse_train_request(FILES, bundle=BUNDLE)[0].fingerprint()  # a run of before goes on
+    refused(FILES, "--new-pieces is for", "--from en-de", new_pieces=True)
 
 
 def test_a_translator_that_is_none_is_refused(folder: Path) -> None:

@@ -70,7 +70,7 @@ def test_blocks_that_are_computed_again_give_the_same_run(corpus: Path, straight
     run = Small(corpus, tmp_path / "run")
     assert run.live(Signal(after_step=13)) == STOPPED
     again = Small(corpus, run.run, {"machine": {"recompute": True}})
-    assert build_model(recipe(corpus, **again.changes), torch.device("cpu"), goes_on=True).model.decoder.recompute
+    assert build_model(recipe(corpus, **again.changes), torch.device("cpu")).model.decoder.recompute
     assert again.live() == DONE
     check_equal(again, straight)
 

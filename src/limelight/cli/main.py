@@ -24,6 +24,7 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
         "Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.",
     ),
     "train": ("train.train", "Clean, split, learn pieces, choose a model, train it, score it: parallel text becomes a translator."),
+    "distill": ("train.distill", "Let a translator teach a smaller one: it translates text, and a student is trained on the pairs."),
     "translate": (
         "translate.translate",
         "Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error.",
@@ -100,7 +101,7 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
 
 OF_TRAINING = ("torch", "polars", "pyarrow", "py3langid")  # the packages of limelight[train]
-RESUMES = ("demo", "prepare", "train")  # verbs that go on where they were stopped
+RESUMES = ("demo", "distill", "prepare", "train")  # verbs that go on where they were stopped
 
 
 def _go_on() -> str:

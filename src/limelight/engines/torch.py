@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from limelight.decoding.config import SearchSettings
+from limelight.decoding.ensemble import Ensemble
 from limelight.decoding.search import search
-from limelight.decoding.steps import Floats, Integers, Outcome, Request, Specials
+from limelight.decoding.steps import Floats, Integers, Outcome, Request, Specials, Steppable
 from limelight.decoding.task import pad_rows
 from limelight.engines.engine import Matrix
 from limelight.model.cache import DecoderState
@@ -43,8 +44,10 @@ class TorchEngine:
 
     def search(self, requests: Sequence[Request], settings: SearchSettings) -> list[Outcome]:
         most = min(settings.max_length, self.longest_source)  # so that `attend` can read it all after the start
-        model = WatchedModel(self.model, self.alignment) if settings.coverage_penalty else self.model
-        return search(OnHost(model, self.device), requests, settings.changed(max_length=most), self.specials)
+        return search(self._step_with(settings), requests, settings.changed(max_length=most), self.specials)
+
+    def _step_with(self, settings: SearchSettings) -> Steppable:
+        return OnHost(WatchedModel(self.model, self.alignment) if settings.coverage_penalty else self.model, self.device)
 
     @torch.inference_mode()
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
@@ -80,6 +83,22 @@ class TorchEngine:
             [[*t, end] for t in targets],
         )
         return tuple(torch.from_numpy(pad_rows(side, self.specials.pad)).to(self.device) for side in sides)
+
+
+class TorchEnsemble(TorchEngine):
+    """An ensemble searches with several models that have the same pieces; the first of them scores and attends."""
+
+    def __init__(self, engines: Sequence[TorchEngine]) -> None:
+        first = engines[0]
+        super().__init__(first.model, first.specials, first.alignment, first.workers)
+        self.engines = engines
+
+    @property
+    def longest_source(self) -> int:
+        return min(engine.model.config.max_length for engine in self.engines) - 1
+
+    def _step_with(self, settings: SearchSettings) -> Steppable:
+        return Ensemble([engine._step_with(settings) for engine in self.engines])
 
 
 class SteppingModel(Protocol):

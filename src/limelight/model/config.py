@@ -139,6 +139,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "toy": _size((2, 2), 64, 256, 4),
     "tiny": _size((2, 2), 128, 512, 4),
     "small": _size((3, 3), 256, 1024, 4),
+    "student": _size((6, 2), 256, 1024, 4),  # taught by a larger one; as `deep`, and with 32,000 pieces 15 MB in int8
     "base": _size((6, 6), 512, 2048, 8, norm_order="post"),  # table 3, base
     "big": _size((6, 6), 1024, 4096, 16, norm_order="post", dropout=0.3),  # table 3, big
     "deep": _size((12, 2), 512, 2048, 8),  # deep encoder, shallow decoder: fast to decode (Kasai et al. 2021)

@@ -148,12 +148,13 @@ class Inherited(Settings):
 
 
 class FineTuning(SparseSettings):
-    """Fine-tuning goes on from a finished translator, with its pieces and its shape."""
+    """Fine-tuning goes on from a finished translator, with its pieces and its shape; of a parent, with its shape alone."""
 
-    rare: ClassVar = {"inherits"}
+    rare: ClassVar = {"inherits", "parent"}
     bundle: str
     replay: float = Field(default=0.5, ge=0, lt=1, description="Share of the old text among what is seen.")
     inherits: Inherited | None = Field(default=None, description="Absent: nothing that is not usual.")
+    parent: str | None = Field(default=None, description="What a parent translates: pieces are learnt anew. Absent: the old ones are kept.")
 
 
 class Recipe(Settings):
@@ -174,6 +175,9 @@ class Recipe(Settings):
     trouble: DivergenceSettings = DivergenceSettings()
     machine: MachineSettings = MachineSettings()
     fine_tuning: FineTuning | None = None
+    teacher: str | None = Field(
+        default=None, pattern=r"^[^\x00-\x1f`]+$", max_length=300, description="Whose translations it learns from, if no person's."
+    )
     budget_seconds: float | None = Field(default=None, gt=0, description="For all of it; None: as long as the steps take.")
     seed: int = Field(default=1, ge=0, lt=2**63)
 

@@ -14,7 +14,7 @@ from typing import Any
 from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.corpus.reading.language_tags import guess_languages
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.planning.budget import budget_seconds
@@ -39,6 +39,7 @@ IN_A_RECIPE = {
     "tag": "tags of its [[data.corpora]]",
     "preset": "its [model]",
     "bundle": "fine_tuning.bundle",
+    "new_pieces": "fine_tuning.parent",
     "replay": "fine_tuning.replay",
     "replay_data": "its [[data.corpora]]",
     "no_augment": "its [batch.augment], which may be left out",
@@ -68,7 +69,7 @@ def parse_train_request(
     asked = TrainRequest(None, budget_seconds=seconds, **given)
     if asked.preset not in (None, *PRESETS):
         raise ConfigError(f"--preset {asked.preset}: there is no such preset; the presets are {', '.join(PRESETS)}")
-    _check_replay(asked, replay_data, text.get("vocab_size"))
+    _check_replay(asked, replay_data)
     place = _recipe_in(paths)
     if place is not None:
         options = {**text, **given, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
@@ -78,7 +79,8 @@ def parse_train_request(
     else:
         data = _data(paths, written, asked.bundle, text)
         changes = _changes(written, no_augment, probe)
-        asked = replace(asked, data=data, changes=changes)
+        asked = replace(asked, data=data, changes=changes, new_pieces=_has_new_pieces(asked, data))
+        _check_bundle_options(asked, replay_data, text.get("vocab_size"))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
         _check_probe(probe, folder)
@@ -159,22 +161,30 @@ def _data(paths: Sequence[str], written: Sequence[str], bundle: Path | None, tex
     return settings_from(paths, options, options.get("weight", ()), None, settings=settings)
 
 
-def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str]:
-    """What the translator to go on from translates, unless the names of the files say otherwise."""
+def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str] | None:
+    """What the translator to go on from translates; None where the names of the files say otherwise."""
     from limelight.bundle import read
+    from limelight.training.recipe.parent import is_parent
 
     settings = read(bundle).settings
     languages = settings.languages
     guessed = guess_languages(paths[0], paths[1]) if len(paths) == 2 else None
-    if guessed and settings.tags is not None:
+    if guessed and settings.tags is not None and not is_parent(settings, guessed):
         languages = settings.aim(guessed[1], guessed[0]).languages
-    if guessed and any(closeness(ours, named) is None for ours, named in zip(languages, guessed, strict=True)):
-        swapped = "give them in the other order" if guessed == languages[::-1] else "give files of these languages"
+    if guessed and guessed == languages[::-1]:
         raise ConfigError(
             f"{bundle} translates {languages[0]} to {languages[1]}, but by their names the files are {guessed[0]} and {guessed[1]}; "
-            f"{swapped}, or say what they are: --source {languages[0]} --target {languages[1]}"
+            f"give them in the other order, or say what they are: --source {guessed[0]} --target {guessed[1]}, of a new translator"
         )
-    return languages
+    return None if guessed and is_parent(settings, guessed) else languages
+
+
+def _has_new_pieces(asked: TrainRequest, data: PrepareSettings) -> bool:
+    """Asked for, or text of a language that the translator was not taught."""
+    from limelight.bundle import read
+    from limelight.training.recipe.parent import is_parent
+
+    return asked.bundle is not None and (asked.new_pieces or is_parent(read(asked.bundle).settings, *data.directions))
 
 
 def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
@@ -182,21 +192,28 @@ def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
     return [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(list(paths)) if paths]
 
 
-def _check_replay(asked: TrainRequest, replay_data: Sequence[str], vocab_size: int | None) -> None:
-    if asked.bundle is None and (asked.replay is not None or replay_data):
-        given = "--replay" if asked.replay is not None else "--replay-data"
+def _check_replay(asked: TrainRequest, replay_data: Sequence[str]) -> None:
+    if asked.bundle is None and (asked.replay is not None or replay_data or asked.new_pieces):
+        given = "--replay" if asked.replay is not None else "--replay-data" if replay_data else "--new-pieces"
         raise ConfigError(f"{given} is for going on from a translator; name it with --from, such as --from en-de")
     if asked.bundle is not None and not asked.bundle.exists() and re.fullmatch("[a-z]{2,3}", str(asked.bundle)):
         raise ConfigError(
             f"--from {asked.bundle}: --from names the translator to go on from, and there is none; "
             "the languages are given with --source and --target"
         )
-    kept = {"--preset": asked.preset, "--vocab-size": vocab_size}
-    if asked.bundle is not None and any(kept.values()):
-        problems = [f"{option} {given}: leave it out" for option, given in kept.items() if given]
-        raise ConfigError(f"{asked.bundle} has its size and its pieces, and goes on with them:", problems)
     if asked.replay is not None and not 0 <= asked.replay < 1:
         raise ConfigError(f"--replay {asked.replay:g} is no share of the text; give 0 or more and less than 1, such as 0.5")
+
+
+def _check_bundle_options(asked: TrainRequest, replay_data: Sequence[str], vocab_size: int | None) -> None:
+    """A translator to go on from has its size and its pieces; a parent its size alone, and its text is in other pieces."""
+    decided = {"--preset": asked.preset, **({} if asked.new_pieces else {"--vocab-size": vocab_size})}
+    mixed = {"--replay": asked.replay, "--replay-data": ", ".join(replay_data)} if asked.new_pieces else {}
+    if asked.bundle is not None and any({**decided, **mixed}.values()):
+        problems = [f"{option} {given}: leave it out" for option, given in decided.items() if given]
+        problems += [f"{option} {given}: leave it out, or name the text among the corpora" for option, given in mixed.items() if given]
+        keeps = "its size, and its text is in other pieces" if asked.new_pieces else "its size and its pieces, and goes on with them"
+        raise ConfigError(f"{asked.bundle} has {keeps}:", problems)
 
 
 def _folder(output: Path | None, bundle: Path | None, data: PrepareSettings) -> Path:

@@ -49,7 +49,8 @@ def train(
     budget: Annotated[str | None, typer.Option("--budget", help="Time for all of it: 30m, 2h, 1h30m. Model and steps fit it.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps of training, instead of those that fit.")] = None,
     preset: Annotated[str | None, typer.Option("--preset", autocompletion=presets, help="Size: toy, tiny, small ...; chosen.")] = None,
-    bundle: Annotated[Path | None, typer.Option("--from", help="Go on from this translator (fine-tuning).")] = None,
+    bundle: Annotated[Path | None, typer.Option("--from", help="Go on from this translator, or from one of other languages.")] = None,
+    new_pieces: Annotated[bool, typer.Option("--new-pieces", help="With --from: learnt pieces, as for another language.")] = False,
     replay: Annotated[float | None, typer.Option("--replay", help="With --from: share of the old text among what is seen.")] = None,
     replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as --valid.")] = None,
     source: Annotated[str | None, typer.Option("--source", help="Source language, such as en. Guessed from file names.")] = None,
@@ -85,15 +86,15 @@ def train(
     given, began = dict(locals()), time.monotonic()  # before torch is loaded
     from limelight.training.processes.rank_environment import is_supervised
 
-    asked, folder = _read_request(given)
+    asked, folder = read_request(given)
     if nproc > 1 and not is_supervised():
         from limelight.cli.train.launch import launch
 
         raise typer.Exit(launch(asked, folder, nproc, restarts, sys.argv[1:]))
-    raise typer.Exit(_train(asked, folder, workers, plain, quiet or as_json, as_json, began))
+    raise typer.Exit(run_training(asked, folder, workers, plain, quiet or as_json, as_json, began))
 
 
-def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
+def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
     """`given` has every option by its name."""
     from limelight.cli.train.request import parse_train_request
 
@@ -105,6 +106,7 @@ def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
         "steps",
         "preset",
         "bundle",
+        "new_pieces",
         "replay",
         "no_augment",
         "probe",
@@ -125,7 +127,7 @@ def _read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
     )
 
 
-def _train(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
+def run_training(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train.live_screen import TrainScreen
     from limelight.training.processes.rank_environment import is_main

@@ -41,6 +41,8 @@ SENTENCES: Final = (100, 500)  # translated at a validation: one for each second
 PATIENCE: Final = 8
 CLIP: Final = 1.0
 FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
+# Of the same: rows of new pieces have as far to go as in a new model, and layers that know another language shall not be lost on the way.
+PARENT_RATE: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class RecipePlanner:
         steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)
-        slower = FINE_TUNING_RATE if self.fine_tuning else 1.0
+        keeps_pieces = self.fine_tuning is not None and self.fine_tuning.parent is None
+        slower = FINE_TUNING_RATE if keeps_pieces else PARENT_RATE if self.fine_tuning else 1.0
         for each in (told, *([shared] if shared else [])):
             self._say(each.name, each.value, each.why)
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
@@ -86,7 +89,7 @@ class RecipePlanner:
             "schedule": {
                 "steps": steps,
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
-                "warmup": max(1, min(4_000, steps // (20 if self.fine_tuning else 10))),
+                "warmup": max(1, min(4_000, steps // (20 if keeps_pieces else 10))),
             },
             "average": {"decay": _decay(steps)},
             "validation": self._validation(steps, pieces / measured.pieces_per_second),

@@ -143,9 +143,11 @@ def aim_at(old: BundleSettings, new: PrepareSettings) -> BundleSettings:
     return old.aim(target, source)
 
 
-def inherit_from(old: Bundle) -> Inherited | None:
-    """What a translator made of this one keeps of it; None where it is the usual."""
+def inherit_from(old: Bundle, new_pieces: bool = False) -> Inherited | None:
+    """What a translator made of this one keeps of it; None where it is the usual. What names pieces by id means others among new ones."""
     settings = old.settings
+    if new_pieces:
+        settings = settings.model_copy(update={"tags": None, "search": settings.search.changed(suppress=())})
     kept = Inherited(search=settings.search, alignment=settings.alignment, license=license_of(old.folder), tags=settings.tags)
     return None if kept == Inherited() else kept
 

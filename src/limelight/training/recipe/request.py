@@ -24,6 +24,7 @@ class TrainRequest:
     budget_seconds: float | None = None
     steps: int | None = None
     bundle: Path | None = None  # go on from this translator
+    new_pieces: bool = False  # it is a parent: pieces are learnt from the new text
     replay: float | None = None  # share of the old text among what is seen
     replay_data: Sequence[CorpusSettings] = ()  # old text, where the translator is no run of ours
     seed: int | None = None
@@ -36,8 +37,10 @@ class TrainRequest:
 
     @property
     def old_text(self) -> OldText | None:
-        """Return the old text of the translator to go on from."""
-        return OldText(self.bundle, self.replay, tuple(self.replay_data)) if self.bundle is not None else None
+        """Return the old text of the translator to go on from; that of a parent is in other pieces."""
+        if self.bundle is None or self.new_pieces:
+            return None
+        return OldText(self.bundle, self.replay, tuple(self.replay_data))
 
     @property
     def named_device(self) -> str | None:
@@ -56,6 +59,7 @@ class TrainRequest:
             "replay": self.replay,
             "replay_data": [corpus.model_dump(mode="json") for corpus in self.replay_data],
             "seed": self.seed,
+            **({"new_pieces": True} if self.new_pieces else {}),
         }
 
 

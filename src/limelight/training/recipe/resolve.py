@@ -13,6 +13,7 @@ from limelight.runtime import choose_device, choose_threads
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
 from limelight.training.recipe.calibrate import ComputeSetup
 from limelight.training.recipe.choose import RecipePlanner, merge
+from limelight.training.recipe.parent import describe_inherited, fit_model
 from limelight.training.recipe.replay import inherit_from
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunChoice
@@ -74,11 +75,14 @@ def _choose_recipe(
     asked: TrainRequest, prepared: PreparedCorpus, stand: ComputeSetup, spent: float, say: Callable[[RunChoice], None]
 ) -> Recipe:
     fine_tuning, model = None, None
-    old = asked.old_text
-    if old is not None:
-        translator = bundle.read(old.bundle)
-        fine_tuning = FineTuning(bundle=str(old.bundle), replay=old.share, inherits=inherit_from(translator))
-        model = translator.settings.model
+    if asked.bundle is not None:
+        translator, old = bundle.read(asked.bundle), asked.old_text
+        model, parent = translator.settings.model, None
+        if old is None:
+            model, parent = fit_model(model, prepared), " to ".join(translator.settings.languages)
+            say(describe_inherited(translator, prepared))
+        inherited, share = inherit_from(translator, parent is not None), 0.0 if old is None else old.share
+        fine_tuning = FineTuning(bundle=str(asked.bundle), replay=share, inherits=inherited, parent=parent)
     plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning).plan()
     for chosen in plan.chosen:
         say(chosen)

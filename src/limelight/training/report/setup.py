@@ -96,6 +96,8 @@ def data(record: RunRecord) -> Section:
     corpora = "one corpus" if len(manifest.corpora) == 1 else f"{len(manifest.corpora)} corpora"
     way = f"From {manifest.described}" if len(manifest.directions) == 1 else f"{len(manifest.directions)} directions ({manifest.described})"
     told = f"{way}, {corpora}, vocabulary of {' and '.join(sizes)} pieces."
+    if record.recipe and (made_by := record.recipe.teacher):
+        told += f" It was trained on translations made by {made_by}; a test set that was split off from them has these as references."
     blocks: list[Block] = [told, Table("Pairs", ["pairs", "number", "of all read"], rows)]
     try:
         blocks.append(HtmlOnly([Details("The whole report of the corpus", describe(manifest, level=3))]))

@@ -17,6 +17,7 @@ from limelight.training.processes.stop_signals import Stop
 from limelight.training.processes.world import World
 from limelight.training.recipe.augmentation import workers_for
 from limelight.training.recipe.choose_parallel import choose_parallel
+from limelight.training.recipe.parent import load_first_weights
 from limelight.training.recipe.request import TrainResult
 from limelight.training.run.loop import Parts, TrainingLoop
 from limelight.training.run.result import EXIT_CODES
@@ -41,7 +42,8 @@ def assemble(
     device = world.device(recipe.machine.device or "cpu")
     world.set_patience(FIRST_STEP * recipe.machine.patience)
     world.phase("building the model", long=True)
-    numbers = build_model(recipe, device, resumed is not None, parallel)
+    weights = load_first_weights(recipe.fine_tuning, prepared) if recipe.fine_tuning is not None and resumed is None else None
+    numbers = build_model(recipe, device, weights, parallel)
     if world.size > 1:
         seed_rank(recipe.seed, 0, parallel.data_rank(world.rank))
     tokenizers = prepared.tokenizers()

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 from limelight.errors import ConfigError
-from limelight.training.run_folder import FACTS, PREPARED
+from limelight.training.run_folder import FACTS, PREPARED, TEACHER
 
 LOCK = ".lock"
 
 
 @contextmanager
 def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
-    """A run begins in a new or empty folder, or in one with a prepared corpus or with a run, and is alone in it.
+    """A run begins in a new or empty folder, or in one with a prepared corpus, translations of a teacher or a run, and is alone in it.
 
     `patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will.
     """
     there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
-    if there and not there & {PREPARED, FACTS}:
+    if there and not there & {PREPARED, FACTS, TEACHER}:
         raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
     run.mkdir(parents=True, exist_ok=True)
     with (run / LOCK).open("ab") as file:

@@ -7,13 +7,12 @@ autocast    float32 weights, products in bfloat16: the same quality, a little sl
 float32     where there is no bfloat16, and to compare with
 """
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from limelight.bundle import read
 from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.runtime import RuntimeChoice, choose_dtype, set_seed
@@ -79,12 +78,17 @@ def choose_precision(device: torch.device, asked: Precision | None) -> RuntimeCh
     return RuntimeChoice("float32", dtype.why)
 
 
-def build_model(recipe: Recipe, device: torch.device, goes_on: bool, parallel: Parallel = Parallel()) -> TrainedModel:  # noqa: B008
-    """A model as the recipe says: with random weights, or with those of the translator it goes on from. Those of a run come later."""
+def build_model(
+    recipe: Recipe,
+    device: torch.device,
+    weights: Mapping[str, Tensor] | None = None,
+    parallel: Parallel = Parallel(),  # noqa: B008
+) -> TrainedModel:
+    """A model as the recipe says: with random weights, or with those that are given. Those of a run come later."""
     set_seed(recipe.seed)
     model = Transformer(recipe.model).to(device)
-    if recipe.fine_tuning is not None and not goes_on:
-        model.load_state_dict(read(Path(recipe.fine_tuning.bundle)).weights())
+    if weights is not None:
+        model.load_state_dict(weights)
     model.recompute_activations(recipe.machine.recompute)
     if recipe.machine.compile:
         for block in (*model.encoder.blocks, *model.decoder.blocks):

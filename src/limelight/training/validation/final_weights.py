@@ -123,7 +123,7 @@ def write_bundle(
         confidence=confidence,
         scores=tuple(scores),
         **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
-        trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
+        trained_on={"pairs": pairs, "steps": step, **_tell_origin(recipe), **({} if verdict is None else {VERDICT: verdict.headline})},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
     bundle.write(
@@ -135,6 +135,13 @@ def write_bundle(
         force=(run / BUNDLE).exists(),
         vocabulary=(numbers[0], numbers[-1]) if numbers else None,
     )
+
+
+def _tell_origin(recipe: Recipe) -> dict[str, str]:
+    """Where a translator comes from beside people's translations."""
+    made_by = recipe.teacher and f"trained on translations made by {recipe.teacher}"
+    told = {"parent": recipe.fine_tuning and recipe.fine_tuning.parent, "origin": made_by}
+    return {key: value for key, value in told.items() if value}
 
 
 def add_export(run: Path, remaining: RemainingBudget) -> str | None:

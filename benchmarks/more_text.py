@@ -1,0 +1,129 @@
+"""What stands in for text that is lacking: a parent beside nothing, and a student beside its teacher, in equal steps.
+
+python benchmarks/more_text.py parent --steps 3000 -o /tmp/more      English to Yao, Vwanji and Pogolo: from nothing, from English to
+                                                                     Swahili, and from one model of nine Bantu languages
+python benchmarks/more_text.py student --steps 3000 -o /tmp/more     Tatoeba, English to German: a teacher, its student, and a model of the
+                                                                     student's size that learnt from people's pairs
+
+Text is found by LIMELIGHT_DATA. What is trained is not trained again: the same command goes on where it was stopped. Everything is trained
+in the same number of steps on one thread each, two at a time, but the model of nine languages, which takes as many steps for each of them.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from languages import BANTU, DATA, NO_TEST, Run, Work, evaluate, show, unpack
+
+CHILDREN = ("yao", "wbi", "poy")  # Yao, Vwanji, Pogolo: 6,500 verses each
+PARENT = "swh"
+
+
+@dataclass(frozen=True)
+class Steps(Work):
+    """Steps of a preset, or of the size that a parent has."""
+
+    preset: str | None = "tiny"
+
+    @property
+    def options(self) -> list[str]:
+        return [*(["--preset", self.preset] if self.preset else []), "--steps", str(self.steps)]
+
+
+def keep_whole(files: dict[str, dict[str, Path]], folder: Path, language: str) -> dict[str, list[Path]]:
+    """{"train": [English, the other]}: verses that both sides have."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept: dict[str, list[Path]] = {}
+    for split, paths in files.items():
+        sides = [paths[each].read_text("utf-8").split("\n") for each in ("en", language)]
+        both = [pair for pair in zip(*sides, strict=True) if all(pair)]
+        kept[split] = [folder / f"{split}-{language}.{each}" for each in ("en", language)]
+        for at, path in enumerate(kept[split]):
+            path.write_text("".join(f"{pair[at]}\n" for pair in both), "utf-8")
+    return kept
+
+
+def text_of(kept: dict[str, list[Path]]) -> list[str]:
+    return [*map(str, kept["train"]), *(word for path in kept["valid"] for word in ("--valid", str(path)))]
+
+
+def train_each(*lanes: Sequence[Run]) -> None:
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        list(pool.map(lambda runs: [run.train() for run in runs], lanes))
+
+
+def curve(run: Run) -> str:
+    """chrF of the validations: step and score."""
+    lines = map(json.loads, (run.folder / "metrics.jsonl").read_text("utf-8").strip().split("\n"))
+    found = [(line["step"], line["chrf"]) for line in lines if "chrf" in line]
+    return ", ".join(f"{step}: {chrf:.1f}" for step, chrf in found)
+
+
+def parent(folder: Path, steps: int) -> None:
+    files = unpack(DATA / "ebible", folder / "text", {"train": "train", "valid": "dev", "test": "test"}, ("en", *BANTU))
+    whole = {each: keep_whole(files, folder / "whole", each) for each in (*CHILDREN, PARENT)}
+    many = [str(files["train"][each]) for each in ("en", *BANTU)]
+    many += [word for each in ("en", *BANTU) for word in ("--valid", str(files["valid"][each]))]
+    parents = [
+        Run(folder / f"en-{PARENT}", text_of(whole[PARENT]), Steps(steps=steps)),
+        Run(folder / "bantu", many, Steps(steps=steps * len(BANTU))),
+    ]
+    train_each(*([each] for each in parents))
+    alone = {each: Run(folder / f"en-{each}", text_of(whole[each]), Steps(steps=steps)) for each in CHILDREN}
+    born = {
+        (each, old.folder.name): Run(
+            folder / f"en-{each}-from-{old.folder.name}",
+            [*text_of(whole[each]), "--from", str(old.folder), "--new-pieces"],  # the nine were taught the child's language too
+            Steps(steps=steps, preset=None),
+        )
+        for each in CHILDREN
+        for old in parents
+    }
+    train_each(list(alone.values()), list(born.values()))
+    names = [old.folder.name for old in parents]
+    print(f"| Acts of the Apostles, chrF | from nothing | {' | '.join(f'from {name}' for name in names)} |\n| --- | {'--- | ' * 3}")
+    for each in CHILDREN:
+        runs = [alone[each], *(born[each, name] for name in names)]
+        print(f"| en-{each} | {' | '.join(show(evaluate(run, *whole[each]['test'])['chrF2']) for run in runs)} |", flush=True)
+    print("\nchrF of the validations, by step")
+    for run in (*alone.values(), *born.values()):
+        print(f"{run.folder.name}: {curve(run)}")
+
+
+def student(folder: Path, steps: int) -> None:
+    files = unpack(DATA / "tatoeba" / "de-en", folder / "text", {"train": "train", "valid": "dev", "test": "test"}, ("en", "de"))
+    sets = [word for each in ("en", "de") for word in ("--valid", str(files["valid"][each]))]
+    people = [str(files["train"][each]) for each in ("en", "de")]
+    teacher = Run(folder / "teacher", [*people, *sets], Steps(steps=steps, preset="small"))
+    alone = Run(folder / "alone", [*people, *sets], Steps(steps=steps, preset="student"))
+    taught = Run(folder / "student", [], Steps(steps=steps, preset="student"))
+    train_each([teacher], [alone])
+    if not (taught.folder / "report.md").is_file():
+        command = ["distill", str(teacher.folder), "--text", people[0], "--references", people[1], "-o", str(taught.folder), *sets]
+        with Path(f"{taught.folder}.log").open("ab") as log:
+            words = [sys.executable, "-m", "limelight", *command, *taught.work.options, "--threads", "2", "--plain", "--anyway", NO_TEST]
+            if code := subprocess.run(words, stdout=log, stderr=log).returncode:
+                sys.exit(f"{taught.folder} ended with {code}; see {log.name}")
+    print("| Tatoeba en-de, test | BLEU | chrF | MB |\n| --- | --- | --- | --- |")
+    for run in (teacher, taught, alone):
+        scores = evaluate(run, files["test"]["en"], files["test"]["de"])
+        print(f"| {run.folder.name} | {show(scores['BLEU'])} | {show(scores['chrF2'])} | {run.megabytes:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    experiments = {"parent": parent, "student": student}
+    parser.add_argument("experiment", choices=experiments)
+    parser.add_argument("--steps", type=int, required=True, help="of each training")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    asked = parser.parse_args()
+    experiments[asked.experiment](asked.output / asked.experiment, asked.steps)
+
+
+if __name__ == "__main__":
+    main()
