@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 from limelight.documents.encodings import Document, decode
 from limelight.documents.formats.html import find_html
+from limelight.documents.formats.markdown import find_markdown
 from limelight.documents.formats.po import find_po
 from limelight.documents.formats.srt import find_srt
 from limelight.documents.formats.tmx import find_tmx
@@ -22,14 +23,14 @@ from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Tran
 from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
-Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx"]
+Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
 _SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
-_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff"}
+_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md"}
 _FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResult]] = {
-    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx,
+    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown,
 }  # fmt: skip
 
 
