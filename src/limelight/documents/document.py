@@ -8,6 +8,7 @@ construction: it is the old one with texts put in their places. Counts account f
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -19,18 +20,22 @@ from limelight.documents.formats.srt import find_srt
 from limelight.documents.formats.tmx import find_tmx
 from limelight.documents.formats.txt import find_txt
 from limelight.documents.formats.xliff import find_xliff
+from limelight.documents.formats.xml_texts import ANDROID, RESX, find_xml_texts
+from limelight.documents.tables.json_texts import find_json
+from limelight.documents.tables.yaml_texts import find_yaml
 from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Translate, TranslatedDocument
 from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
-Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md"]
+Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
 _SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
-_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md"}
+_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md", ".arb": "json", ".yml": "yaml"}
 _FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResult]] = {
-    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown,
+    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown, "json": find_json, "yaml": find_yaml,
+    "xml": partial(find_xml_texts, ANDROID), "resx": partial(find_xml_texts, RESX),
 }  # fmt: skip
 
 
