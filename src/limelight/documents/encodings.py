@@ -28,7 +28,7 @@ _META = re.compile(rb"""(?i)<meta[^<>]*?charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-
 _CATALOGUE = re.compile(rb"(?i)content-type:[^\n]{0,80}?charset=([A-Za-z0-9._:-]{1,40})")
 _MARKED = ("html", "xliff", "tmx", "xml", "resx")  # they have &#8222; for what their encoding lacks
 _DECLARED = {**dict.fromkeys(_MARKED, (_XML,)), "html": (_META, _XML), "po": (_CATALOGUE,)}
-_GUESSED = {"html", "srt", "txt"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
+_GUESSED = {"html", "srt", "txt", "csv", "tsv", "usfm"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,8 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
 def _guess(data: bytes, kind: str) -> str:
     if kind == "html" and data.isascii():  # nobody says how the page is read, so it stays ASCII, with &#228; for ä
         return "ascii"
+    if kind == "properties":  # Java has read them as Latin-1 for long, and as UTF-8 since; what is ASCII is read by both
+        return "ascii" if data.isascii() else "utf-8" if _fits(data, "utf-8") else "latin-1"
     return "utf-8" if kind not in _GUESSED or _fits(data, "utf-8") else _windows(data)
 
 
