@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Literal, get_args
 
+from limelight.documents.archives.archive import ARCHIVES, find_archive
 from limelight.documents.encodings import Document, decode
 from limelight.documents.formats.html import find_html
 from limelight.documents.formats.markdown import find_markdown
@@ -31,7 +32,7 @@ from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Tran
 from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
-Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx", "properties", "strings", "xcstrings", "vtt", "csv", "tsv", "usfm"]
+Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx", "properties", "strings", "xcstrings", "vtt", "csv", "tsv", "usfm", "docx", "pptx", "odt", "epub"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
@@ -74,9 +75,11 @@ def find_units(
         raise DataError(f"{name} has {len(data):,} bytes; at most {LARGEST:,} are taken at once: part it")
     if not 0 <= unsure_below <= 1:
         raise ConfigError(f"a confidence is between 0 and 1, and {unsure_below:g} is not; 1 marks every translation")
-    document = decode(name, data, kind, is_over)
     if column is not None and kind not in ("csv", "tsv"):
         raise ConfigError(f"a column is for tables (csv, tsv), and {name} is none; leave it out")
+    if kind in ARCHIVES:
+        return find_archive(data, kind, languages, again, unsure_below, name, is_over, LARGEST)
+    document = decode(name, data, kind, is_over)
     finder = _FINDERS[kind] if column is None else partial(_FINDERS[kind], column=column)
     return FoundUnits(document, finder(document, languages, again), unsure_below)
 
