@@ -81,7 +81,8 @@ STOREYS = {
         "encodings splices",
         "units",
         "sentences translating",
-        "formats",
+        "formats tables",
+        "archives",
         "document",
     ),
     "evaluation": (

@@ -32,16 +32,21 @@ from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Tran
 from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
-Kind = Literal["txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx", "properties", "strings", "xcstrings", "vtt", "csv", "tsv", "usfm", "docx", "pptx", "odt", "epub"]
+Kind = Literal[
+    "txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx", "properties", "strings", "xcstrings",
+    "vtt", "csv", "tsv", "usfm", "docx", "pptx", "odt", "epub",
+]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
 _SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
-_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md", ".arb": "json", ".yml": "yaml", ".sfm": "usfm"}
+_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md", ".arb": "json", ".yml": "yaml"}
+_SUFFIXES |= {".sfm": "usfm"}
 _FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResult]] = {
-    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown, "json": find_json, "yaml": find_yaml,
-    "xml": partial(find_xml_texts, ANDROID), "resx": partial(find_xml_texts, RESX), "properties": find_properties, "strings": find_strings,
-    "xcstrings": find_xcstrings, "vtt": find_srt, "csv": partial(find_columns, ",;\t"), "tsv": partial(find_columns, "\t"), "usfm": find_usfm,
+    "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown,
+    "json": find_json, "yaml": find_yaml, "xml": partial(find_xml_texts, ANDROID), "resx": partial(find_xml_texts, RESX),
+    "properties": find_properties, "strings": find_strings, "xcstrings": find_xcstrings, "vtt": find_srt, "usfm": find_usfm,
+    "csv": partial(find_columns, ",;\t"), "tsv": partial(find_columns, "\t"),
 }  # fmt: skip
 
 

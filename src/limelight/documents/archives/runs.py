@@ -65,8 +65,10 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
             yield _Piece(*place, ("", ""), place, child.document[child.start : child.end])
         elif child.name in _AROUND and not around[0]:
             inner = list(_list_pieces(child, (child.tag, f"</{child.written_name}>"), boxes))
-            whole = None not in inner
-            yield from ([piece and piece._replace(outside=place) for piece in inner] if whole else [None, *_list_pieces(child, ("", ""), []), None])
+            if None in inner:
+                yield from (None, *_list_pieces(child, ("", ""), []), None)
+            else:
+                yield from [piece and piece._replace(outside=place) for piece in inner]
         elif child.name not in _NOTHING:
             yield None
             if child.name != "fld":  # a number or a date that the program writes

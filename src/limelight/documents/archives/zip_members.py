@@ -1,4 +1,4 @@
-"""`ZipMembers` reads members of an archive, and puts others in place of some. All else stays to the byte: order, names, dates, other members.
+"""`ZipMembers` reads members of an archive, and puts others in place of some. All else stays to the byte: order, names, other members.
 
 Archives of strangers may unpack to terabytes, so a member is unpacked only as far as is allowed. Nothing is written to disk.
 """
@@ -21,25 +21,30 @@ class ZipMembers:
         """`most`: bytes that all members that are read may have together."""
         self.name, self.data, self.left = name, data, most
         try:
-            self.archive = zipfile.ZipFile(io.BytesIO(data))
+            archive = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
             raise DataError(f"{name} is no ZIP archive as this kind of document is ({error}); check its name") from None
-        self.infos = {info.filename: info for info in self.archive.infolist()}
+        self.infos = {info.filename: info for info in archive.infolist()}
         end = data.rfind(b"PK\5\6")
         self.start, self.end = _END.unpack_from(data, end)[6] if end + _END.size <= len(data) else -1, end
-        starts = [info.header_offset for info in self.archive.infolist()]
-        if not (starts == sorted(set(starts)) and starts[-1:] < [self.start] == [self.archive.start_dir]) or len(starts) > MOST_MEMBERS:
+        starts = [info.header_offset for info in archive.infolist()]
+        if not (starts == sorted(set(starts)) and starts[-1:] < [self.start] == [archive.start_dir]) or len(starts) > MOST_MEMBERS:
             raise DataError(f"{name} is a ZIP archive with members in odd places, or too many; save it anew with the program that made it")
         self.ends = dict(zip(self.infos, [*starts[1:], self.start], strict=False))
         if len(self.infos) != len(starts) or any(info.flag_bits & _ENCRYPTED for info in self.infos.values()):
             raise DataError(f"{name} is encrypted, or has two members of one name; save it without a password")
 
     def read(self, member: str) -> bytes:
+        info, data = self.infos[member], None
         try:
-            with self.archive.open(member) as file:
-                data = file.read(self.left + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, struct.error) as error:
-            raise DataError(f"{self.name}: {member} is damaged ({error}); save the document anew") from None
+            start = info.header_offset + _LOCAL.size + sum(_LOCAL.unpack_from(self.data, info.header_offset)[9:11])
+            data = self.data[start : start + info.compress_size]
+            if info.compress_type == zipfile.ZIP_DEFLATED:
+                data = zlib.decompressobj(-15).decompress(data, self.left + 1)
+        except (zlib.error, struct.error):
+            data = None
+        if data is None or (zlib.crc32(data) != info.CRC and len(data) <= self.left) or info.compress_type not in (0, zipfile.ZIP_DEFLATED):
+            raise DataError(f"{self.name}: {member} is damaged, or packed in a way that is not known; save the document anew")
         self.left -= len(data)
         if self.left < 0:
             raise DataError(f"{self.name}: its text unpacks to more than is taken at once; part it")

@@ -19,7 +19,7 @@ from limelight.documents.encodings import Document
 from limelight.documents.formats.html import find_html
 from limelight.documents.formats.markdown_inline import escape, find_markup, read
 from limelight.documents.sentences import InlineItem, Sentence, cut
-from limelight.documents.splices import Range, Splice, line_places
+from limelight.documents.splices import Part, Range, Splice, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
 
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?s:.*?)^\1[ \t]*$", re.MULTILINE)
@@ -63,7 +63,9 @@ def find_markdown(document: Document, languages: tuple[str, str], again: bool) -
             cursor = max(cursor, places[token.map[0]][0]) if cell else places[token.map[0]][0]
             block = _find_block(text, places, token, cursor, cell)
             if block is None:
-                remarks.append(Remark(token.map[0] + 1, "unplaced", "this block is written in a way that is not known; it is left as it is"))
+                remarks.append(
+                    Remark(token.map[0] + 1, "unplaced", "the text of this block is not where it should be; it is left as it is")
+                )
                 continue
             cursor = block.places[-1][1]
             units += _find_units(text, block, references)
@@ -142,10 +144,10 @@ def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[i
     line, start, end = place
 
     def shift(splices: list[Splice] | None) -> list[Splice] | None:
-        return None if splices is None else [
-            Splice(a + start, b + start, tuple(one if isinstance(one, str) else Range(one.start + start, one.end + start) for one in parts), small)
-            for a, b, parts, small in splices
-        ]  # fmt: skip
+        def move_part(part: Part) -> Part:
+            return part if isinstance(part, str) else Range(part.start + start, part.end + start)
+
+        return splices and [Splice(a + start, b + start, tuple(map(move_part, parts)), small) for a, b, parts, small in splices]
 
     def move(unit: DocumentUnit) -> DocumentUnit:
         return replace(

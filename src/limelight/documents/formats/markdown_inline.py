@@ -110,12 +110,12 @@ class _MarkupScanner:
 
     def _close_link(self, start: int, end: int) -> int:
         """A link if something follows that says whereto, or if its own text is a label; else both brackets are text."""
-        for depth, entry in enumerate(reversed(self.open[-DEEPEST_SEARCH:]), start=1):
-            if "[" in entry.sign:
-                break
-        else:
+        recent = range(len(self.open) - 1, max(-1, len(self.open) - 1 - DEEPEST_SEARCH), -1)
+        opening = next((at for at in recent if "[" in self.open[at].sign), None)
+        if opening is None:
             return end
-        del self.open[-depth:]  # emphasis that does not end inside a link is none
+        entry = self.open[opening]
+        del self.open[opening:]  # emphasis that does not end inside a link is none
         label, target = self.text[entry.end : start], _TARGET.match(self.text, end)
         written, named = "", None if target else _LABEL.match(self.text, end)
         if named and self._knows(named[1] or label):

@@ -15,9 +15,10 @@ from limelight.documents.encodings import Document
 from limelight.documents.splices import LineCounter
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, edges, has_words, plain_unit, replace_controls
 
+_GOES_ON = r"\\\r?\n[ \t\f]*+"
 # A logical line: what is before the value, and the value, each over line ends that a backslash hides.
 _PROPERTY = re.compile(
-    r"^(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|\\\r?\n[ \t\f]*+|\\.)*+(?:[ \t\f]|\\\r?\n[ \t\f]*+)*+[=:]?(?:[ \t\f]|\\\r?\n[ \t\f]*+)*+)"
+    rf"^(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|{_GOES_ON}|\\.)*+(?:[ \t\f]|{_GOES_ON})*+[=:]?(?:[ \t\f]|{_GOES_ON})*+)"
     r"(?P<value>(?:[^\\\r\n]|\\\r?\n|\\.)*+)",
     re.MULTILINE,
 )

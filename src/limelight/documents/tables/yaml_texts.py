@@ -7,6 +7,11 @@ import json
 import re
 from typing import Any
 
+try:
+    import yaml
+except ImportError:  # it comes with an extra
+    yaml = None  # type: ignore[assignment]
+
 from limelight.documents.encodings import Document
 from limelight.documents.tables.text_tree import DEEPEST, TextNode, find_texts, refuse_depth
 from limelight.documents.units import ExtractionResult, edges
@@ -20,10 +25,8 @@ _PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`
 
 
 def find_yaml(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
-    try:
-        import yaml
-    except ImportError:
-        raise ConfigError('YAML needs PyYAML, which is not installed; add it: pip install "limelight[documents]"') from None
+    if yaml is None:
+        raise ConfigError('YAML needs PyYAML, which is not installed; add it: pip install "limelight[documents]"')
     try:
         root = _YamlReader(document, yaml.SafeLoader(document.text), yaml.ScalarNode).read()
     except yaml.YAMLError as error:
