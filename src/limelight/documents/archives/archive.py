@@ -80,6 +80,16 @@ def find_archive(
     return FoundArchive(archive, parts, (Remark(0, "signature", why),) if signed else ())
 
 
+def sample_archive(data: bytes, size: int) -> bytes:
+    """The beginning of its first text, with its tags; nothing where there is none."""
+    try:
+        archive = ZipMembers("the document", data, size)
+    except DataError:
+        return b""
+    found = (archive.unpack(member, size) for kind in _MEMBERS for member, _, _ in _list_members(archive, kind))
+    return next(found, None) or b""
+
+
 def _list_members(archive: ZipMembers, kind: str) -> Iterator[tuple[str, str, Finder]]:
     for member in archive.infos:
         for pattern, its_kind, find in _MEMBERS[kind]:

@@ -34,16 +34,20 @@ class ZipMembers:
         if len(self.infos) != len(starts) or any(info.flag_bits & _ENCRYPTED for info in self.infos.values()):
             raise DataError(f"{name} is encrypted, or has two members of one name; save it without a password")
 
-    def read(self, member: str) -> bytes:
-        info, data = self.infos[member], None
+    def unpack(self, member: str, most: int) -> bytes | None:
+        """The beginning of a member; None where it cannot be unpacked."""
+        info = self.infos[member]
         try:
             start = info.header_offset + _LOCAL.size + sum(_LOCAL.unpack_from(self.data, info.header_offset)[9:11])
-            data = self.data[start : start + info.compress_size]
-            if info.compress_type == zipfile.ZIP_DEFLATED:
-                data = zlib.decompressobj(-15).decompress(data, self.left + 1)
-        except (zlib.error, struct.error):
-            data = None
-        if data is None or (zlib.crc32(data) != info.CRC and len(data) <= self.left) or info.compress_type not in (0, zipfile.ZIP_DEFLATED):
+            packed = self.data[start : start + info.compress_size]
+            unpacked = {0: lambda: packed[:most], 8: lambda: zlib.decompressobj(-15).decompress(packed, most)}
+            return unpacked[info.compress_type]()
+        except (zlib.error, struct.error, KeyError):
+            return None
+
+    def read(self, member: str) -> bytes:
+        data = self.unpack(member, self.left + 1)
+        if data is None or (zlib.crc32(data) != self.infos[member].CRC and len(data) <= self.left):
             raise DataError(f"{self.name}: {member} is damaged, or packed in a way that is not known; save the document anew")
         self.left -= len(data)
         if self.left < 0:
