@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Real files of the newer kinds of documents: unchanged they stay to the byte, changed they have the same structure for other readers.
 
     python benchmarks/documents_real.py [FOLDER]... [--most 10] [--office]

@@ -85,6 +85,8 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
 def _guess(data: bytes, kind: str) -> str:
     if kind == "html" and data.isascii():  # nobody says how the page is read, so it stays ASCII, with &#228; for ä
         return "ascii"
+    if kind in ("json", "xcstrings") and data.isascii() and b"\\u" in data:  # so it is meant to be ASCII
+        return "ascii"
     if kind == "properties":  # Java has read them as Latin-1 for long, and as UTF-8 since; what is ASCII is read by both
         return "ascii" if data.isascii() else "utf-8" if _fits(data, "utf-8") else "latin-1"
     return "utf-8" if kind not in _GUESSED or _fits(data, "utf-8") else _windows(data)

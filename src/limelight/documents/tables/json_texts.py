@@ -17,7 +17,7 @@ def find_json(document: Document, languages: tuple[str, str], again: bool) -> Ex
 
 def write_json(document: Document, text: str) -> str:
     """A string as the file writes them: with \\u00fc if it has such escapes and is ASCII otherwise."""
-    return json.dumps(text, ensure_ascii=document.text.isascii() and "\\u" in document.text)
+    return json.dumps(text, ensure_ascii=document.encoding == "ascii")
 
 
 def read_json(document: Document) -> TextNode:
