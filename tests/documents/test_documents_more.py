@@ -209,7 +209,7 @@ def test_words_of_several_runs_are_one_sentence() -> None:
         '<w:hyperlink r:id="rId1"><w:r><w:rPr><w:rStyle w:val="Link"/></w:rPr><w:t xml:space="preserve">linked</w:t></w:r></w:hyperlink>'
         in xml
     )
-    assert "<w:footnoteReference" in xml and "".join(lxml.etree.fromstring(xml.encode()).itertext()).startswith("heading A. words")
+    assert "<w:footnoteReference" in xml and "".join(lxml.etree.fromstring(xml.encode()).itertext()).startswith("heading A.  words")
     assert translated("docx", SAMPLES["docx"], upper).counts.apart == 0
 
 

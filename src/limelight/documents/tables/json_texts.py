@@ -46,7 +46,7 @@ class _JsonReader:
         if sign not in "[{":
             return TextNode(start, token.end())
         if depth >= DEEPEST:
-            raise refuse_depth(self.document, start)
+            raise refuse_depth(self.document, self.document.text.count("\n", 0, start) + 1)
         self.document.check_time()
         children: list[tuple[TextNode | None, TextNode]] = []
         while (token := next(self.tokens))[0] not in "]}":

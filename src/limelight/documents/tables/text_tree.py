@@ -62,6 +62,5 @@ def _walk(node: TextNode, translated: bool = True) -> Iterator[tuple[TextNode, b
         yield from _walk(value, translated and meant)
 
 
-def refuse_depth(document: Document, place: int) -> DataError:
-    line = document.text.count("\n", 0, place) + 1
+def refuse_depth(document: Document, line: int) -> DataError:
     return DataError(f"{document.name}, line {line}: more than {DEEPEST} levels inside each other; it is no file of texts")

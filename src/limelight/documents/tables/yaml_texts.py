@@ -5,6 +5,7 @@ A text keeps its style: plain (in quotes where it would be something else), in q
 
 import json
 import re
+from itertools import accumulate
 from typing import Any
 
 try:
@@ -20,6 +21,7 @@ from limelight.errors import ConfigError, DataError
 _TEXT = "tag:yaml.org,2002:str"
 _BREAKS = {"\x85": "\\N", "\u2028": "\\L", "\u2029": "\\P", "\ufeff": "\\uFEFF", "\x7f": "\\x7F"}
 _BEFORE = re.compile(r"(?:[&!]\S*\s++)+")  # an anchor, a tag
+_BRACKETS = re.compile(r"[\[\]{}]")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))  # that are no texts
 _PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`]*")
 
@@ -27,6 +29,9 @@ _PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`
 def find_yaml(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
     if yaml is None:
         raise ConfigError('YAML needs PyYAML, which is not installed; add it: pip install "limelight[documents]"')
+    for number, line in enumerate(document.text.split("\n"), start=1):  # the parser takes the square of their depth on a line
+        if max(accumulate(1 if sign in "[{" else -1 for sign in _BRACKETS.findall(line)), default=0) > DEEPEST:
+            raise refuse_depth(document, number)
     try:
         root = _YamlReader(document, yaml.SafeLoader(document.text), yaml.ScalarNode).read()
     except yaml.YAMLError as error:
@@ -60,7 +65,7 @@ class _YamlReader:
         if kind == "AliasEvent":
             return TextNode(start, end)
         if depth >= DEEPEST:
-            raise refuse_depth(self.document, start)
+            raise refuse_depth(self.document, event.start_mark.line + 1)
         children: list[tuple[TextNode | None, TextNode]] = []
         while type(event := self.loader.get_event()).__name__ not in ("MappingEndEvent", "SequenceEndEvent"):
             key = self._value(event, depth + 1) if kind == "MappingStartEvent" else None
