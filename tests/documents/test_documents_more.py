@@ -297,3 +297,7 @@ def test_two_hundred_damaged_documents_are_refused_or_translated(kind: Kind) -> 
             assert kind in FILLED or change is not unchanged or done.data == data
             assert kind in FILLED or again.counts.texts + again.counts.left >= done.counts.texts, number
     assert read > 20
+
+
+def test_html_inside_markdown_stays_one_piece() -> None:
+    assert text_of("md", "<p>Some <b>html</b></p>\n\nend\n", lambda text: f"{text}\n\nx") == "<p>Some <b>html</b>  x</p>\n\nend x\n"

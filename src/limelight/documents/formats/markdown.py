@@ -143,6 +143,9 @@ def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[i
     """The units of a piece of HTML, at their places in the document."""
     line, start, end = place
 
+    def join(translation: str) -> str:
+        return " ".join(translation.split("\n"))  # an empty line would end the piece
+
     def shift(splices: list[Splice] | None) -> list[Splice] | None:
         def move_part(part: Part) -> Part:
             return part if isinstance(part, str) else Range(part.start + start, part.end + start)
@@ -151,7 +154,10 @@ def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[i
 
     def move(unit: DocumentUnit) -> DocumentUnit:
         return replace(
-            unit, line=unit.line + line, whole=lambda new: shift(unit.whole(new)), apart=lambda runs: shift(unit.apart(runs)) or []
+            unit,
+            line=unit.line + line,
+            whole=lambda new: shift(unit.whole(join(new))),
+            apart=lambda runs: shift(unit.apart(list(map(join, runs)))) or [],
         )
 
     yield from map(move, find_html(replace(document, text=document.text[start:end]), languages, False).units)
