@@ -85,7 +85,8 @@ def find_units(
     if kind in ARCHIVES:
         return find_archive(data, kind, languages, again, unsure_below, name, is_over, LARGEST)
     document = decode(name, data, kind, is_over)
-    finder = _FINDERS[kind] if column is None else partial(_FINDERS[kind], column=column)
+    finder: Callable[..., ExtractionResult] = _FINDERS[kind]
+    finder = finder if column is None else partial(finder, column=column)
     return FoundUnits(document, finder(document, languages, again), unsure_below)
 
 

@@ -74,7 +74,7 @@ def find_markdown(document: Document, languages: tuple[str, str], again: bool) -
 
 def _find_block(text: str, places: Sequence[tuple[int, int]], token: Any, cursor: int, cell: bool) -> _Block | None:
     """Where each line of a block stands: what is before it on the line is the list or the quotation that it is in."""
-    found, starts, size = [], [], 0
+    found, starts, size = list[tuple[int, int]](), list[int](), 0
     for number, line in enumerate(token.content.split("\n"), start=token.map[0]):
         start, end = places[number]
         wanted, flat = line.lstrip(" \t"), text[start:end].replace("\r", " ")

@@ -11,7 +11,7 @@ from typing import Any
 try:
     import yaml
 except ImportError:  # it comes with an extra
-    yaml = None  # type: ignore[assignment]
+    yaml = None
 
 from limelight.documents.encodings import Document
 from limelight.documents.tables.text_tree import DEEPEST, TextNode, find_texts, refuse_depth
