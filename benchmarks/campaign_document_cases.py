@@ -4,9 +4,14 @@ document(Random(1)) -> Case("xliff", b"<xliff ...", "damaged")        made, then
 """
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "documents"))
+from sample_documents import SAMPLES, mutant
 
 from campaign_strings import KEPT, ODD, SIGNS, WORDS, hostile
 
@@ -39,7 +44,9 @@ class Case:
 
 
 def document(random: Random) -> Case:
-    kind = random.choice(KINDS)
+    kind = random.choice((*KINDS, *SAMPLES))
+    if kind in SAMPLES:
+        return Case(kind, mutant(kind, random), "damaged")
     text, how = MAKERS[kind](random), random.random()
     if how < 0.12:
         at = random.randrange(len(text) + 1)

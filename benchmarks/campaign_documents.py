@@ -21,6 +21,7 @@ import polib
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "documents"))
 import kept_structure
+from sample_documents import SAMPLES
 from stand_ins import each
 
 from campaign_document_cases import Case, answering, document
@@ -215,6 +216,19 @@ def _came(kind: str, data: bytes, change: Answering) -> str:
         return repr(error)[:600]
 
 
+def _again(kind: str) -> Callable[[bytes, TranslatedDocument], set[str]]:
+    """Whoever reads the result finds as many texts as before."""
+
+    def judge(before: bytes, done: TranslatedDocument) -> set[str]:
+        try:
+            again = translate_document(done.data, kind, ("en", "de"), each(str), name="x").counts  # type: ignore[arg-type]
+        except LimelightError:
+            return {"its own result is refused"}
+        return {"texts lost"} if again.texts + again.left < done.counts.texts else set()
+
+    return judge
+
+
 JUDGES: dict[str, Callable[[bytes, TranslatedDocument], set[str]]] = {
-    "txt": _txt, "html": _html, "srt": _srt, "po": _po, "xliff": _xml("xliff"), "tmx": _xml("tmx")
+    **{kind: _again(kind) for kind in SAMPLES}, "txt": _txt, "html": _html, "srt": _srt, "po": _po, "xliff": _xml("xliff"), "tmx": _xml("tmx")
 }  # fmt: skip

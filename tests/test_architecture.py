@@ -83,7 +83,8 @@ STOREYS = {
         "encodings splices",
         "units",
         "sentences translating",
-        "formats",
+        "formats tables",
+        "archives",
         "document",
     ),
     "evaluation": (

@@ -22,7 +22,7 @@ BANNED = re.compile(
     r"""
       (dill|marshal|shelve|cloudpickle|joblib|jsonpickle|runpy|_pickle|cPickle|pty) (\..*)?
     | pickle\. (?! (Unpickling|Pickling|Pickle)Error $ ) .*
-    | yaml\. (?! safe_ | YAMLError $ ) .*
+    | yaml\. (?! safe_ | (YAMLError|SafeLoader|ScalarNode) $ ) .*
     | (builtins\.)? (eval|exec|compile|__import__|breakpoint)
     | os\. (system|popen|startfile|exec\w+|spawn\w+|posix_spawn\w*)
     | subprocess\. (getoutput|getstatusoutput)

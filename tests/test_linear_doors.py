@@ -1,6 +1,7 @@
 """Whatever reads the text of a stranger takes time in proportion to its length: each door, with texts that are made to be slow."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import NamedTuple
 
 import polars as pl
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "documents"))
+from sample_documents import PARAGRAPHS, PUMPED, archive
 
 from growth import grows_too_fast
 from hostile_text import PUMPS, Text, repeated
@@ -67,7 +71,10 @@ def sampled(text: str) -> object:
 
 
 def document(kind: Kind) -> Door:
-    return lambda text: refused_or(lambda: translate_document(text.encode(), kind, ("en", "de"), answers))
+    def data(text: str) -> bytes:
+        return archive({PARAGRAPHS[kind][0]: text}) if kind in PARAGRAPHS else text.encode()
+
+    return lambda text: refused_or(lambda: translate_document(data(text), kind, ("en", "de"), answers))
 
 
 def refused_or(call: Callable[[], object]) -> object:
@@ -245,6 +252,7 @@ DOCUMENTS: dict[Kind, list[tuple[str, str, str]]] = {
         (f"{TMX[0]}<tu>", '<tuv xml:lang="a%d"><seg>a</seg></tuv>', f"</tu>{TMX[1]}"),
     ],
 }
+DOCUMENTS |= PUMPED  # type: ignore[arg-type]
 HOSTILE = [(kind, *text) for kind in KINDS for text in DOCUMENTS[kind]]
 
 

@@ -71,6 +71,14 @@ def test_each_text_of_a_document_is_a_line_of_json(folder: Path) -> None:
     assert {"confidence", "pieces", "protected", "warnings", "review"} <= lines[0].keys()
 
 
+def test_a_column_of_a_table_is_filled_and_a_column_of_a_page_is_refused(folder: Path) -> None:
+    (folder / "table.csv").write_bytes(b"word,german\none,\ntwo,zwei\n")
+    done = run(b"", "--document", folder / "table.csv", folder / "table.de.csv", "--column", "word=german", "-q")
+    assert done.code == 0 and (folder / "table.de.csv").read_bytes() == b"word,german\none,eins\ntwo,zwei\n"
+    done = run(b"", "--document", folder / "page.html", folder / "page.de.html", "--column", "1", "-q")
+    assert done.code and b"leave it out" in done.stderr and not (folder / "page.de.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

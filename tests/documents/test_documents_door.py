@@ -37,7 +37,7 @@ def test_the_name_says_the_kind(name: str, kind: str) -> None:
 
 def test_other_names_and_kinds_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"one of \.txt, \.html"):
-        kind_of("a.docx")
+        kind_of("a.pdf")
     with pytest.raises(ConfigError, match="no documents of the kind 'pdf'"):
         translate_document(b"", "pdf", LANGUAGES, each(upper))  # type: ignore[arg-type]
 

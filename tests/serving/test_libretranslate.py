@@ -11,6 +11,7 @@ from labelled import Serving, labelled, loaded, serving
 
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.records import read_jsonl
+from limelight.documents.document import KINDS
 from limelight.serving.access.keys import Keys
 from limelight.translator import Translator
 
@@ -219,7 +220,7 @@ def test_health_and_settings_are_as_clients_expect_them(server: Serving) -> None
         "keyRequired": False,
         "suggestions": False,
         "filesTranslation": True,
-        "supportedFilesFormat": [".txt", ".html", ".srt", ".po", ".xliff", ".tmx"],
+        "supportedFilesFormat": [f".{kind}" for kind in KINDS],
         "language": {
             "source": {"code": "auto", "name": "Auto Detect"},
             "target": {"code": "de", "name": "German"},

@@ -26,8 +26,9 @@ _HEAD = 16 << 10  # bytes that are searched for a declaration; catalogues begin 
 _XML = re.compile(rb"""\A\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._:-]{1,40})""")
 _META = re.compile(rb"""(?i)<meta[^<>]*?charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""")
 _CATALOGUE = re.compile(rb"(?i)content-type:[^\n]{0,80}?charset=([A-Za-z0-9._:-]{1,40})")
-_DECLARED = {"html": (_META, _XML), "xliff": (_XML,), "tmx": (_XML,), "po": (_CATALOGUE,)}
-_GUESSED = {"html", "srt", "txt"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
+_MARKED = ("html", "xliff", "tmx", "xml", "resx")  # they have &#8222; for what their encoding lacks
+_DECLARED = {**dict.fromkeys(_MARKED, (_XML,)), "html": (_META, _XML), "po": (_CATALOGUE,)}
+_GUESSED = {"html", "srt", "txt", "csv", "tsv", "usfm"}  # where nothing is said and UTF-8 does not fit, these are Windows' as a rule
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,16 @@ def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lamb
         ) from None
     if not same:  # stateful encodings can say one text in two ways, and would not come back to the byte
         raise DataError(f"{name} is in {encoding}, which cannot be kept to the byte; convert it to UTF-8 first")
-    return Document(name, data, text, encoding, mark, kind in ("html", "xliff", "tmx"), is_over)
+    return Document(name, data, text, encoding, mark, kind in _MARKED, is_over)
 
 
 def _guess(data: bytes, kind: str) -> str:
     if kind == "html" and data.isascii():  # nobody says how the page is read, so it stays ASCII, with &#228; for ä
         return "ascii"
+    if kind in ("json", "xcstrings") and data.isascii() and b"\\u" in data:  # so it is meant to be ASCII
+        return "ascii"
+    if kind == "properties":  # Java has read them as Latin-1 for long, and as UTF-8 since; what is ASCII is read by both
+        return "ascii" if data.isascii() else "utf-8" if _fits(data, "utf-8") else "latin-1"
     return "utf-8" if kind not in _GUESSED or _fits(data, "utf-8") else _windows(data)
 
 

@@ -35,6 +35,7 @@ class InlineItem(NamedTuple):
     end: int
     text: str = ""  # of a text: as its reader sees it
     name: str = ""  # of a tag: what an opening and its closing have in common
+    written: str = ""  # what is written for it, where that is not what stands there
 
 
 class Pairing(NamedTuple):
@@ -95,7 +96,7 @@ class Sentence:
             parts.append(self.write(translation[cursor : match.start()]))
             cursor = match.end()
             at = self._pairing.partner[inside.pop()] if match[2] else self._place[int(match[1] or match[3])]
-            parts.append(self._range(at))
+            parts.append(self._write_tag(at))
             if match[1]:
                 inside.append(at)
         return (*parts, self.write(translation[cursor:] + self._trail))
@@ -107,7 +108,8 @@ class Sentence:
         for at, item in enumerate(self.items):
             lead, core, trail = edges(item.text)
             new = next(runs) if _is_run(item) else core
-            parts.append(self._range(at) if new == core else self.write(lead + new + trail))
+            same = new == core and not (item.kind == "text" and item.written)
+            parts.append(self._write_tag(at) if same else self.write(lead + new + trail))
         return tuple(parts)
 
     def unit(self, line: int) -> DocumentUnit:
@@ -132,8 +134,8 @@ class Sentence:
             pieces.append(item.text if tag is None else tag)
         return "".join(pieces)
 
-    def _range(self, at: int) -> Range:
-        return Range(self.items[at].start, self.items[at].end)
+    def _write_tag(self, at: int) -> Part:
+        return self.items[at].written or Range(self.items[at].start, self.items[at].end)
 
 
 def find_sentences(
@@ -220,7 +222,8 @@ def fold_pairs(items: Sequence[InlineItem]) -> list[InlineItem]:
     while at < len(items):
         end = partner.get(at, -1)
         if end > at and words[end] == words[at]:
-            result.append(InlineItem("single", items[at].start, items[end].end))
+            inside = [item.written for item in items[at : end + 1]]
+            result.append(InlineItem("single", items[at].start, items[end].end, written="".join(inside) if all(inside) else ""))
             at = end
         else:
             result.append(items[at])

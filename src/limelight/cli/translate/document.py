@@ -42,6 +42,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
         "glossary",
         "quiet",
         "fuzzy_below",
+        "column",
         "review",
         "jsonl",
         "beam",
@@ -66,7 +67,8 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
 
         documents = []
         for source, target in pairs:
-            done = run_document(translator, source, target, translate=translate, unsure_below=asked["fuzzy_below"], quiet=asked["quiet"])
+            wanted = {"unsure_below": asked["fuzzy_below"], "column": asked["column"], "quiet": asked["quiet"]}
+            done = run_document(translator, source, target, translate=translate, **wanted)
             documents.append((source, done))
             if asked["jsonl"]:
                 _write_jsonl(source, done)
@@ -123,6 +125,7 @@ def run_document(
     *,
     translate: "Translate | None" = None,
     unsure_below: float | None = None,
+    column: str | None = None,
     quiet: bool = False,
 ) -> "TranslatedDocument":
     """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given.
@@ -144,6 +147,7 @@ def run_document(
             unsure_below=UNSURE_BELOW if unsure_below is None else unsure_below,
             told=lambda texts, total: screen.step("translate", texts, total),
             name=str(source),
+            column=column,
         )
     _write(target, done.data)
     _say_warnings(source, done.warnings)

@@ -78,6 +78,7 @@ def translate(
     protect: Annotated[bool, typer.Option("--protect/--no-protect", help="Keep placeholders, tags, addresses, numbers.")] = True,
     segment: Annotated[bool | None, typer.Option("--segment/--no-segment", help="Sentence by sentence; else where it is long.")] = None,
     document: Annotated[bool, typer.Option("--document", help="Two files, such as in.po out.po, or more pairs: structure kept.")] = False,
+    column: Annotated[str | None, typer.Option("--column", help="Tables: source=target, by names or numbers; or one, in place.")] = None,
     fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
     review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
@@ -93,7 +94,7 @@ def translate(
     if document:
         document_command(bundle, given, context)
         return
-    _check_lines(bundle, given, for_documents=fuzzy_below is not None or review is not None)
+    _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
     _translate_chunks(chunks, TranslateProgress(quiet or bool(given), total), _apart(segment, given), context.params)
 
@@ -149,7 +150,7 @@ def _pass(
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
     """Options of documents are refused. Whoever names a file seldom wants its name translated, and gets a hint."""
     if for_documents:
-        raise ConfigError("--fuzzy-below and --review are for documents; add --document, or leave them out")
+        raise ConfigError("--column, --fuzzy-below and --review are for documents; add --document, or leave them out")
     for text in texts:
         try:
             named = Path(text).is_file()

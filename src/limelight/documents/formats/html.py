@@ -46,11 +46,12 @@ class _Open(NamedTuple):
     translated: bool
 
 
-def find_html(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
+def find_html(document: Document, languages: tuple[str, str], again: bool, xhtml: bool = False) -> ExtractionResult:
+    """`xhtml`: the page is known to be XML, even if it does not say so."""
     page, lines = document.text, LineCounter(document.text)
     units: list[DocumentUnit] = []
     run: list[InlineItem] = []
-    for token, translated in _with_state(page):
+    for token, translated in _with_state(page, xhtml):
         document.check_time()
         if token.kind == "start" and translated:
             units += _attributes(page, token, lines)
@@ -58,17 +59,17 @@ def find_html(document: Document, languages: tuple[str, str], again: bool) -> Ex
         if item is not None:
             run.append(item)
         else:
-            units += find_sentences(run, page, _read, _write, lines)
+            units += find_sentences(run, page, collapse, _write, lines)
             run = []
-    units += find_sentences(run, page, _read, _write, lines)
+    units += find_sentences(run, page, collapse, _write, lines)
     return ExtractionResult(units)
 
 
-def _with_state(page: str) -> Iterator[tuple[Token, bool]]:
+def _with_state(page: str, xhtml: bool) -> Iterator[tuple[Token, bool]]:
     """Each token, and whether it stands where people want to read another language."""
     open_: list[_Open] = []
     names: Counter[str] = Counter()
-    for token in tokens(page):
+    for token in tokens(page, xhtml):
         while token.kind == "start" and open_ and open_[-1].name in _CLOSES.get(token.name, ()):
             names[open_.pop().name] -= 1
         translated = open_[-1].translated if open_ else True
@@ -104,7 +105,7 @@ def _item(page: str, token: Token, translated: bool) -> InlineItem | None:
     """A token as part of a sentence, or None where the sentence ends."""
     if token.kind == "text":
         if translated:
-            return InlineItem("text", token.start, token.end, _read(page[token.start : token.end]))
+            return InlineItem("text", token.start, token.end, collapse(page[token.start : token.end]))
         return InlineItem("single", token.start, token.end)
     if token.kind == "comment" or token.name in INLINE_VOID:
         return InlineItem("single", token.start, token.end)
@@ -119,7 +120,7 @@ def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[Documen
     named = next((value_of(page, one).lower() for one in token.attributes if one.name in ("name", "property")), "")
     for one in token.attributes:
         if one.name in READ_ATTRIBUTES or (token.name == "meta" and one.name == "content" and named in READ_META):
-            lead, text, trail = edges(_read(value_of(page, one)))
+            lead, text, trail = edges(collapse(value_of(page, one)))
             if has_words(text):
                 write = partial(_quote, one, lead, trail)
                 yield plain_unit(lines.of(token.start), text, (one.start, one.end), write, small=True)
@@ -131,7 +132,7 @@ def _quote(attribute: Attribute, lead: str, trail: str, translation: str) -> str
     return quote + _write(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
 
 
-def _read(raw: str) -> str:
+def collapse(raw: str) -> str:
     """As a browser shows it: runs of blanks are one, entities are characters."""
     return unescape(_BLANKS.sub(" ", raw))
 

@@ -38,9 +38,9 @@ class Token(NamedTuple):
     closed: bool = False  # <br/>
 
 
-def tokens(page: str) -> Iterator[Token]:
+def tokens(page: str, xhtml: bool = False) -> Iterator[Token]:
     """Front to back: the end of each token is the start of the next. The content of a RAW element is one text."""
-    xhtml = page[:100].lstrip().startswith("<?xml")  # only there does <script/> have no content
+    xhtml = xhtml or page[:100].lstrip().startswith("<?xml")  # only there does <script/> have no content
     at = text = 0
     while (at := page.find("<", at)) >= 0:
         token = _markup(page, at)

@@ -6,11 +6,13 @@
     in a sense,                          gewissermaßen
 
 Lines of a dialogue (- Yes. - No.) are texts of their own. Tags and positions ({\\an8}, <i>) stay; a cue with tags inside is not joined.
+WebVTT is the same with entities, voices (<v Ann>), times inside a cue, and blocks that are no cues (NOTE, STYLE), which stay.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from html import unescape
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
@@ -23,8 +25,9 @@ LONGEST_JOINED = 500  # characters
 LONGEST_GAP = 2_000  # milliseconds: after a longer silence someone else speaks
 PAUSE_WORTH = 0.15  # of a part's length: a comma so far from the right place is as good as the right place itself
 
-_TIMES = re.compile(r"\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})\s*-->\s*(\d{1,3}):(\d{2}):(\d{2})[,.](\d{1,3})(?:\s.*)?")
-_TAG = re.compile(r"</?([A-Za-z]{1,9})\b[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
+_TIME = r"(?:(\d{1,3}):)?(\d{2}):(\d{2})[,.](\d{1,3})"
+_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_TAG = re.compile(r"</?([A-Za-z]{1,9})\b[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}|<[\d:.]{5,20}>")
 _DASH = re.compile(r"\s*[-\u2013\u2014]\s*(?=\S)")
 _END = re.compile(r"[.!?:\u2026\u266a\u3002\uff01\uff1f\u061f\u0964][\"'\u2019\u201d\u00bb)\]]*$")
 _MARKUP = re.compile(r"<[^<>]*>|\{[^{}]*\}")
@@ -118,7 +121,7 @@ def cues(text: str) -> list[Cue]:
 
 def _milliseconds(groups: Sequence[str]) -> int:
     hours, minutes, seconds, rest = groups
-    return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 1000 + int(rest.ljust(3, "0"))
+    return (int(hours or 0) * 3600 + int(minutes) * 60 + int(seconds)) * 1000 + int(rest.ljust(3, "0"))
 
 
 def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
@@ -131,22 +134,22 @@ def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
 
 
 def _stretch(text: str, cue: Cue, start: int, end: int, joinable: bool) -> _Stretch:
-    sentence = Sentence(_items(text, start, end), text, _read, replace_controls)
+    sentence = Sentence(_items(text, start, end), text, _reader(text), _write_vtt if _is_vtt(text) else replace_controls)
     plain = bool(sentence.text) and len(sentence.items) == 1
     lines = text.count("\n", sentence.start, sentence.end) + 1
     return _Stretch(sentence, cue, lines, joinable and plain)
 
 
 def _items(text: str, start: int, end: int) -> list[InlineItem]:
-    items = []
+    items, read = [], _reader(text)
     for tag in _TAG.finditer(text, start, end):
         if start < tag.start():
-            items.append(InlineItem("text", start, tag.start(), _read(text[start : tag.start()])))
-        kind = "single" if tag[1] is None else "close" if tag[0][1] == "/" else "open"
+            items.append(InlineItem("text", start, tag.start(), read(text[start : tag.start()])))
+        kind = "single" if tag[1] in (None, "v") else "close" if tag[0][1] == "/" else "open"
         items.append(InlineItem(kind, tag.start(), tag.end(), name=(tag[1] or "").lower()))  # type: ignore[arg-type]
         start = tag.end()
     if start < end:
-        items.append(InlineItem("text", start, end, _read(text[start:end])))
+        items.append(InlineItem("text", start, end, read(text[start:end])))
     return items
 
 
@@ -173,6 +176,18 @@ def _goes_on(group: Sequence[_Stretch], stretch: _Stretch) -> bool:
 def _read(raw: str) -> str:
     lead, core, trail = edges(raw)
     return (" " if lead else "") + " ".join(core.split()) + (" " if trail else "")
+
+
+def _is_vtt(document: str) -> bool:
+    return document.startswith("WEBVTT")
+
+
+def _reader(document: str) -> Callable[[str], str]:
+    return (lambda raw: unescape(_read(raw))) if _is_vtt(document) else _read
+
+
+def _write_vtt(text: str) -> str:
+    return replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:

@@ -125,8 +125,8 @@ class Element:
 Take = Callable[[Element, list[Element]], None]  # a wanted element, and those around it from the root down
 
 
-def read_elements(document: Document, root: str, wanted: tuple[str, ...], take: Take) -> None:
-    """Hand over every wanted element in order. The root must have that name."""
+def read_elements(document: Document, root: str | None, wanted: tuple[str, ...], take: Take) -> None:
+    """Hand over every wanted element in order. The root must have that name, if one is given."""
     for _ in parse_xml(document.name, [document.data], _Elements(document, wanted, take), root):
         pass
 

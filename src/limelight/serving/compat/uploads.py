@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from limelight.documents.archives.archive import sample_archive
 from limelight.serving.refusals import Busy
 
 LARGEST = 64 << 20  # bytes of all files together
@@ -101,6 +102,8 @@ class Uploads:
 
 def sample_of(data: bytes) -> str:
     """The beginning of a file, for its language to be detected: without what is English in every catalogue, and times of subtitles."""
+    if data.startswith(b"PK\3\4"):  # most of its beginning is tags
+        return _NO_WORDS.sub(" ", sample_archive(data, 10 * SAMPLE).decode("utf-8", "ignore"))[:SAMPLE]
     return _NO_WORDS.sub(" ", data[:SAMPLE].decode("utf-8", "ignore"))
 
 

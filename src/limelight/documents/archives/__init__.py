@@ -1,0 +1,1 @@
+"""Documents that are ZIP archives of XML files have their texts spliced member by member."""

@@ -1,0 +1,118 @@
+"""`find_archive` finds the texts of DOCX, PPTX, ODT and EPUB in the members that hold them. All other members stay as they are.
+
+What is a line in other documents is the number of a text here: nobody sees the lines of such a file.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import partial
+from itertools import count
+
+from limelight.documents.archives.runs import find_runs
+from limelight.documents.archives.zip_members import ZipMembers
+from limelight.documents.encodings import Document, decode
+from limelight.documents.formats.html import collapse, find_html
+from limelight.documents.formats.xml_elements import Element
+from limelight.documents.formats.xml_texts import TextTable, find_xml_texts
+from limelight.documents.splices import Splice
+from limelight.documents.translating import DocumentCounts, FoundUnits, Known, TranslatedDocument
+from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
+from limelight.errors import DataError
+
+_SIGNATURES = re.compile(r"_xmlsignatures/.+|META-INF/(?:document|macro)?signatures\.xml")
+_ODT_SINGLES = "s note frame annotation annotation-end soft-page-break ruby-text g custom-shape"
+_ODT = TextTable(
+    None, ("p", "h"), lambda element: [element], collapse, singles=frozenset(_ODT_SINGLES.split()), cuts=frozenset(("tab", "line-break"))
+)  # fmt: skip
+_NAMES = TextTable(None, ("title", "description", "text"), lambda element: [element], collapse)
+Finder = Callable[[Document, tuple[str, str], bool], ExtractionResult]
+
+
+def _find_odt(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
+    """Paragraphs, and those of notes and boxes inside them: theirs are small splices, since a note moves with its place in a sentence."""
+    found = find_xml_texts(_ODT, document, languages, again)
+    inner = find_xml_texts(_ODT._replace(texts=_list_inner), document, languages, again)
+    return ExtractionResult([*found.units, *map(_make_small, inner.units)])
+
+
+def _list_inner(element: Element) -> list[Element]:
+    found = []
+    for child in element.children:
+        found += [child] if child.name in _ODT.wanted else _list_inner(child)
+    return found
+
+
+def _make_small(unit: DocumentUnit) -> DocumentUnit:
+    def shrink(splices: list[Splice] | None) -> list[Splice] | None:
+        return None if splices is None else [splice._replace(small=True) for splice in splices]
+
+    return replace(unit, whole=lambda new: shrink(unit.whole(new)), apart=lambda runs: shrink(unit.apart(runs)) or [])
+
+
+# Which members hold text, what they are, and who finds it.
+_MEMBERS: dict[str, list[tuple[re.Pattern[str], str, Finder]]] = {
+    "docx": [(re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml"), "xml", find_runs)],
+    "pptx": [(re.compile(r"ppt/(?:slides|notesSlides|diagrams)/(?:slide|notesSlide|data)\d+\.xml"), "xml", find_runs)],
+    "odt": [(re.compile(r"(?:content|styles)\.xml"), "xml", _find_odt)],
+    "epub": [
+        (re.compile(r"(?i).+\.x?html?"), "html", partial(find_html, xhtml=True)),
+        (re.compile(r"(?i).+\.(?:opf|ncx)"), "xml", partial(find_xml_texts, _NAMES)),
+    ],
+}
+ARCHIVES = frozenset(_MEMBERS)
+
+
+def find_archive(
+    data: bytes, kind: str, languages: tuple[str, str], again: bool, unsure_below: float, name: str, is_over: Callable[[], bool], most: int
+) -> FoundUnits:
+    """`most`: bytes of all members with text together."""
+    archive, parts, numbers = ZipMembers(name, data, most), dict[str, FoundUnits](), count(1)
+    for member, its_kind, find in _list_members(archive, kind):
+        document = decode(f"{name}: {member}", archive.read(member), its_kind, is_over)
+        found = find(document, languages, again)
+        units = [replace(unit, line=number) for unit, number in zip(found.units, numbers, strict=False)]
+        parts[member] = FoundUnits(document, found._replace(units=units), unsure_below)
+    if not parts:
+        raise DataError(f"{name} has none of the members that a .{kind} has; check its name")
+    signed = any(map(_SIGNATURES.fullmatch, archive.infos))
+    why = "the document is signed, and a translation is no longer what was signed; sign it anew"
+    return FoundArchive(archive, parts, (Remark(0, "signature", why),) if signed else ())
+
+
+def sample_archive(data: bytes, size: int) -> bytes:
+    """The beginning of its first text, with its tags; nothing where there is none."""
+    try:
+        archive = ZipMembers("the document", data, size)
+    except DataError:
+        return b""
+    found = (archive.unpack(member, size) for kind in _MEMBERS for member, _, _ in _list_members(archive, kind))
+    return next(found, None) or b""
+
+
+def _list_members(archive: ZipMembers, kind: str) -> Iterator[tuple[str, str, Finder]]:
+    for member in archive.infos:
+        for pattern, its_kind, find in _MEMBERS[kind]:
+            if pattern.fullmatch(member):
+                yield member, its_kind, find
+
+
+class FoundArchive(FoundUnits):
+    """These are the units of several members."""
+
+    def __init__(self, archive: ZipMembers, parts: dict[str, FoundUnits], remarks: tuple[Remark, ...]) -> None:
+        self.archive, self.parts, self.remarks = archive, parts, remarks
+
+    def texts(self) -> list[str]:
+        return [text for part in self.parts.values() for text in part.texts()]
+
+    def runs(self, known: Known) -> list[str]:
+        return [run for part in self.parts.values() for run in part.runs(known)]
+
+    def splice(self, known: Known) -> TranslatedDocument:
+        done = {member: part.splice(known) for member, part in self.parts.items()}
+        new = {member: each.data for member, each in done.items() if each.data != self.parts[member].document.data}
+        counts = [sum(getattr(each.counts, field.name) for each in done.values()) for field in fields(DocumentCounts)]
+        warnings = (*self.remarks, *(warning for each in done.values() for warning in each.warnings))
+        units = tuple(unit for each in done.values() for unit in each.units)
+        return TranslatedDocument(self.archive.replace(new) if new else self.archive.data, DocumentCounts(*counts), warnings, units)

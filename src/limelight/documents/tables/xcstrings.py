@@ -1,0 +1,121 @@
+"""`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode does, from the key.
+
+A new localization is a copy of the source's, with its variations, in the state `translated`, or `needs_review` where somebody should look.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from limelight.corpus.reading.language_tags import closeness
+from limelight.documents.encodings import Document
+from limelight.documents.splices import LineCounter, Splice
+from limelight.documents.tables.json_texts import read_json, write_json
+from limelight.documents.tables.text_tree import TextNode
+from limelight.documents.units import DocumentUnit, ExtractionResult, TranslatedUnit, edges, has_words, replace_controls
+from limelight.errors import DataError
+
+_DONE, _DOUBTFUL = '"translated"', '"needs_review"'
+
+
+def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
+    root = read_json(document)
+    strings, language = root.child("strings"), root.child("sourceLanguage")
+    if strings is None or language is None or language.text is None:
+        raise DataError(f"{document.name} has no sourceLanguage or no strings, so it is no string catalogue; check its name")
+    if closeness(languages[0], language.text) is None:
+        raise DataError(f"{document.name} is in {language.text}, and the translator is from {languages[0]}; take another translator")
+    lines, units, left = LineCounter(document.text), list[DocumentUnit](), 0
+    for key, entry in strings.children:
+        document.check_time()
+        assert key is not None and key.text is not None, "an object has keys"
+        found = list(_fill(document, lines, (key, entry), language.text, languages[1]))
+        units += found
+        left += not found and has_words(key.text)
+    return ExtractionResult(units, left, finish=_finish)
+
+
+def _fill(document: Document, lines: LineCounter, string: tuple[TextNode, TextNode], source: str, target: str) -> Iterator[DocumentUnit]:
+    """A unit for each text of the source's localization, whose splices together are the new one."""
+    key, entry = string
+    wanted, known = entry.child("shouldTranslate"), entry.child("localizations")
+    if wanted is not None and document.text[wanted.start : wanted.end] == "false":
+        return
+    if known is not None and any(name and name.text and closeness(target, name.text) is not None for name, _ in known.children):
+        return
+    place, opening, closing, indent = _find_place(document.text, string, target)
+    model = known.child(source) if known is not None else None
+    texts = list(_list_units(model)) if model is not None else []
+    if not any(has_words(value.text or "") for _, value in texts or [(None, key)]):
+        return
+    if not texts:
+        inner = indent + "    "
+        opening += f'{{{indent}  "stringUnit" : {{{inner}"state" : '
+        yield _make_unit(document, lines.of(key.start), key, place, (opening, f',{inner}"value" : ', f"{indent}  }}{indent}}}{closing}"))
+        return
+    assert model is not None
+    cursor = model.start
+    for number, (state, value) in enumerate(texts, start=1):
+        before = document.text[cursor : value.start], ""
+        if state is not None and cursor <= state.start < value.start:
+            before = document.text[cursor : state.start], document.text[state.end : value.start]
+        cursor = value.end
+        after = document.text[cursor : model.end] + closing if number == len(texts) else ""
+        yield _make_unit(document, lines.of(key.start), value, place, (opening + before[0], before[1], after))
+        opening = ""
+
+
+def _make_unit(document: Document, line: int, source: TextNode, place: tuple[int, int], around: tuple[str, str, str]) -> DocumentUnit:
+    lead, text, trail = edges(source.text or "")
+    before, between, after = around
+    state = _DONE if between else ""
+
+    def whole(translation: str) -> list[Splice]:
+        value = write_json(document, lead + replace_controls(translation) + trail)
+        return [Splice(*place, (before, state, between, value, after))]
+
+    return DocumentUnit(line, text, whole, group=place[0])
+
+
+def _finish(units: Sequence[TranslatedUnit]) -> list[Splice]:
+    made = []
+    for each in units:
+        for splice in each.splices:
+            before, state, *rest = splice.parts
+            made.append(splice._replace(parts=(before, _DOUBTFUL if state and each.reasons else state, *rest)))
+    return made
+
+
+def _list_units(node: TextNode) -> Iterator[tuple[TextNode | None, TextNode]]:
+    """The state and the value of each text of a localization, in order."""
+    for key, child in node.children:
+        value = child.child("value") if key is not None and key.text == "stringUnit" else None
+        if value is not None and value.text is not None:
+            yield child.child("state"), value
+        else:
+            yield from _list_units(child)
+
+
+def _find_place(text: str, string: tuple[TextNode, TextNode], target: str) -> tuple[tuple[int, int], str, str, str]:
+    """Where a localization goes, what is before and after it, and the line end with the indent of its name."""
+    key, entry = string
+    known = entry.child("localizations")
+    if known is not None and known.children:
+        name, last = known.children[-1]
+        assert name is not None
+        indent = _indent_of(text, name)
+        return (last.end, last.end), f',{indent}"{target}" : ', "", indent
+    indent = _indent_of(text, key) + "  "
+    opening, closing = f'{indent}"localizations" : {{{indent}  "{target}" : ', f"{indent}}}"
+    if known is not None:
+        return (known.start, known.end), f'{{{indent}  "{target}" : ', closing, indent + "  "
+    if entry.children:
+        return (entry.children[-1][1].end,) * 2, "," + opening, closing, indent + "  "
+    return (entry.start, entry.end), "{" + opening, f"{closing}{indent[:-2]}}}", indent + "  "
+
+
+def _indent_of(text: str, node: TextNode) -> str:
+    """The line end and the blanks before a node."""
+    start = node.start
+    while start and text[start - 1] in " \t\r\n":
+        start -= 1
+    blanks = text[start : node.start]
+    return blanks[blanks.rfind("\n") :] if "\n" in blanks else "\n"
