@@ -9,6 +9,7 @@ import torch
 from limelight import bundle
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
+from limelight.planning.sizing_rules import explain_high_rate
 from limelight.runtime import choose_device, choose_threads
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
 from limelight.training.recipe.calibrate import ComputeSetup
@@ -34,6 +35,9 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     recipe = _complete_recipe(asked, stand) if asked.recipe else _choose_recipe(asked, prepared, stand, spent, say)
     _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
     _check_marks(recipe, prepared)
+    _check_both_directions(recipe, prepared)
+    if warning := explain_high_rate(recipe.model, recipe.optimizer.learning_rate):
+        say(RunChoice("rate", f"{recipe.optimizer.learning_rate:g}", warning))
     return recipe
 
 
@@ -55,6 +59,20 @@ def _check_marks(recipe: Recipe, prepared: PreparedCorpus) -> None:
             f"the recipe's model has the ids {wanted} for padding, start and end, but the text has {found}; "
             f"set model.pad_token={found[0]} model.start_token={found[1]} model.end_token={found[2]}"
         )
+
+
+def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
+    """A text may be source and target only where both are read alike, and nothing says which way round a pair is."""
+    manifest = prepared.manifest
+    reasons = {
+        "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1 or recipe.model.tie != "all",
+        "the text is learnt in several directions already": len(manifest.directions) > 1,
+        "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    if recipe.schedule.both_directions and found:
+        wanted = f"schedule.both_directions={recipe.schedule.both_directions:g} cannot be; leave it out, since:"
+        raise ConfigError(wanted, found)
 
 
 def _by_name(asked: TrainRequest) -> TrainRequest:
