@@ -135,7 +135,9 @@ def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
-        warmup = min(recipe.schedule.warmup, max(1, steps // 10))
+        warmup = recipe.schedule.warmup
+        if steps < recipe.schedule.steps:
+            warmup = min(warmup, max(1, steps // 10))
         recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe
 
