@@ -39,13 +39,14 @@ COST_OF_GROWTH: Final = compute_growth_ahead(0, ScheduleSettings(batch_growth=GR
 
 @dataclass(frozen=True)
 class Variant:
-    keys: tuple[str, ...]  # of a recipe
+    keys: tuple[str, ...]  # of a recipe, or an option
     cost: float = 1.0  # of a step, in steps of the baseline
 
 
 BASELINE: Final = "baseline"
 VARIANTS: Final = {
     BASELINE: Variant(()),
+    "text as it is": Variant(("--no-augment",)),
     "post-norm": Variant(("model.norm_order=post",)),
     "muon": Variant(("optimizer.name=muon",)),
     "r-drop": Variant(("r_drop=5.0",), cost=2.0),
