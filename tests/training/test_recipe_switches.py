@@ -26,7 +26,8 @@ from limelight.model.config import ModelConfig
 from limelight.planning.sizing_rules import TOO_HIGH, explain_high_rate, peak_rate
 from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import AverageSettings, Recipe, ScheduleSettings, ValidationSettings
-from limelight.training.recipe.resolve import _check_both_directions
+from limelight.training.recipe.request import TrainRequest
+from limelight.training.recipe.resolve import _check_both_directions, extend_recipe
 from limelight.training.run_folder import BUNDLE, RunFacts
 from limelight.training.step.budget_clock import BudgetClock
 from limelight.training.step.learning_rate import compute_growth_ahead, count_batches
@@ -59,6 +60,13 @@ def test_a_growth_that_adds_no_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"batch_growth=1\.2 adds no whole batch to accumulate=1; try 2"):
         Recipe(**given)
     assert Recipe(**given, accumulate=5).schedule.batch_growth == 1.2
+
+
+def test_a_run_that_is_given_more_steps_keeps_its_warm_up() -> None:
+    given = recipe(Path("nowhere"), schedule={"steps": 1000, "warmup": 300})
+    asked = {steps: extend_recipe(given, TrainRequest(data=None, steps=steps)).schedule for steps in (2000, 500)}
+    assert (asked[2000].steps, asked[2000].warmup) == (2000, 300)
+    assert (asked[500].steps, asked[500].warmup) == (500, 50)
 
 
 # Batches that grow.

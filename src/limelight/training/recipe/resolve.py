@@ -65,7 +65,7 @@ def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
     """A text may be source and target only where both are read alike, and nothing says which way round a pair is."""
     manifest = prepared.manifest
     reasons = {
-        "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1 or recipe.model.tie != "all",
+        "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1,
         "the text is learnt in several directions already": len(manifest.directions) > 1,
         "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
     }
