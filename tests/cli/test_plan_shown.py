@@ -128,3 +128,10 @@ def test_lines_are_wrapped_on_a_terminal_and_whole_in_a_pipe() -> None:
     narrow = wrap_lines(made, 80)
     assert max(map(len, narrow)) <= 80
     assert all(each.startswith(" " * 9) for each in narrow[1:])
+
+
+def test_a_rate_that_is_too_high_is_said() -> None:
+    found = planned()
+    assert "Rate" not in [each.name for each in lines(found, Beside())]
+    high = replace(found, chosen=replace(found.chosen, learning_rate=0.5))
+    assert line(high, "Rate").value == "0.5" and line(high, "Rate").why.startswith("high for")

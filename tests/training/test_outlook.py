@@ -182,6 +182,14 @@ def test_a_recipe_decides_model_batch_and_steps() -> None:
 
 
 @pytest.mark.slow
+def test_batches_that_grow_take_longer_and_see_more() -> None:
+    schedule = {"steps": 1000, "warmup": 100}
+    plain, grown = (forecast(asked_of(recipe=recipe(schedule={**schedule, "batch_growth": each}), seconds=None)).chosen for each in (1, 5))
+    assert grown.pieces == pytest.approx(2 * plain.pieces) and grown.epochs == pytest.approx(2 * plain.epochs)
+    assert grown.step.computing == pytest.approx(2 * plain.step.computing)
+
+
+@pytest.mark.slow
 def test_two_passes_of_r_drop_take_twice_as_long() -> None:
     plain, twice = (forecast(asked_of(recipe=recipe(r_drop=each), seconds=None)).chosen.step for each in (None, 1.0))
     assert twice.computing == pytest.approx(2 * plain.computing)

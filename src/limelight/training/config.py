@@ -52,9 +52,10 @@ class OptimizerSettings(Settings):
     clip: float | None = Field(default=None, gt=0, description="Longest gradient; a longer one is shortened to it. Absent: none is.")
 
 
-class ScheduleSettings(Settings):
+class ScheduleSettings(SparseSettings):
     """The schedule gives the learning rate over the steps, as a part of its peak. See `limelight.training.step.learning_rate`."""
 
+    rare: ClassVar = {"batch_growth", "both_directions"}
     name: Literal["inverse_sqrt", "cosine", "stable_decay"] = Field(
         default="stable_decay", description="inverse_sqrt is the paper's (5.3)."
     )
@@ -63,24 +64,34 @@ class ScheduleSettings(Settings):
     warmup: int = Field(default=400, ge=0, description="Steps in which the rate rises from zero.")
     decay: float = Field(default=1.0, gt=0, le=1, description="stable_decay: the last part of the steps, in which it falls.")
     floor: float = Field(default=0.01, ge=0, le=1, description="Where it ends, as a part of the peak.")
+    batch_growth: float = Field(
+        default=1.0, ge=1, le=64, description="Times the batches of a step, at the end; they grow from the middle on."
+    )
+    both_directions: float = Field(
+        default=0.0, ge=0, lt=1, description="First part of the steps, in which pairs come both ways round, untagged (Ding et al. 2021)."
+    )
 
 
-class AverageSettings(Settings):
+class AverageSettings(SparseSettings):
     """Weights averaged over time are better than the last (Polyak and Juditsky 1992)."""
 
+    rare: ClassVar = {"latest"}
     decay: float | None = Field(default=None, gt=0, lt=1, description="Moving average of the weights. Absent: without.")
     best: int = Field(default=3, ge=1, le=20, description="The best kept weights, whose mean is tried at the end.")
+    latest: bool = Field(default=False, description="The latest validated weights are kept in place of the best, as fairseq averages.")
 
 
-class ValidationSettings(Settings):
+class ValidationSettings(SparseSettings):
     """Validation translates, since a loss does not tell what a person reads."""
 
+    rare: ClassVar = {"search"}
     every: int = Field(default=500, ge=1, description="Steps.")
     metric: Metric = Field(default="chrf", description="Which score decides what is best.")
     sentences: int = Field(default=500, ge=1, description="At most so many of the validation set.")
     beam: int = Field(default=1, ge=1, le=64)
     patience: int | None = Field(default=None, ge=1, description="Validations without a better score, after which the run ends.")
     samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
+    search: bool = Field(default=False, description="At the end, beam and length penalty are chosen by the validation set too.")
 
 
 class ProbeSettings(Settings):
@@ -189,6 +200,9 @@ class Recipe(Settings):
                 f"schedule.warmup={self.schedule.warmup} leaves nothing of schedule.steps={self.schedule.steps}; "
                 f"try warmup={self.schedule.steps // 10}"
             )
+        growth = self.schedule.batch_growth
+        if growth > 1 and round(growth * self.accumulate) == self.accumulate:
+            problems.append(f"schedule.batch_growth={growth:g} adds no whole batch to accumulate={self.accumulate}; try 2")
         if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
             problems.append(f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}")
         if problems:

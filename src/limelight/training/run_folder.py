@@ -49,6 +49,7 @@ class RunFacts:
     memory: int = 0  # most bytes held
     winner: str | None = None  # which weights became the bundle
     compared: dict[str, float] = field(default_factory=dict)  # what was tried as the winner, and its validation score
+    searched: dict[str, float] = field(default_factory=dict)  # beams and length penalties that were tried, likewise
     calibrated: int | None = None  # sentences that its confidence was fitted on
     problem: str | None = None  # why it ended early, in words
 

@@ -48,7 +48,7 @@ class Beside:
 
 def lines(outlook: "Forecast", beside: Beside) -> list[Line]:
     of = PlanLines(outlook, beside)
-    made = [of.model(), of.text(), of.batch(), of.devices(), of.memory(), of.speed(), of.time(), of.disk(), of.cost()]
+    made = [of.model(), of.text(), of.batch(), of.rate(), of.devices(), of.memory(), of.speed(), of.time(), of.disk(), of.cost()]
     made += [of.expect(), of.instead(), of.simulation(), of.corpus(), of.serving()]
     return [line for line in made if line is not None]
 
@@ -87,6 +87,13 @@ class PlanLines:
         again = ", blocks computed twice to save memory" if chosen.recompute else ""
         value = f"{chosen.pieces:,.0f} target pieces a step{passes}{again}, {NUMBERS[self.question.precision]}"
         return Line("Batch", value, chosen.explain("batch"))
+
+    def rate(self) -> Line | None:
+        from limelight.planning.sizing_rules import explain_high_rate
+
+        rate = self.chosen.learning_rate
+        warning = explain_high_rate(self.chosen.config, rate)
+        return Line("Rate", f"{rate:g}", warning) if warning else None
 
     def devices(self) -> Line | None:
         count = self.question.count

@@ -158,7 +158,7 @@ class Batcher:
         self.marks = pairs.prepared.manifest.marks
         manifest = pairs.prepared.manifest
         weights = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1)
-        self.weights = temper(pairs.counts, weights, list_fed(manifest), settings.temperature)
+        self.weights = temper(pairs.counts, weights, list_fed(manifest, pairs.turns), settings.temperature)
         self.tagger = Tagger(pairs, settings.seed, settings.untagged)
         self.samplers: list[Sampler] | None = None
         if settings.sampling is not None:  # one for each side, also when both share their pieces: each remembers words

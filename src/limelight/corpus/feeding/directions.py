@@ -15,9 +15,9 @@ TEMPERED, HOT = 3.0, 5.0
 DIGITS: Final = 6  # of a weight: a power may differ in the last bit between machines, and a run must not
 
 
-def list_fed(manifest: CorpusManifest) -> tuple[Direction, ...]:
+def list_fed(manifest: CorpusManifest, turns: bool) -> tuple[Direction, ...]:
     """The direction of each corpus, then of each again if all are fed turned round too."""
-    turned = tuple((target, source) for source, target in manifest.stored) if manifest.both_directions else ()
+    turned = tuple((target, source) for source, target in manifest.stored) if turns else ()
     return (*manifest.stored, *turned)
 
 

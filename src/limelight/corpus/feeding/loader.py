@@ -15,7 +15,7 @@ import signal
 import traceback
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, islice
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -58,16 +58,18 @@ class Loader:
         workers: int = 0,
         state: dict[str, Any] | None = None,
         split: Split = "train",
+        turned: bool = False,
     ) -> None:
+        """`turned`: pairs come both ways round, until `turn_forward`; a state says which."""
         if not 0 <= rank < world or workers < 0:
             raise ConfigError(f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more")
         if split != "train":  # validation and test ask for the text as it is
             settings = settings.changed(augment=None, untagged=0.0, temperature=1.0)
-        self._job = LoaderJob(prepared.folder, split, settings, rank, world)
-        self._batcher = batcher = Batcher(prepared.split(split), settings)
+        self._prepared, self._job = prepared, LoaderJob(prepared.folder, split, settings, rank, world, turned)
+        self._batcher = batcher = Batcher(prepared.split(split, turned), settings)
         if not any(weight * rows for weight, rows in zip(batcher.weights, batcher.pairs.counts, strict=True)):
             raise DataError(f"{prepared.folder} has nothing to load: every corpus of its {split} split is empty or has weight 0")
-        self._identity = identity_of(self._batcher, split)
+        self._identity = identity_of(batcher, split, turned)
         self._position = Position() if state is None else position_in(state, self._identity)
         self._workers = workers
         self._team: Team | None = None
@@ -79,8 +81,22 @@ class Loader:
         return {**self._identity, **asdict(self._position)}
 
     @property
+    def turned(self) -> bool:
+        return self._job.turned
+
+    def turn_forward(self) -> None:
+        """From here on pairs come one way round, from the beginning of an epoch."""
+        self.close()
+        self._job = replace(self._job, turned=False)
+        self._batcher = Batcher(self._prepared.split(self._job.split), self._job.settings)
+        self._identity = identity_of(self._batcher, self._job.split)
+        self._position = Position(self._position.epoch + 1)
+        self.start()
+
+    @property
     def pairs_per_epoch(self) -> int:
-        return self._batcher.order(0).rows
+        """A pair that comes both ways round counts once."""
+        return self._batcher.order(0).rows // (1 + self.turned)
 
     def __iter__(self) -> Self:
         return self
@@ -165,6 +181,7 @@ class LoaderJob:
     settings: BatchSettings
     rank: int
     world: int
+    turned: bool
 
 
 def events(job: LoaderJob, batcher: Batcher, windows: Iterable[tuple[Window, int]]) -> Iterator[Event]:
@@ -252,7 +269,7 @@ def work(writer: Connection, job: LoaderJob, position: Position, offset: int, ev
         signal.signal(number, signal.SIG_IGN)
     end_with_parent()  # a closed pipe is noticed at the next batch only, which may be seconds away
     try:
-        batcher = Batcher(PreparedCorpus.open(job.folder, verify=False).split(job.split), job.settings)
+        batcher = Batcher(PreparedCorpus.open(job.folder, verify=False).split(job.split, job.turned), job.settings)
         places = islice(_windows_from(batcher, position), offset, None, every)
         for event in events(job, batcher, build_ahead(batcher, places)):
             writer.send(event)

@@ -29,7 +29,7 @@ class Position:
     skipped: int = 0  # pairs too long for the settings, in the windows of this epoch that are behind
 
 
-def identity_of(batcher: Batcher, split: Split) -> dict[str, Any]:
+def identity_of(batcher: Batcher, split: Split, turned: bool = False) -> dict[str, Any]:
     """All that decides the order: a state is good only where this is the same."""
     manifest, settings = batcher.pairs.prepared.manifest, batcher.settings
     corpora = json.dumps([batcher.pairs.counts, batcher.weights]).encode()
@@ -39,6 +39,7 @@ def identity_of(batcher: Batcher, split: Split) -> dict[str, Any]:
         "corpora": hashlib.sha256(corpora).hexdigest()[:16],
         "split": split,
         "settings": {**settings.model_dump(mode="json"), "window": settings.window_rows},
+        **({"turned": True} if turned else {}),
     }
 
 

@@ -100,10 +100,11 @@ class PreparedCorpus:
         """Load those of source and target anew: each remembers words, and serves one thread."""
         return load_tokenizers(self.folder, self.manifest.pieces, self.manifest.vocabulary)
 
-    def split(self, name: Split) -> "Pairs":
+    def split(self, name: Split, turned: bool = False) -> "Pairs":
+        """`turned`: every pair also comes with its sides exchanged, whether or not the text was prepared for both directions."""
         if name not in self.manifest.splits:
             raise DataError(f"{self.folder} has no {name} split; it has: {', '.join(self.manifest.splits)}")
-        return Pairs(self, self.manifest.splits[name])
+        return Pairs(self, self.manifest.splits[name], turned)
 
     def validation_pairs(self) -> "Pairs":
         pairs = self.split("valid")
@@ -117,7 +118,7 @@ class PreparedCorpus:
 class Pairs:
     """Pairs are the rows of one split. Files are mapped, not read: opening is instant and memory belongs to the page cache."""
 
-    def __init__(self, prepared: PreparedCorpus, shards: list[Shard]) -> None:
+    def __init__(self, prepared: PreparedCorpus, shards: list[Shard], turned: bool = False) -> None:
         self.prepared = prepared
         self._shards = shards
         self._mapped_texts: dict[int, pa.RecordBatch] = {}
@@ -127,7 +128,7 @@ class Pairs:
                 raise DataError(f"the manifest of {prepared.folder} contradicts itself about {shard.name}; prepare the corpus again")
         rows = np.array([shard.rows_by_corpus for shard in shards], np.int64).reshape(len(shards), corpora)
         counts = tuple(int(count) for count in rows.sum(axis=0))
-        self.turns = prepared.manifest.both_directions
+        self.turns = turned or prepared.manifest.both_directions
         self.counts = counts * (2 if self.turns else 1)
         self.rows = sum(counts)
         self.fed = sum(self.counts)  # as samples: more than rows where each is also turned round

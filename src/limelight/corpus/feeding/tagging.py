@@ -27,8 +27,9 @@ class Tagger:
         manifest = pairs.prepared.manifest
         tags = manifest.tag_set
         self.pairs, self.seed, self.untagged = pairs, seed, untagged
-        self.directions = tuple(dict.fromkeys(list_fed(manifest)))
-        self._direction = np.array([self.directions.index(each) for each in list_fed(manifest)], np.int64)
+        fed = list_fed(manifest, pairs.turns)
+        self.directions = tuple(dict.fromkeys(fed))
+        self._direction = np.array([self.directions.index(each) for each in fed], np.int64)
         bit = {name: 1 << number for number, name in enumerate(tags.names)}
         of_corpus = [sum(bit[name] for name in set(names)) for names in manifest.names]
         self._names = np.array(of_corpus * (len(self._direction) // len(of_corpus)), np.uint64)

@@ -53,11 +53,12 @@ class Index(Settings):
 
 
 class BestWeights:
-    def __init__(self, folder: Path, most: int) -> None:
+    def __init__(self, folder: Path, most: int, latest: bool = False) -> None:
+        """`latest`: the latest weights stay in place of the best."""
         if most < 1:
             raise ValueError(f"most={most}: at least the best is kept")
         self.folder = folder
-        self.most = most
+        self.most, self.latest = most, latest
         self._offers = {offer.step: offer for offer in _read_index(folder)}
         self._sound: dict[int, tuple[object, bool]] = {}  # by step: which file was looked at, and whether it was whole
 
@@ -71,7 +72,7 @@ class BestWeights:
             return False
         new = Offer(step=step, score=score)
         others = [offer for offer in self._whole() if offer.step != step]
-        rivals = sorted([new, *others], key=lambda offer: offer.rank)[: self.most]
+        rivals = sorted([new, *others], key=lambda offer: (-offer.step if self.latest else 0, *offer.rank))[: self.most]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if new in rivals:
@@ -102,10 +103,11 @@ class BestWeights:
             raise ModelFileError(f"{self._path(step)} is not kept, or damaged; steps that can be loaded: {others}")
         return read_tensors(self._path(step))
 
-    def mean(self) -> dict[str, Tensor]:
-        """mean_i = 1/n sum over the kept weights w of w_i, added in float64 in the order of their steps, then rounded to float32."""
+    def mean(self, count: int | None = None) -> dict[str, Tensor]:
+        """mean_i = 1/n sum over the `count` best kept weights w of w_i (None: all), added in float64 in the order of their steps, then
+        rounded to float32."""
         self._sound.clear()
-        steps = sorted(offer.step for offer in self._whole())
+        steps = sorted(step for step, _ in self.scores()[:count])
         if not steps:
             raise ModelFileError(f"{self.folder} holds no weights to average; validate at least once before")
         total: dict[str, Tensor] = {}

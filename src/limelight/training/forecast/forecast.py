@@ -28,6 +28,7 @@ from limelight.planning.time.devices import Device
 from limelight.planning.time.planned_step import HELD, Timing, make_timing, shape_of
 from limelight.training.config import AverageSettings, CheckpointSettings, Recipe
 from limelight.training.forecast.text_size import EpochSize
+from limelight.training.step.learning_rate import compute_growth_ahead
 
 ALTERNATIVES: Final = 3  # shown beside what was chosen
 
@@ -212,10 +213,11 @@ def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
     """Batch and steps of the recipe in place of chosen ones."""
     share = q.seen.target / (q.seen.source + q.seen.target)
     each = recipe.batch.budget * share
-    pieces = min(each, q.seen.target) * recipe.accumulate
-    shape = shape_of(q.seen.text, pieces / recipe.accumulate / option.parallel.data_size)
+    batches = recipe.accumulate * compute_growth_ahead(0, recipe.schedule, recipe.accumulate)
+    pieces = min(each, q.seen.target) * batches
+    shape = shape_of(q.seen.text, pieces / batches / option.parallel.data_size)
     once = (q.timing or make_timing(q.device, q.precision))(recipe.model, option.parallel, shape, recipe.machine.recompute)
-    passes = recipe.accumulate * (2 if recipe.r_drop else 1)
+    passes = batches * (2 if recipe.r_drop else 1)
     step = StepTime(passes * once.computing, once.hidden, passes * once.exposed)
     option = replace(
         option, config=recipe.model, recompute=recipe.machine.recompute, pieces=pieces, accumulate=recipe.accumulate, step=step,

@@ -22,13 +22,14 @@ from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.cost.size import parameters
 from limelight.planning.shortfall import find_shortfall
 from limelight.runtime import memory_at_hand
-from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.config import FineTuning, OptimizerSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
 from limelight.training.recipe.directions import choose_temperature
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.text_stats import PreparedText, frequencies
 from limelight.training.run_folder import RunChoice
+from limelight.training.step.learning_rate import compute_growth_ahead
 
 # Those without a reason were set by hand, after trials on tens of thousands of pairs; what was measured stands in docs/experiments.md.
 MOST_AT_ONCE: Final = 16_384  # cells of one batch on a CPU: more are no faster
@@ -71,6 +72,7 @@ class RecipePlanner:
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
+        pieces *= compute_growth_ahead(0, ScheduleSettings(**self._read_changes("schedule")), accumulate)
         steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)

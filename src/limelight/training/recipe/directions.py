@@ -13,7 +13,7 @@ def choose_temperature(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tu
     manifest, pairs = prepared.manifest, prepared.split("train")
     if len(manifest.directions) == 1:
         return 1.0, None
-    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest)
+    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest, pairs.turns)
     seen = {direction: count for direction, count in count_by_direction(pairs.counts, weights, fed).items() if count}
     temperature = float(asked.get("temperature") or suggest_temperature(seen))
     tempered = count_by_direction(pairs.counts, temper(pairs.counts, weights, fed, temperature), fed)

@@ -9,6 +9,7 @@ import torch
 from limelight import bundle
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
+from limelight.planning.sizing_rules import explain_high_rate
 from limelight.runtime import choose_device, choose_threads
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
 from limelight.training.recipe.calibrate import ComputeSetup
@@ -35,6 +36,9 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     recipe = _complete_recipe(asked, stand) if asked.recipe else _choose_recipe(asked, prepared, stand, spent, say)
     _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
     _check_marks(recipe, prepared)
+    _check_both_directions(recipe, prepared)
+    if warning := explain_high_rate(recipe.model, recipe.optimizer.learning_rate):
+        say(RunChoice("rate", f"{recipe.optimizer.learning_rate:g}", warning))
     return recipe
 
 
@@ -56,6 +60,20 @@ def _check_marks(recipe: Recipe, prepared: PreparedCorpus) -> None:
             f"the recipe's model has the ids {wanted} for padding, start and end, but the text has {found}; "
             f"set model.pad_token={found[0]} model.start_token={found[1]} model.end_token={found[2]}"
         )
+
+
+def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
+    """A text may be source and target only where both are read alike, and nothing says which way round a pair is."""
+    manifest = prepared.manifest
+    reasons = {
+        "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1,
+        "the text is learnt in several directions already": len(manifest.directions) > 1,
+        "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
+    }
+    found = [reason for reason, holds in reasons.items() if holds]
+    if recipe.schedule.both_directions and found:
+        wanted = f"schedule.both_directions={recipe.schedule.both_directions:g} cannot be; leave it out, since:"
+        raise ConfigError(wanted, found)
 
 
 def _by_name(asked: TrainRequest) -> TrainRequest:
@@ -121,7 +139,9 @@ def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
-        warmup = min(recipe.schedule.warmup, max(1, steps // 10))
+        warmup = recipe.schedule.warmup
+        if steps < recipe.schedule.steps:
+            warmup = min(warmup, max(1, steps // 10))
         recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe
 

@@ -2,6 +2,7 @@
 
 import difflib
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from limelight.evaluation.metrics.buckets import is_spaced
@@ -39,12 +40,18 @@ def quality(record: RunRecord) -> Section:
         blocks.append(Table("By direction, at the best validation; above is their mean", ["direction", "BLEU", "chrF"], rows))
     facts = record.facts
     if facts.compared:
-        tried = [[name, decimal(value, 2), Figure("★ taken" if name == facts.winner else "")] for name, value in facts.compared.items()]
-        head = ["weights", f"validation {NAMES[record.metric]}", ""]
-        blocks.append(Table("Which weights became the translator", head, tried))
+        blocks.append(_table_tried("Which weights became the translator", "weights", facts.compared, facts.winner, record))
     elif facts.winner:
         blocks.append(f"The translator has these weights: {facts.winner}.")
+    if facts.searched:
+        taken = max(facts.searched, key=lambda name: facts.searched[name])
+        blocks.append(_table_tried("How it searches unless asked otherwise", "search", facts.searched, taken, record))
     return Section("Quality", blocks or ["Nothing was validated or scored."])
+
+
+def _table_tried(title: str, kind: str, tried: Mapping[str, float], taken: str | None, record: RunRecord) -> Table:
+    rows = [[name, decimal(value, 2), Figure("★ taken" if name == taken else "")] for name, value in tried.items()]
+    return Table(title, [kind, f"validation {NAMES[record.metric]}", ""], rows)
 
 
 def _validation(valid: ValidReport, best: bool) -> list[str]:

@@ -48,14 +48,15 @@ def assemble(
         seed_rank(recipe.seed, 0, parallel.data_rank(world.rank))
     tokenizers = prepared.tokenizers()
     validator = Validator(numbers.model, prepared, tokenizers, recipe.validation, recipe.batch.augment, world)
-    ahead = recipe.machine.workers
+    ahead, state = recipe.machine.workers, resumed.state["loader"] if resumed else None
     loader = Loader(
         prepared,
         recipe.batch,
         rank=parallel.data_rank(world.rank),
         world=parallel.data_size,
         workers=workers_for(recipe.batch, numbers.device) if ahead is None else ahead,
-        state=resumed.state["loader"] if resumed else None,
+        state=state,
+        turned=recipe.schedule.both_directions > 0 if state is None else "turned" in state,
     )
     stack.enter_context(loader)
     with stop.shield_children():
@@ -88,7 +89,7 @@ def help_out(world: World, folder: Path, stop: Stop) -> TrainResult:
     prepared = PreparedCorpus.open(folder / PREPARED)
     with ExitStack() as stack:
         parts = assemble(recipe, prepared, resumed, world, parallel, stop, stack)
-        kept = BestWeights(folder / KEPT, recipe.average.best)
+        kept = BestWeights(folder / KEPT, recipe.average.best, recipe.average.latest)
         training = TrainingLoop(recipe, folder, parts, kept, stop, world)
         if resumed is not None:
             training.resume(resumed)

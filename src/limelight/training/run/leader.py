@@ -57,6 +57,7 @@ from limelight.training.validation.final_weights import (
     RemainingBudget,
     add_export,
     calibrate_confidence,
+    choose_search,
     choose_winner,
     validations_to_end,
     write_bundle,
@@ -212,14 +213,14 @@ class RunLeader:
     def _train(self, recipe: Recipe, prepared: PreparedCorpus, stack: ExitStack) -> State:
         resumed, world = self.found.checkpoint, self.world
         describe(self.facts, recipe, PreparedText.of(prepared.manifest))
-        self.facts.winner, self.facts.compared, self.facts.calibrated = None, {}, None
+        self.facts.winner, self.facts.compared, self.facts.searched, self.facts.calibrated = None, {}, {}, None
         parallel, chosen = announce_parallel(recipe, world)
         if chosen is not None:
             self._say(chosen)
         with self.spared("run.json"):
             self.facts.save(self.folder)
         (self.folder / SCORES).unlink(missing_ok=True)  # of the translator that was: the bundle is about to change
-        kept = BestWeights(self.folder / KEPT, recipe.average.best)
+        kept = BestWeights(self.folder / KEPT, recipe.average.best, recipe.average.latest)
         at = resumed.state["progress"] if resumed else {"step": 0, "validated": 0}
         forget_after(self.folder, at["step"], at["validated"])
         kept.forget_after(at["step"])
@@ -234,7 +235,7 @@ class RunLeader:
 
         training = TrainingLoop(recipe, self.folder, parts, kept, self.stop, world, watch, write_better)
         training.pace.spent.before = time.monotonic() - self.began
-        training.pace.validations_to_end = validations_to_end(prepared, len(parts.validator.sources))
+        training.pace.validations_to_end = validations_to_end(prepared, len(parts.validator.sources), recipe.validation.search)
         if resumed is not None:
             training.resume(resumed)
             training.tell("resumed", f"goes on from step {resumed.step:,}")
@@ -268,7 +269,8 @@ class RunLeader:
         affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
         won = choose_winner(training.last, self.step, training.kept, validator, metric, threads, told, last, affordable)
         self.facts.winner, self.facts.compared = won.name, won.compared
-        write_bundle(self.folder, recipe, prepared, won.weights, self.step)
+        search, self.facts.searched = choose_search(won, recipe, validator, threads, remaining)
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step, search=search)
         running = InferenceOptions(device=recipe.machine.device, threads=threads)
 
         def said(phase: str) -> Callable[[Speed, int], None]:
@@ -280,7 +282,7 @@ class RunLeader:
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
         scores, verdict = () if found is None else found[1], read_run(self.folder).verdict
-        write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict)
+        write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict, search)
         if self.asked.export and (missing := add_export(self.folder, remaining)):
             training.tell("note", missing)
 

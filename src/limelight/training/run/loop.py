@@ -33,7 +33,7 @@ from limelight.training.processes.world import World
 from limelight.training.run_folder import CHECKPOINTS
 from limelight.training.step.budget_clock import BudgetClock, memory_held
 from limelight.training.step.divergence import Watchdog
-from limelight.training.step.learning_rate import rate
+from limelight.training.step.learning_rate import compute_growth_ahead, count_batches, rate
 from limelight.training.step.moving_average import MovingAverage
 from limelight.training.step.optimizers import build
 from limelight.training.step.sharding import whole
@@ -148,7 +148,13 @@ class TrainingLoop:
         began = time.perf_counter()
         step = self.at.step + 1
         learning_rate = self.recipe.optimizer.learning_rate * rate(step, self.schedule)
-        made = self.stepper.take(step, learning_rate, lambda: RankFlags(self.stop.asked, self.saving.is_due(), self.saving.written))
+        if self.parts.loader.turned and step > self.schedule.both_directions * self.schedule.steps:
+            with self.stop.shield_children():  # for good, also if a budget then allows more steps
+                self.parts.loader.turn_forward()
+        batches = count_batches(step, self.schedule, self.recipe.accumulate)
+        made = self.stepper.take(
+            step, learning_rate, batches, lambda: RankFlags(self.stop.asked, self.saving.is_due(), self.saving.written)
+        )
         self._agreed = made.agreed
         self.at.step, self._changed = step, True
         self.at.pairs += sum(share.rows for share in made.shares)
@@ -163,6 +169,7 @@ class TrainingLoop:
 
     def _report(self, made: StepResult, learning_rate: float) -> None:
         agreed, target = made.agreed, sum(share.targets for share in made.shares)
+        heavier = compute_growth_ahead(self.at.step, self.schedule, self.recipe.accumulate)
         self._watch(
             StepReport(
                 step=self.at.step,
@@ -178,7 +185,7 @@ class TrainingLoop:
                 seconds=self.pace.last,
                 waited=made.waited,
                 elapsed=self.pace.elapsed,
-                left=(self.schedule.steps - self.at.step) * self.pace.per_step(),
+                left=(self.schedule.steps - self.at.step) * heavier * self.pace.per_step(),
                 memory=memory_held(self.parts.numbers.device),
                 skipped=made.skipped,
             )
@@ -219,7 +226,8 @@ class TrainingLoop:
     def _replan(self, resumed: bool = False, late: bool = False) -> None:
         """A machine may be slower or faster than it was measured; the schedule still ends within the budget. `late`: only slower."""
         ended = self.at.step >= self.schedule.steps
-        steps = self.world.broadcast(self.pace.replan(self.at.step, self.schedule.steps, not self.schedule.fixed, late))
+        longer, heavier = not self.schedule.fixed, compute_growth_ahead(self.at.step, self.schedule, self.recipe.accumulate)
+        steps = self.world.broadcast(self.pace.replan(self.at.step, self.schedule.steps, longer, late, heavier))
         if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
             return
         steps = max(steps, self.at.step + 1)

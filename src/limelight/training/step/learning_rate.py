@@ -1,4 +1,4 @@
-"""The learning rate, as a part of its peak, is a function of the step and of the settings.
+"""The learning rate, as a part of its peak, and the batches of a step are functions of the step and of the settings.
 
 rate(200, ScheduleSettings(warmup=400))  ->  0.5
 
@@ -10,6 +10,7 @@ All three rise in a straight line, n / warmup at step n, and are exactly 1 at it
 
 The last two are exactly `floor` at the last step and stay there. What a run takes by itself is the third with decay=1: up, and straight
 down; with a budget `run.loop` moves its last step after each validation (`budget_clock`), and so the settings are part of a checkpoint.
+Larger batches towards the end do what a lower rate does (Smith et al. 2018): `count_batches`.
 """
 
 import math
@@ -47,3 +48,18 @@ def _inverse_sqrt(step: int, warmup: int) -> float:
 def _interpolate(step: int, begin: float, end: int) -> float:
     """Which part of the way from `begin` to `end` lies behind `step`; 0 before it."""
     return max(0.0, (step - begin) / (end - begin))
+
+
+def count_batches(step: int, settings: ScheduleSettings, accumulate: int) -> int:
+    """Batches of a step: `accumulate` in the first half, then in a straight line up to `batch_growth` times as many at the last step."""
+    grown = min(1.0, _interpolate(step, settings.steps / 2, settings.steps))
+    return round(accumulate * (1 + (settings.batch_growth - 1) * grown))
+
+
+def compute_growth_ahead(step: int, settings: ScheduleSettings, accumulate: int) -> float:
+    """How many times as many batches as step `step` the steps after it have, in the mean; after 0, as the first step."""
+    steps, half, grown = settings.steps, settings.steps / 2, max(0.0, step - settings.steps / 2)
+    if settings.batch_growth == 1 or step >= steps:
+        return 1.0
+    ahead = accumulate * (1 + (settings.batch_growth - 1) * (half**2 - grown**2) / (2 * half * (steps - step)))
+    return ahead / count_batches(step, settings, accumulate)

@@ -89,13 +89,13 @@ class Stepper:
     watchdog: Watchdog
     note: Callable[[str], None]
 
-    def take(self, step: int, learning_rate: float, said: Callable[[], RankFlags]) -> StepResult:
+    def take(self, step: int, learning_rate: float, batches: int, said: Callable[[], RankFlags]) -> StepResult:
         """`said` is asked, when the gradients are there, what this process has to tell beside them."""
         recipe, state = self.recipe, self.standing
         numbers, optimizers, world = state.numbers, state.optimizers, state.world
         began = time.perf_counter()
         world.phase("waiting for text", step)
-        shares = [next(self.loader) for _ in range(recipe.accumulate)]
+        shares = [next(self.loader) for _ in range(batches)]
         waited = time.perf_counter() - began
         world.phase("gradients", step)
         last_chance = self.watchdog.in_a_row + 1 >= recipe.trouble.in_a_row
@@ -106,7 +106,7 @@ class Stepper:
             recipe.label_smoothing,
             recipe.r_drop,
             self.note,
-            least=recipe.batch.budget * recipe.accumulate // 4,  # cells of both sides; half of a usual step
+            least=recipe.batch.budget * batches // 4,  # cells of both sides; half of a usual step
         )
         norm = optimizers.clip(recipe.optimizer.clip)
         agreed = agree_on_step(world, numbers.parallel, losses, norm, shares, said())

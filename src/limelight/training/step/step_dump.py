@@ -181,5 +181,5 @@ def _again(numbers: TrainedModel, recipe: Recipe, shares: Sequence[BatchShare], 
     with torch.random.fork_rng(devices=[numbers.device] if cuda else []):
         states = {n.removeprefix("chance/"): state for n, state in tensors.items() if n.startswith("chance/")}
         set_rng_states(states, numbers.device)
-        least = recipe.batch.budget * recipe.accumulate // 4
+        least = recipe.batch.budget * len(shares) // 4
         return gradients(numbers, shares, recipe.label_smoothing, recipe.r_drop, least=least)

@@ -2,7 +2,8 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from torch import Tensor
@@ -12,6 +13,7 @@ from limelight.bundle.card import VERDICT
 from limelight.bundle.confidence import Calibration
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.tokenizers import read_vocabulary
+from limelight.decoding.config import SearchSettings
 from limelight.evaluation.confidence.calibration import ENOUGH, collect, fit_calibration
 from limelight.evaluation.config import InferenceOptions, Speed
 from limelight.evaluation.verdict import QualityVerdict
@@ -28,6 +30,8 @@ AT_THE_END = "weights at the end"
 
 BEAM_COST = 3.0  # of a sentence as a user would have it, in sentences of a validation: a beam, and the guards
 LEAST_SCORED = 50  # sentences, however late it is
+PENALTIES = (0.6, 0.0, 1.0, 1.4)  # the first is the paper's (6.1)
+BEAMS = (4, 2, 8)
 SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is for the test set
 
 
@@ -53,11 +57,12 @@ class RemainingBudget:
         return rows if self.each * rows <= room else max(0, int(room / self.each))
 
 
-def validations_to_end(prepared: PreparedCorpus, sentences: int) -> float:
-    """How many validations of `sentences` sentences the end takes as long as: two to compare weights, confidence, test set, export."""
+def validations_to_end(prepared: PreparedCorpus, sentences: int, searches: bool = False) -> float:
+    """How many validations of `sentences` sentences the end takes as long as: two to compare weights, confidence, test set, export, and the
+    choice of a search, where there is one."""
     valid = prepared.split("valid").fed
     rows = min(ENOUGH, valid) + count_test(prepared) + min(PROBES, valid)
-    return 2 + BEAM_COST * rows / max(1, sentences)
+    return 2 + BEAM_COST * (rows / max(1, sentences) + searches * (len(PENALTIES) + len(BEAMS) - 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,9 +92,10 @@ def choose_winner(
     if best is not None and best[0] != step_of_last:
         step = best[0]
         candidates[f"best validation (step {step:,})"] = lambda: kept.load(step)
-    count = len(kept.scores())
-    if count > 1:
-        candidates[f"mean of the {count} best"] = kept.mean
+    count, kind = len(kept.scores()), "latest" if kept.latest else "best"
+    while count > 1:  # of ten also five and two
+        candidates[f"mean of the {count} {kind}"] = partial(kept.mean, count)
+        count, kind = count // 2, "best"
     compared: dict[str, float] = {}
     for name, get in candidates.items():
         watch(len(compared), len(candidates))
@@ -102,6 +108,39 @@ def choose_winner(
     return Winner(name, candidates[name](), compared)
 
 
+def choose_search(
+    won: Winner, recipe: Recipe, validator: Validator, threads: int, remaining: RemainingBudget
+) -> tuple[SearchSettings, dict[str, float]]:
+    """The search of the bundle, and what was tried with its validation scores: the length penalty that translates best with the paper's
+    beam, then the beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along."""
+    usual, before = _inherited(recipe).search, validator.search
+    if not recipe.validation.search or usual != SearchSettings():
+        return usual, {}
+    compared: dict[SearchSettings, float] = {}
+
+    def choose(tried: Iterable[SearchSettings]) -> SearchSettings:
+        for each in tried:
+            if each not in compared and remaining.seconds > 3 * BEAM_COST * remaining.pace.validation:
+                validator.search = each
+                compared[each] = validator.validate(won.weights, threads).score(recipe.validation.metric)
+        return max(compared, key=lambda each: compared[each], default=usual)
+
+    try:
+        best = choose(usual.changed(length_penalty=penalty) for penalty in PENALTIES)
+        best = choose(best.changed(beam=beam) for beam in BEAMS)
+    finally:
+        validator.search = before
+    return best, {describe_search(each): score for each, score in compared.items()}
+
+
+def describe_search(search: SearchSettings) -> str:
+    return f"beam {search.beam}, length penalty {search.length_penalty:g}"
+
+
+def _inherited(recipe: Recipe) -> Inherited:
+    return (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
+
+
 def write_bundle(
     run: Path,
     recipe: Recipe,
@@ -111,14 +150,15 @@ def write_bundle(
     scores: Sequence[bundle.Score] = (),
     confidence: Calibration | None = None,
     verdict: QualityVerdict | None = None,
+    search: SearchSettings | None = None,
 ) -> None:
     manifest = prepared.manifest
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
     numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
-    old = (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
+    old = _inherited(recipe)
     settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
-        search=old.search,
+        search=search or old.search,
         alignment=old.alignment,
         confidence=confidence,
         scores=tuple(scores),

@@ -85,6 +85,7 @@ class Validator:
         self.device = next(model.parameters()).device
         self._twin = _twin(model.config, self.device)
         self._tokenizers = tokenizers
+        self.search = SearchSettings(beam=settings.beam)
         self._bundle = build_bundle_settings(prepared, model.config, augment)
         self._specials = Specials(
             pad=model.config.pad_token,
@@ -156,7 +157,7 @@ class Validator:
             places = [place for place, asked in enumerate(told) if asked == (direction, names)]
             view = translator if self._bundle.tags is None else translator.towards(direction[1], direction[0], names)
             # Without guards: a second search would hide that a model loops.
-            found = view.translate([mine[place] for place in places], SearchSettings(beam=self.settings.beam), guards=False)
+            found = view.translate([mine[place] for place in places], self.search, guards=False)
             for place, each in zip(places, found, strict=True):
                 made[place] = each.text, each.confidence
         return made
