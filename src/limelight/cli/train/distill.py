@@ -48,7 +48,12 @@ def distill(
     folders, written = split_settings(teachers or [])
     _check(folders, text, references, translations, options)
     assert text is not None
-    given = dict.fromkeys(inspect.signature(train).parameters) | {"swap": False, "both_directions": False, "new_pieces": False, **options}
+    given: dict[str, Any] = dict.fromkeys(inspect.signature(train).parameters) | {
+        "swap": False,
+        "both_directions": False,
+        "new_pieces": False,
+        **options,
+    }
     if translations is not None:
         made_by, corpus = f"another system ({Path(translations).name})", [text, translations]
     else:
