@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
+from limelight.cli.train.mono_arguments import read_mono, take_synthetic_weight
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
@@ -43,6 +44,7 @@ IN_A_RECIPE = {
     "replay_data": "its [[data.corpora]]",
     "no_augment": "its [batch.augment], which may be left out",
     "probe": "probes.file",
+    "mono": "its [[data.corpora]]: a run with monolingual text has written its synthetic pairs among them",
 }
 
 
@@ -54,6 +56,8 @@ def parse_train_request(
     no_augment: bool = False,
     probe: Path | None = None,
     replay_data: Sequence[str] = (),
+    mono: Sequence[str] = (),
+    rounds: int = 1,
     text: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> tuple[TrainRequest, Path]:
@@ -71,14 +75,15 @@ def parse_train_request(
     _check_replay(asked, replay_data, text.get("vocab_size"))
     place = _recipe_in(paths)
     if place is not None:
-        options = {**text, **given, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
+        options = {**text, **given, "mono": mono, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
         _refuse_beside_a_recipe(place, options)
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
     else:
+        text, weight = take_synthetic_weight(text) if mono else (text, None)
         data = _data(paths, written, asked.bundle, text)
         changes = _changes(written, no_augment, probe)
-        asked = replace(asked, data=data, changes=changes)
+        asked = replace(asked, data=data, changes=changes, mono=read_mono(mono, rounds, weight, asked.bundle, data, written))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
         _check_probe(probe, folder)

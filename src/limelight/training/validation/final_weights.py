@@ -19,6 +19,7 @@ from limelight.interop.ctranslate2.export import try_export
 from limelight.interop.parity import PROBES
 from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import Inherited, Recipe
+from limelight.training.recipe.monolingual import describe_synthetic
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
 from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
@@ -123,7 +124,12 @@ def write_bundle(
         confidence=confidence,
         scores=tuple(scores),
         **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
-        trained_on={"pairs": pairs, "steps": step, **({} if verdict is None else {VERDICT: verdict.headline})},
+        trained_on={
+            "pairs": pairs,
+            **describe_synthetic(run, manifest),
+            "steps": step,
+            **({} if verdict is None else {VERDICT: verdict.headline}),
+        },
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
     bundle.write(
