@@ -1,36 +1,46 @@
-"""Monolingual text is text in one language without a translation. Its lines are cleaned, drawn, and counted until they are synthetic pairs.
+"""Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): its lines are targets, their translations sources.
 
-read = kept + dropped, where `translated` of them met the translator
+The search is the beam of the translator, not sampling. From little text a model is weak, and what it samples is noise (Edunov et al. 2018,
+section 5.3), while a tag before the source does what noise does (Caswell et al. 2019). Lines are translated in chunks, each a file, so that
+a run that was killed goes on; a chunk depends on its lines alone.
 """
 
 import json
+import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePath
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
+import xxhash
 
 from limelight.corpus.cleaning.clean import Cleaner, hash_texts
 from limelight.corpus.cleaning.reasons import Reason
-from limelight.corpus.config import CorpusSettings, HeldOutSettings, PrepareSettings
+from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange.engine import Progress
 from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.readers import read
 from limelight.corpus.reading.finding import LINES
-from limelight.corpus.reading.language_tags import closeness
 from limelight.corpus.reading.raw import CorpusPart
-from limelight.corpus.reading.streams import without_packing
-from limelight.errors import ConfigError, DataError
+from limelight.corpus.reading.raw_batches import assemble
+from limelight.errors import DataError
 from limelight.files import write_whole
 from limelight.text.pieces.tags import SYNTHETIC
+from limelight.training.recipe.replay import write_pairs
 from limelight.training.run_folder import SYNTHETIC_FOLDER
+from limelight.translator import Translation, Translator
 
-MOST_ROUNDS: Final = 3
-MOST_LINES: Final = 2_000_000  # held in memory, and more than a budget translates; of more text these are drawn
+MOST_LINES: Final = 2_000_000  # that are held in memory, and more than a budget translates
 FOREIGN: Final = 0.5  # of the lines in another language: then it is another file than was meant
-PAIRS, COUNTS = "synthetic.parquet", "synthetic.json"  # in the run whose translator made them
+CHUNK: Final = 1_000  # lines between two files
+LEAST_SURE: Final = 0.1  # of a chunk, by confidence, that is dropped
+PAIRS, COUNTS, PARTS = "synthetic.parquet", "synthetic.json", "synthetic-parts"  # in the run whose translator makes them
+DEGENERATE, UNSURE, NO_TIME, NO_ROOM = "degenerate", "unsure", "no_time", "no_room"  # beside the reasons of a corpus
 
 
 @dataclass(frozen=True)
@@ -42,59 +52,31 @@ class MonoText:
     rounds: int = 1
     weight: float | None = None  # of a synthetic pair in an epoch; None: chosen
 
-    @classmethod
-    def of(cls, paths: Sequence[str], languages: tuple[str, str], rounds: int, weight: float | None) -> "MonoText":
-        """Files are of the target language, unless their names end with the code of the source."""
-        source = [path for path in paths if _ends_with(path, languages[0]) and not _ends_with(path, languages[1])]
-        target = [path for path in paths if path not in source]
-        problems = []
-        if not target:
-            problems.append(f"--mono: give text in {languages[1]}, the target: a model learns to write from it")
-        if source and rounds == 1:
-            problems.append(
-                f"--mono {source[0]}: text in {languages[0]}, the source, teaches the other direction, from the second round on; leave it "
-                "out, or give --rounds 2"
-            )
-        if not 1 <= rounds <= MOST_ROUNDS:
-            problems.append(f"--rounds {rounds}: give 1 to {MOST_ROUNDS}; more rounds share the same time, and hardly differ")
-        if problems:
-            raise ConfigError("the monolingual text cannot be used:", problems)
-        return cls(target, source, rounds, weight)
-
-
-def _ends_with(path: str, language: str) -> bool:
-    """_ends_with("news.de.gz", "de") -> True"""
-    ending = PurePath(without_packing(path)).suffix[1:]
-    return bool(ending) and closeness(language, ending) is not None
-
 
 @dataclass
 class SyntheticCounts:
     """Counts tell what became of monolingual lines (`synthetic.json`): read = kept + the sum of dropped."""
 
     languages: tuple[str, str]  # of the pairs
+    before: float = 0.0  # seconds of the run that made the translator
+    seconds: float = 0.0  # of translating
     read: int = 0
     translated: int = 0
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0  # of translating
-    before: float = 0.0  # seconds of the run that made the translator
-
-    def save(self, run: Path) -> None:
-        write_whole(run / COUNTS, json.dumps(asdict(self), indent=1).encode() + b"\n")
 
     @classmethod
-    def load(cls, path: Path) -> "SyntheticCounts":
-        return cls(**json.loads(path.read_bytes()))
+    def load(cls, run: Path) -> "SyntheticCounts":
+        return cls(**json.loads((run / COUNTS).read_bytes()))
 
     def __str__(self) -> str:
-        why = ", ".join(f"{label.replace('_', ' ')} {count:,}" for label, count in sorted(self.dropped.items(), key=lambda each: -each[1]))
+        why = ", ".join(f"{label.replace('_', ' ')} {count:,}" for label, count in Counter(self.dropped).most_common())
         return f"{self.read:,} lines read, {self.translated:,} translated, {self.kept:,} kept; dropped: {why or 'none'}"
 
 
 def list_counts(run: Path) -> list[SyntheticCounts]:
-    """Of every translator that a run made synthetic pairs with, in their order; the last ones are in its own training text."""
-    return [SyntheticCounts.load(path) for path in sorted((run / SYNTHETIC_FOLDER).glob(f"*/{COUNTS}"))]
+    """Of every translator that made synthetic pairs for a run, in their order; the last pairs are in its own training text."""
+    return [SyntheticCounts.load(path.parent) for path in sorted((run / SYNTHETIC_FOLDER).glob(f"*/{COUNTS}"))]
 
 
 def describe_synthetic(run: Path, manifest: CorpusManifest) -> dict[str, int | str]:
@@ -105,56 +87,91 @@ def describe_synthetic(run: Path, manifest: CorpusManifest) -> dict[str, int | s
     return ({"synthetic pairs among them": pairs} if tagged else {}) | ({"monolingual text": str(counts[0])} if counts else {})
 
 
+def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, counts: SyntheticCounts) -> list[str]:
+    """Each clean line once, by the hash of its text: what a budget leaves out is a random part. `counts` hears of all lines.
+
+    A line is read as a pair with itself, so that all filters of the corpus look at it but the one against copies.
+    """
+    both = (counts.languages[1],) * 2
+    alone = CorpusSettings(name="monolingual", paths=list(paths))
+    filters = settings.filters.changed(copied="off")
+    cleaner = Cleaner(PrepareSettings(languages=both, corpora=[alone], filters=filters, normalize=settings.normalize), 1)
+    drawn, dropped = dict[int, str](), Counter[str]()
+    for batch in (batch for path in paths for batch in read(CorpusPart(0, 0, LINES, (path, path), both))):
+        rows = cleaner.judge_rows(batch)
+        counts.read += rows.height
+        dropped.update(Reason(reason).label for reason in rows["reason"].to_list() if reason != Reason.KEPT)
+        texts = rows.filter(pl.col("reason") == Reason.KEPT)["target"]
+        for key, text in zip(hash_texts("key", texts).to_list(), texts.to_list(), strict=True):
+            if key in drawn or len(drawn) == MOST_LINES:
+                dropped[Reason.DUPLICATE.label if key in drawn else NO_ROOM] += 1
+            else:
+                drawn[key] = text
+    counts.dropped = dict(dropped)
+    foreign = dropped[Reason.WRONG_LANGUAGE.label] + dropped[Reason.WRONG_SCRIPT.label]
+    if not drawn or (foreign > FOREIGN * counts.read and not anyway):
+        raise DataError(
+            f"{', '.join(paths)}: there is too little text in {both[0]}: {counts}; give clean text in this language, one sentence on a line"
+            + (", or go on with what is left by --anyway" if drawn else "")
+        )
+    return [drawn[key] for key in sorted(drawn)]
+
+
 @dataclass(frozen=True)
-class LineDrawing:
-    """A drawing takes each clean line once, in an order by the hash of its text: what a budget leaves out is a random part of it."""
+class BackTranslator:
+    """A back-translator has the run that translates, and the settings of the pairs that it makes, in their direction."""
 
-    language: str
+    run: Path
     settings: PrepareSettings
-    anyway: bool = False
-    most: int = MOST_LINES
+    device: str | None
+    threads: int | None
 
-    def draw(self, paths: Sequence[str], counts: SyntheticCounts, watch: Callable[[Progress], None]) -> list[str]:
-        """The lines to translate; `counts` hears of all that are read and dropped."""
-        cleaner, drawn, dropped = self._build_cleaner(), dict[int, str](), Counter[str]()
-        for number, path in enumerate(paths):
-            watch(Progress("monolingual", number, len(paths)))
-            for batch in read(CorpusPart(0, number, LINES, (path, path), (self.language, self.language))):
-                rows = cleaner.judge_rows(batch)
-                counts.read += rows.height
-                dropped.update(Reason(reason).label for reason in rows["reason"].to_list() if reason != Reason.KEPT)
-                texts = rows.filter(pl.col("reason") == Reason.KEPT)["target"]
-                for key, text in zip(hash_texts("key", texts).to_list(), texts.to_list(), strict=True):
-                    dropped[Reason.DUPLICATE.label] += key in drawn
-                    drawn.setdefault(key, text)
-                if len(drawn) > 2 * self.most:
-                    dropped["not_drawn"] += _keep_first(drawn, self.most)
-        dropped["not_drawn"] += _keep_first(drawn, self.most)
-        watch(Progress("monolingual", len(paths), len(paths)))
-        counts.dropped = {label: count for label, count in dropped.items() if count}
-        self._refuse_foreign(paths, counts, bool(drawn))
-        return [drawn[key] for key in sorted(drawn)]
+    def make_pairs(self, lines: Sequence[str], counts: SyntheticCounts, seconds: float | None, watch: Callable[[Progress], None]) -> None:
+        """Translate as many lines as `seconds` allow, one chunk at least. The counts are written last: it is done then."""
+        dropped, pairs = Counter(counts.dropped), list[tuple[str, str]]()
+        (self.run / PARTS).mkdir(exist_ok=True)
+        with Translator.load(self.run, self.device, threads=self.threads) as translator:
+            for start in range(0, len(lines), CHUNK):
+                if start and seconds is not None and counts.seconds >= seconds:
+                    dropped[NO_TIME] = len(lines) - start
+                    break
+                watch(Progress("translate back", start, len(lines)))
+                made = self._make_part(translator, lines[start : start + CHUNK])
+                pairs += made["pairs"]
+                dropped.update(made["dropped"])
+                counts.seconds += made["seconds"]
+                counts.translated += min(CHUNK, len(lines) - start)
+        watch(Progress("translate back", len(lines), len(lines)))
+        counts.kept, counts.dropped = len(pairs), dict(dropped)
+        write_pairs(self.run / PAIRS, *(pa.array([pair[side] for pair in pairs], pa.string()) for side in (0, 1)))
+        write_whole(self.run / COUNTS, json.dumps(asdict(counts), indent=1).encode() + b"\n")
+        shutil.rmtree(self.run / PARTS)
 
-    def _build_cleaner(self) -> Cleaner:
-        """A line is read as a pair with itself, so that all filters of the corpus look at it but the one against copies."""
-        alone = CorpusSettings(name="monolingual", paths=["lines"])
-        filters = self.settings.filters.changed(copied="off")
-        both = (self.language, self.language)
-        return Cleaner(PrepareSettings(languages=both, corpora=[alone], filters=filters, held_out=HeldOutSettings(),
-                                       normalize=self.settings.normalize), 1)  # fmt: skip
+    def _make_part(self, translator: Translator, lines: Sequence[str]) -> dict[str, Any]:
+        """What an earlier start has written of these lines, or what is written now."""
+        joined = "\n".join(lines)
+        path = self.run / PARTS / f"{xxhash.xxh3_64_hexdigest(joined.encode())}.json"
+        if not path.exists():
+            began = time.monotonic()
+            pairs, dropped = self._judge(lines, translator.translate(lines, guards=False))  # what loops is dropped, not searched again
+            write_whole(path, json.dumps({"seconds": time.monotonic() - began, "dropped": dropped, "pairs": pairs}).encode())
+        return dict(json.loads(path.read_bytes()))
 
-    def _refuse_foreign(self, paths: Sequence[str], counts: SyntheticCounts, found: bool) -> None:
-        foreign = sum(counts.dropped.get(reason.label, 0) for reason in (Reason.WRONG_LANGUAGE, Reason.WRONG_SCRIPT))
-        if not found or (foreign > FOREIGN * counts.read and not self.anyway):
-            raise DataError(
-                f"{', '.join(paths)}: there is too little text in {self.language}: {counts}; give clean text in this language, one "
-                "sentence on a line" + (", or go on with what is left by --anyway" if found else "")
-            )
-
-
-def _keep_first(drawn: dict[int, str], most: int) -> int:
-    """How many were left out."""
-    beyond = sorted(drawn)[most:]
-    for key in beyond:
-        del drawn[key]
-    return len(beyond)
+    def _judge(self, lines: Sequence[str], made: Sequence[Translation]) -> tuple[list[tuple[str, str]], dict[str, int]]:
+        """Pairs, and why the others are dropped: a broken translation, a filter of the corpus, or less confidence than the others have."""
+        part = CorpusPart(0, 0, LINES, ("", ""), self.settings.languages)
+        texts = [pa.array(side, pa.string()) for side in ([each.text for each in made], lines)]
+        raw = assemble(part, *texts, np.arange(1, len(lines) + 1), np.zeros(len(lines), np.uint8))
+        reasons = Cleaner(self.settings, 1).judge_rows(raw)["reason"].to_list()
+        least = sorted(each.confidence for each in made)[int(LEAST_SURE * len(made))]
+        pairs, dropped = [], Counter[str]()
+        for line, translation, reason in zip(lines, made, reasons, strict=True):
+            if translation.finish != "eos":
+                dropped[DEGENERATE] += 1
+            elif reason != Reason.KEPT:
+                dropped[Reason(reason).label] += 1
+            elif translation.confidence < least:
+                dropped[UNSURE] += 1
+            else:
+                pairs.append((translation.text, line))
+        return pairs, dict(dropped)

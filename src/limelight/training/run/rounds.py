@@ -21,35 +21,29 @@ import pyarrow.parquet as pq
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress
 from limelight.corpus.feeding.shards import PreparedCorpus
-from limelight.corpus.manifest import HELD_OUT
 from limelight.corpus.prepare import prepare
-from limelight.errors import ConfigError, LimelightError
+from limelight.errors import ConfigError
 from limelight.files import whole_folder, write_whole
-from limelight.reporting.units import time_taken
 from limelight.text.languages import Direction
 from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stopped
-from limelight.training.recipe.monolingual import COUNTS, PAIRS, LineDrawing, MonoText, SyntheticCounts
-from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
+from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
+from limelight.training.recipe.replay import HELD_OUT, choose_held_out, split_off_at, write_pairs
 from limelight.training.recipe.request import TrainRequest, TrainResult, differences
-from limelight.training.run.back_translation import BackTranslator
-from limelight.training.run.result import EXIT_CODES
 from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
 
-# Parts of a budget: of a model before the last, of its translating, and of the last. Set by hand: a translator that is half as good as it
-# could be makes poor sources, and the last model has to see the most text. Steps are shared likewise, but for the translating.
+# Parts of a budget: of a model before the last, of its translating, and of the last. Set by hand: a poor translator makes poor sources,
+# and the last model sees the most text. Steps are shared likewise, but for the translating.
 BEFORE, TRANSLATING, LAST = 35, 10, 55
 MOST_SYNTHETIC: Final = 2 / 3  # of the pairs that are seen; real text is seen more often where there would be more
-ASKED, TEXT, REAL, SOURCES = "asked.json", "text", "real", "source.txt"
+ASKED, TEXT, REAL, SOURCES, TRAIN = "asked.json", "text", "real", "source.txt", "train.parquet"
 Lead = Callable[[TrainRequest, Path, float, Sequence[RunChoice]], TrainResult]  # train in a folder; a budget counts from a moment on
 
 
 def refuse_sharing(asked: TrainRequest, processes: int) -> None:
     if asked.mono is not None and processes > 1:
-        raise ConfigError(
-            f"--mono trains several models one after the other, in one process, and {processes} were started; leave out --nproc or torchrun"
-        )
+        raise ConfigError(f"--mono trains one model after the other in one process, and {processes} were asked for; leave out --nproc")
 
 
 @dataclass(frozen=True)
@@ -57,6 +51,8 @@ class Rounds:
     """Rounds know what was asked for, and how a run is led."""
 
     asked: TrainRequest
+    mono: MonoText
+    real: PrepareSettings
     folder: Path
     engine: ExchangeEngine
     watch: Watcher
@@ -69,38 +65,37 @@ class Rounds:
         """The result of the last run, or of an earlier one that was stopped."""
         self._refuse_another_request()
         self._say("shares", *self._describe_shares())
-        made: Path | None = None
+        state: State = "failed"
         try:
             self._part_real_text()
             for number in range(self.last):
                 run = self._place(number)
-                if not (run / COUNTS).exists() and (ended := self._go_through_round(number, run, made)) is not None:
-                    return ended
-                made, counts = run, SyntheticCounts.load(run / COUNTS)
+                if not (run / COUNTS).exists() and (ended := self._go_through_round(number, run)) is not None:
+                    state = ended.state
+                    return replace(ended, lines=[str(self.told[0]), *ended.lines])
+                counts = SyntheticCounts.load(run)
                 self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
+            state = "preparing"
         except Stopped as stopped:
-            self._write_status(stopped.reason)
-            told = f"{self.folder}: {stopped.reason} before its own training began; the same command goes on from there"
-            values = {"state": stopped.reason, "folder": str(self.folder)}
-            return TrainResult(stopped.reason, self.folder, EXIT_CODES[stopped.reason], None, [told], values)
-        except LimelightError:
-            self._write_status("failed")
+            state = stopped.reason
             raise
-        return self.lead(self._request(self.last, made), self.folder, time.monotonic(), self.told)
+        finally:
+            if not self.asked.dry_run:
+                write_status(self.folder, state, 0, 0)
+        return self.lead(self._request(self.last), self.folder, time.monotonic(), self.told)
 
-    def _go_through_round(self, number: int, run: Path, made: Path | None) -> TrainResult | None:
+    def _go_through_round(self, number: int, run: Path) -> TrainResult | None:
         """Train a model and let it translate. A result is returned only if that did not come to its end."""
-        self._write_status("preparing")
         self._say(f"stage {number + 1}", f"{' to '.join(self._direction(number))}, in {run}", "its translator makes the synthetic pairs")
-        result = self.lead(self._request(number, made), run, time.monotonic() if number else self.began, ())
+        result = self.lead(self._request(number), run, time.monotonic() if number else self.began, ())
         if result.state != "done" or self.asked.dry_run:
-            self._write_status(result.state)
-            return replace(result, folder=self.folder, lines=[str(self.told[0]), *result.lines])
+            return result
         spent = sum(RunFacts.load(run).seconds.values())
         counts = SyntheticCounts(self._direction(number + 1), before=spent if number else max(spent, time.monotonic() - self.began))
-        data = self._data(number + 1, None)
-        lines = LineDrawing(counts.languages[1], data, self.asked.anyway).draw(self._find_lines(number + 1), counts, self.progress)
-        translator = BackTranslator(run, data, self.asked.named_device, self.asked.threads)
+        pairs = self.real.changed(languages=counts.languages)
+        paths = [*self.mono.source, str(self._text / SOURCES)] if number % 2 else self.mono.target
+        lines = draw_lines(paths, pairs, self.asked.anyway, counts)
+        translator = BackTranslator(run, pairs, self.asked.named_device, self.asked.threads)
         translator.make_pairs(lines, counts, self._share_time(TRANSLATING), self.progress)
         return None
 
@@ -108,43 +103,27 @@ class Rounds:
         """What is made here depends on all that was asked for."""
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
         path.parent.mkdir(exist_ok=True)
-        if path.exists() and (before := json.loads(path.read_bytes())) != now:
-            raise ConfigError(
-                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another folder with -o:",
-                differences(before, now),
+        before = json.loads(path.read_bytes()) if path.exists() else now
+        if before != now:
+            told = (
+                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another folder with -o:"
             )
-        write_whole(path, json.dumps(now, ensure_ascii=False).encode())
-
-    def _write_status(self, state: State) -> None:
-        if not self.asked.dry_run:
-            write_status(self.folder, state, 0, 0)
+            raise ConfigError(told, differences(before, now))
+        write_whole(path, json.dumps(now).encode())
 
     def _say(self, name: str, value: str, why: str) -> None:
         self.told.append(RunChoice(name, value, why))
         self.watch(RunNotice(0, time.monotonic() - self.began, "chosen", str(self.told[-1])))
 
     def _describe_shares(self) -> tuple[str, str]:
-        steps, budget = self.asked.steps, self.asked.budget_seconds
-        before, last = " to ".join(self._direction(0)), " to ".join(self.real.languages)
-        each = "" if self.mono.rounds == 1 else f", in each of {self.mono.rounds} rounds"
+        other, own = (" to ".join(self._direction(number)) for number in (0, 1))
+        steps, whole = self.asked.steps, (BEFORE + TRANSLATING) * self.last + LAST
+        times = f", {self.last} times in turn" if self.last > 1 else ""
         if steps is not None:
-            told = f"{self._share_steps(steps):,} steps {before}{each}, the rest of {steps:,} for {last}"
-        elif budget is not None:
-            model, translating = (time_taken(self._share_time(part) or 0.0) for part in (BEFORE, TRANSLATING))
-            told = f"{model} {before} and {translating} translating{each}, the rest of {time_taken(budget)} for {last}"
+            told = f"{self._share_steps(steps):,} steps {other}{times}, the rest of {steps:,} {own}"
         else:
-            told = f"each model ends when it no longer improves, {before} before {last}{each}"
-        return told, f"by {BEFORE} : {TRANSLATING} : {LAST}; a poor translator makes poor sources, and the last model sees the most text"
-
-    @property
-    def mono(self) -> MonoText:
-        assert self.asked.mono is not None
-        return self.asked.mono
-
-    @property
-    def real(self) -> PrepareSettings:
-        assert self.asked.data is not None
-        return self.asked.data
+            told = f"{BEFORE / whole:.0%} of the time {other}, {TRANSLATING / whole:.0%} translating{times}, the rest {own}"
+        return told, "a poor translator makes poor sources, and the last model sees the most text"
 
     @property
     def last(self) -> int:
@@ -168,70 +147,48 @@ class Rounds:
         place = self.folder / SYNTHETIC_FOLDER / REAL
         prepare(self.real, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)
         prepared = PreparedCorpus.open(place)
-        pairs = prepared.split("train")
         with whole_folder(self._text) as beside:
-            samples = np.arange(pairs.rows, dtype=np.int64)
-            corpora = pairs.corpora_of(samples)
-            for number in range(len(self.real.corpora)):
-                write_pairs(beside / f"{number}.parquet", *pairs.texts(samples[corpora == number])[::-1])
-            for split in HELD_OUT:
-                held_out = prepared.split(split)
-                source, target = held_out.texts(np.arange(held_out.rows, dtype=np.int64))
-                if held_out.rows:
+            for split in ("train", *HELD_OUT):
+                pairs = prepared.split(split)
+                source, target = pairs.texts(np.arange(pairs.rows, dtype=np.int64))
+                if split == "train":
+                    write_whole(beside / SOURCES, "".join(f"{text}\n" for text in source.to_pylist()).encode())
+                elif pairs.rows:
                     write_pairs(split_off_at(beside, split), source, target)
-                    write_pairs(beside / f"{split}.parquet", target, source)
-            sources = pairs.texts(samples)[0].to_pylist()
-            write_whole(beside / SOURCES, "".join(f"{text}\n" for text in sources).encode())
+                write_pairs(beside / f"{split}.parquet", target, source)
         shutil.rmtree(place)
 
-    def _find_lines(self, number: int) -> list[str]:
-        """Files with text in the target language of a model. For the other direction, the sources of the real text are some."""
-        return self.mono.target if number % 2 else [*self.mono.source, str(self._text / SOURCES)]
-
-    def _data(self, number: int, made: Path | None) -> PrepareSettings:
-        """The text of a model. Before the last one no test set is scored: nobody would decide by it."""
-        real, held_out = self.real, self.real.held_out
-        corpora = list(real.corpora)
+    def _data(self, number: int) -> PrepareSettings:
+        """The text of a model. Before the last one no test set is scored: nothing is decided by it."""
+        corpora, held_out = list(self.real.corpora), self.real.held_out.changed(**choose_held_out(self._text, self.real))
         if number % 2 == 0:
-            corpora = [corpus.changed(paths=[str(self._text / f"{at}.parquet")], columns=("source", "target"), swapped=False, partial=False)
-                       for at, corpus in enumerate(corpora)]  # fmt: skip
-            valid = self._text / "valid.parquet"
-            held_out = held_out.changed(test=(), test_pairs=0, valid=(str(valid),) if valid.exists() else ())
-        elif self._text.exists():
-            held_out = held_out.changed(**choose_held_out(self._text, real))
-        if made is not None and (synthetic := SyntheticCounts.load(made / COUNTS).kept):
-            corpora = self._weigh(corpora, made / PAIRS, synthetic)
-        return real.changed(languages=self._direction(number), corpora=corpora, held_out=held_out)
+            corpora = [CorpusSettings(name=REAL, paths=[str(self._text / TRAIN)], columns=("source", "target"))]
+            held_out = held_out.changed(valid=(str(self._text / "valid.parquet"),))
+        if number < self.last:
+            held_out = held_out.changed(test=(), test_pairs=0)
+        if number and (kept := SyntheticCounts.load(self._place(number - 1)).kept):
+            real, weight = pq.read_metadata(self._text / TRAIN).num_rows, self.mono.weight
+            often = 1.0 if weight is not None else max(1.0, (1 / MOST_SYNTHETIC - 1) * kept / max(1, real))
+            corpora = [corpus.changed(weight=float(f"{min(1000.0, corpus.weight * often):.3g}")) for corpus in corpora]
+            path, columns = str(self._place(number - 1) / PAIRS), ("source", "target")
+            corpora.append(CorpusSettings(name=SYNTHETIC, paths=[path], columns=columns, weight=weight or 1.0, tags=(SYNTHETIC,)))
+        return self.real.changed(languages=self._direction(number), corpora=corpora, held_out=held_out)
 
-    def _weigh(self, corpora: list[CorpusSettings], pairs: Path, synthetic: int) -> list[CorpusSettings]:
-        """Synthetic pairs beside real ones, which are seen more often if they would be too small a part."""
-        rows = [pq.read_metadata(self._text / f"{at}.parquet").num_rows for at in range(len(corpora))]
-        seen = sum(corpus.weight * count for corpus, count in zip(corpora, rows, strict=True))
-        often = 1.0 if self.mono.weight is not None else max(1.0, synthetic * (1 / MOST_SYNTHETIC - 1) / max(1.0, seen))
-        more = [corpus.changed(weight=float(f"{min(1000.0, corpus.weight * often):.3g}")) for corpus in corpora]
-        weight = 1.0 if self.mono.weight is None else self.mono.weight
-        return [
-            *more,
-            CorpusSettings(name=SYNTHETIC, paths=[str(pairs)], columns=("source", "target"), weight=weight, tags=(SYNTHETIC,)),
-        ]
-
-    def _request(self, number: int, made: Path | None) -> TrainRequest:
-        """An ordinary request. All synthetic sources have the tag, unless other tags want some without."""
-        data, changes = self._data(number, made), dict(self.asked.changes)
+    def _request(self, number: int) -> TrainRequest:
+        """An ordinary request. All synthetic sources have the tag, unless other tags want some without. The real text was judged before."""
+        data, changes = self._data(number), dict(self.asked.changes)
         if data.tag_set.names == (SYNTHETIC,):
             changes["batch"] = {"untagged": 0.0, **changes.get("batch", {})}
+        asked = replace(self.asked, data=data, changes=changes, anyway=True)
+        steps, budget = self.asked.steps, self.asked.budget_seconds
         if number < self.last:
             changes.pop("probes", None)  # sentences of the source
-            steps = None if self.asked.steps is None else self._share_steps(self.asked.steps)
-            budget = self._share_time(BEFORE)
-            return replace(self.asked, data=data, mono=None, changes=changes, steps=steps, budget_seconds=budget, export=True)
-        steps, budget = self.asked.steps, self.asked.budget_seconds
+            steps = None if steps is None else self._share_steps(steps)
+            return replace(asked, mono=None, steps=steps, budget_seconds=self._share_time(BEFORE), export=True)
         if budget is not None:
-            spent = (SyntheticCounts.load(self._place(at) / COUNTS) for at in range(self.last))
+            spent = (SyntheticCounts.load(self._place(at)) for at in range(number))
             budget = max(1.0, budget - sum(each.before + each.seconds for each in spent))
-        if steps is not None:
-            steps = max(1, steps - self.last * self._share_steps(steps))
-        return replace(self.asked, data=data, changes=changes, steps=steps, budget_seconds=budget)
+        return replace(asked, steps=None if steps is None else max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
 
     def _share_steps(self, steps: int) -> int:
         """Steps of a model before the last."""

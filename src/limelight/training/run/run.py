@@ -67,10 +67,10 @@ def train(
                             write_status(place, stopped.reason, run.step, run.steps)
                             return result_of(place, stopped.reason)
 
-                    if asked.mono is None:
-                        result = lead(asked, folder, began, ())
+                    if asked.mono is not None and asked.data is not None:
+                        result = Rounds(asked, asked.mono, asked.data, folder, engine, watch, progress, lead, began).train()
                     else:
-                        result = Rounds(asked, folder, engine, watch, progress, lead, began).train()
+                        result = lead(asked, folder, began, ())
                     end |= {"over": result.exit_code, "state": result.state}
                     return result
         except Stopped as stopped:  # before it began, or while it was already closing

@@ -117,6 +117,7 @@ def write_bundle(
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
     numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
+    judged = {} if verdict is None else {VERDICT: verdict.headline}
     old = (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
     settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
         search=old.search,
@@ -124,12 +125,7 @@ def write_bundle(
         confidence=confidence,
         scores=tuple(scores),
         **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
-        trained_on={
-            "pairs": pairs,
-            **describe_synthetic(run, manifest),
-            "steps": step,
-            **({} if verdict is None else {VERDICT: verdict.headline}),
-        },
+        trained_on={"pairs": pairs, **describe_synthetic(run, manifest), "steps": step, **judged},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
     bundle.write(
