@@ -281,7 +281,7 @@ def live(asked: TrainRequest, run: Path, told: Signal | None) -> None:
 def begin(asked: TrainRequest, run: Path, told: Signal | None = None) -> int | None:
     process = PROCESSES.Process(target=live, args=(asked, run, told))
     process.start()
-    process.join(250)
+    process.join(600)
     assert process.exitcode is not None
     return process.exitcode
 
@@ -298,7 +298,7 @@ MOMENTS = [
 
 
 @pytest.mark.process
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3000)
 def test_killed_in_every_stage_it_goes_on_to_the_same_bits(corpus: Path, tmp_path: Path) -> None:
     asked = ask(corpus, steps=18, changes=SMALL, threads=1, precision="float32", preset="toy", export=False)
     straight, broken = tmp_path / "straight", tmp_path / "broken"

@@ -11,7 +11,6 @@ from limelight.model.config import PRESETS, ModelConfig
 from limelight.reporting.blocks import Bar, Block, Cell, Code, Details, HtmlOnly, Listing, Section, Table
 from limelight.reporting.units import Figure, decimal, figure, share, short_figure, time_taken
 from limelight.training.config import Recipe
-from limelight.training.recipe.monolingual import list_counts
 from limelight.training.report.advice_learning import lengthen_command
 from limelight.training.report.run_record import DAMAGED, RunRecord
 from limelight.training.run_folder import PREPARED, RECIPE
@@ -98,11 +97,6 @@ def data(record: RunRecord) -> Section:
     way = f"From {manifest.described}" if len(manifest.directions) == 1 else f"{len(manifest.directions)} directions ({manifest.described})"
     told = f"{way}, {corpora}, vocabulary of {' and '.join(sizes)} pieces."
     blocks: list[Block] = [told, Table("Pairs", ["pairs", "number", "of all read"], rows)]
-    if counts := list_counts(record.run):
-        rows = [[" to ".join(each.languages), str(each)] for each in counts]
-        blocks.append(
-            Table("Synthetic pairs of monolingual text, each made for the next model", ["pairs", "what became of the lines"], rows)
-        )
     try:
         blocks.append(HtmlOnly([Details("The whole report of the corpus", describe(manifest, level=3))]))
     except DAMAGED as error:  # statistics of another version; the counts above are there all the same

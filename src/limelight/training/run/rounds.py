@@ -33,8 +33,7 @@ from limelight.training.recipe.replay import HELD_OUT, choose_held_out, split_of
 from limelight.training.recipe.request import TrainRequest, TrainResult, differences
 from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
 
-# Parts of a budget: of a model before the last, of its translating, and of the last. Set by hand: a poor translator makes poor sources,
-# and the last model sees the most text. Steps are shared likewise, but for the translating.
+# Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
 BEFORE, TRANSLATING, LAST = 35, 10, 55
 MOST_SYNTHETIC: Final = 2 / 3  # of the pairs that are seen; real text is seen more often where there would be more
 ASKED, TEXT, REAL, SOURCES, TRAIN = "asked.json", "text", "real", "source.txt", "train.parquet"
@@ -65,7 +64,7 @@ class Rounds:
         """The result of the last run, or of an earlier one that was stopped."""
         self._refuse_another_request()
         self._say("shares", *self._describe_shares())
-        state: State = "failed"
+        state: State | None = "failed"
         try:
             self._part_real_text()
             for number in range(self.last):
@@ -75,12 +74,12 @@ class Rounds:
                     return replace(ended, lines=[str(self.told[0]), *ended.lines])
                 counts = SyntheticCounts.load(run)
                 self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
-            state = "preparing"
+            state = None  # the last run has its own, and may be done
         except Stopped as stopped:
             state = stopped.reason
             raise
         finally:
-            if not self.asked.dry_run:
+            if state and not self.asked.dry_run:
                 write_status(self.folder, state, 0, 0)
         return self.lead(self._request(self.last), self.folder, time.monotonic(), self.told)
 
@@ -105,9 +104,7 @@ class Rounds:
         path.parent.mkdir(exist_ok=True)
         before = json.loads(path.read_bytes()) if path.exists() else now
         if before != now:
-            told = (
-                f"{self.folder} holds a run that was asked for other things; go on with the same command, or give another folder with -o:"
-            )
+            told = f"{self.folder} was asked for other things; go on with the same command, or give another folder with -o:"
             raise ConfigError(told, differences(before, now))
         write_whole(path, json.dumps(now).encode())
 
@@ -183,17 +180,15 @@ class Rounds:
         steps, budget = self.asked.steps, self.asked.budget_seconds
         if number < self.last:
             changes.pop("probes", None)  # sentences of the source
-            steps = None if steps is None else self._share_steps(steps)
-            return replace(asked, mono=None, steps=steps, budget_seconds=self._share_time(BEFORE), export=True)
+            return replace(asked, mono=None, steps=steps and self._share_steps(steps), budget_seconds=self._share_time(BEFORE), export=True)
         if budget is not None:
             spent = (SyntheticCounts.load(self._place(at)) for at in range(number))
             budget = max(1.0, budget - sum(each.before + each.seconds for each in spent))
-        return replace(asked, steps=None if steps is None else max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
+        return replace(asked, steps=steps and max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
 
     def _share_steps(self, steps: int) -> int:
         """Steps of a model before the last."""
         return max(1, steps * BEFORE // (BEFORE * self.last + LAST))
 
     def _share_time(self, part: int) -> float | None:
-        budget = self.asked.budget_seconds
-        return None if budget is None else budget * part / ((BEFORE + TRANSLATING) * self.last + LAST)
+        return self.asked.budget_seconds and self.asked.budget_seconds * part / ((BEFORE + TRANSLATING) * self.last + LAST)
