@@ -219,6 +219,9 @@ def test_rounds_alternate_and_real_text_is_a_third_at_least(corpus: Path, number
     lead(ask(corpus, rounds=2, budget_seconds=1900.0), tmp_path / "run", led)
     assert [each.data.languages for each, _ in led.asked if each.data] == [("de", "en"), ("en", "de"), ("de", "en"), ("en", "de")]
     assert [each.budget_seconds for each, _ in led.asked[:3]] == [350.0] * 3 and 0 < (led.asked[3][0].budget_seconds or 0) < 1900
+    between = led.asked[1][0].data  # learns from the training part alone, too
+    assert between and between.corpora[0].columns == ("target", "source") and not between.held_out.test
+    assert between.corpora[0].paths == led.asked[0][0].data.corpora[0].paths  # type: ignore[union-attr]
     third = led.asked[2][0].data  # learns from the English of the real text, translated
     assert third and third.corpora[1].tags == (SYNTHETIC,)
     text = tmp_path / "run" / "synthetic" / "text" / "train.parquet"

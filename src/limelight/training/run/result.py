@@ -11,7 +11,7 @@ from limelight.training.report.run_record import read_run
 from limelight.training.run_folder import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, SYNTHETIC_FOLDER, RunFacts, State, read_status
 
 # 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
-NOTHING_YET = ("nothing was saved yet", "its own training has not begun; what was made before it is saved")
+NOTHING_YET = ("nothing was saved yet", "what was made before its own training is saved; the same command goes on")
 EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted": 75, "diverged": 70}
 
 

@@ -156,13 +156,14 @@ class Rounds:
         shutil.rmtree(place)
 
     def _data(self, number: int) -> PrepareSettings:
-        """The text of a model. Before the last one no test set is scored: nothing is decided by it."""
+        """The text of a model. Those before the last have no test set, and its pairs are not in their text."""
         corpora, held_out = list(self.real.corpora), self.real.held_out.changed(**choose_held_out(self._text, self.real))
-        if number % 2 == 0:
-            corpora = [CorpusSettings(name=REAL, paths=[str(self._text / TRAIN)], columns=("source", "target"))]
-            held_out = held_out.changed(valid=(str(self._text / "valid.parquet"),))
         if number < self.last:
+            sides = ("target", "source") if number % 2 else ("source", "target")
+            corpora = [CorpusSettings(name=REAL, paths=[str(self._text / TRAIN)], columns=sides)]
             held_out = held_out.changed(test=(), test_pairs=0)
+        if number % 2 == 0:
+            held_out = held_out.changed(valid=(str(self._text / "valid.parquet"),))
         if number and (kept := SyntheticCounts.load(self._place(number - 1)).kept):
             real, weight = pq.read_metadata(self._text / TRAIN).num_rows, self.mono.weight
             often = 1.0 if weight is not None else max(1.0, (1 / MOST_SYNTHETIC - 1) * kept / max(1, real))
