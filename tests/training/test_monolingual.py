@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from small_runs import DONE, PIECES, PROCESSES, Sender, Signal, data, make_corpus, remains, story, wrap
+from small_runs import DONE, PROCESSES, Sender, Signal, data, make_corpus, remains, story, wrap
 
 from limelight.bundle import read
 from limelight.bundle.layout import CARD
@@ -253,7 +253,7 @@ def test_several_processes_are_refused(corpus: Path) -> None:
 # Whole runs, killed.
 
 SMALL: dict[str, Any] = {
-    "model": {"d_model": 32, "d_ff": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 22, "vocab_size": PIECES},
+    "model": {"d_model": 32, "d_ff": 64, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1, "max_length": 22},
     "batch": {"budget": 256},
     "validation": {"every": 4, "sentences": 4},
     "probes": {"sentences": 1, "longest": 12},
@@ -292,7 +292,6 @@ def begin(asked: TrainRequest, run: Path, told: Signal | None = None) -> int | N
 MOMENTS = [
     ("while the real text is parted", "limelight.training.run.rounds:write_pairs", 2),
     ("in the fourth step of the other direction", GRADIENTS, 4),
-    ("while its weights are chosen", "limelight.training.run.leader:choose_winner", 1),
     ("in the second chunk", PART, 2),
     ("while the pairs are written", "limelight.training.recipe.monolingual:write_pairs", 1),
     ("while all text is prepared", "limelight.training.run.leader:prepare", 1),
