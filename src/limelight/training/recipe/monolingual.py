@@ -92,7 +92,7 @@ def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, co
 
     A line is read as a pair with itself, so that all filters of the corpus look at it but the one against copies.
     """
-    both = (counts.languages[1],) * 2
+    both = counts.languages[1], counts.languages[1]
     alone = CorpusSettings(name="monolingual", paths=list(paths))
     filters = settings.filters.changed(copied="off")
     cleaner = Cleaner(PrepareSettings(languages=both, corpora=[alone], filters=filters, normalize=settings.normalize), 1)

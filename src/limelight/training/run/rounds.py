@@ -29,7 +29,7 @@ from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stopped
 from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
-from limelight.training.recipe.replay import HELD_OUT, choose_held_out, split_off_at, write_pairs
+from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
 from limelight.training.recipe.request import TrainRequest, TrainResult, differences
 from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
 
@@ -145,7 +145,7 @@ class Rounds:
         prepare(self.real, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)
         prepared = PreparedCorpus.open(place)
         with whole_folder(self._text) as beside:
-            for split in ("train", *HELD_OUT):
+            for split in prepared.manifest.splits:
                 pairs = prepared.split(split)
                 source, target = pairs.texts(np.arange(pairs.rows, dtype=np.int64))
                 if split == "train":
