@@ -260,7 +260,6 @@ SMALL: dict[str, Any] = {
     "checkpoints": {"every_seconds": 1e-6},  # after every step
     "machine": {"device": "cpu", "workers": 0},
 }
-GRADIENTS, PART = "limelight.training.step.step:gradients", "limelight.training.recipe.monolingual:BackTranslator._make_part"
 
 
 def keep_all(self: BackTranslator, lines: Sequence[str], made: Sequence[Any]) -> tuple[list[tuple[str, str]], dict[str, int]]:
@@ -289,14 +288,14 @@ def begin(asked: TrainRequest, run: Path, told: Signal | None = None) -> int | N
     return process.exitcode
 
 
-MOMENTS = [
-    ("while the real text is parted", "limelight.training.run.rounds:write_pairs", 2),
-    ("in the fourth step of the other direction", GRADIENTS, 4),
-    ("in the second chunk", PART, 2),
-    ("while the pairs are written", "limelight.training.recipe.monolingual:write_pairs", 1),
-    ("while all text is prepared", "limelight.training.run.leader:prepare", 1),
-    ("in the fifth step of the last model", GRADIENTS, 5),
-]
+MOMENTS: dict[str, dict[str, Any]] = {
+    "while the real text is parted": {"inside": "limelight.training.run.rounds:write_pairs", "nth": 2},
+    "after the fourth step of the other direction": {"after_step": 4},
+    "in the second chunk": {"inside": "limelight.training.recipe.monolingual:BackTranslator._make_part", "nth": 2},
+    "while the pairs are written": {"inside": "limelight.training.recipe.monolingual:write_pairs"},
+    "while all text is prepared": {"inside": "limelight.training.run.leader:prepare"},
+    "after the fifth step of the last model": {"after_step": 5},
+}
 
 
 @pytest.mark.process
@@ -304,10 +303,9 @@ MOMENTS = [
 def test_killed_in_every_stage_it_goes_on_to_the_same_bits(corpus: Path, tmp_path: Path) -> None:
     asked = ask(corpus, steps=18, changes=SMALL, threads=1, precision="float32", preset="toy", export=False)
     straight, broken = tmp_path / "straight", tmp_path / "broken"
-    os.chdir(tmp_path)
     assert begin(asked, straight) == DONE
-    for moment, inside, nth in MOMENTS:
-        assert begin(asked, broken, Signal(inside=inside, nth=nth, number=signal.SIGKILL)) == -signal.SIGKILL, moment
+    for moment, when in MOMENTS.items():
+        assert begin(asked, broken, Signal(**when, number=signal.SIGKILL)) == -signal.SIGKILL, moment
     assert begin(asked, broken) == DONE
     pairs = [hashlib.sha256((run / "synthetic" / "1-de-en" / PAIRS).read_bytes()).hexdigest() for run in (straight, broken)]
     assert pairs[0] == pairs[1]
