@@ -149,8 +149,7 @@ class BackTranslator:
 
     def _make_part(self, translator: Translator, lines: Sequence[str]) -> dict[str, Any]:
         """What an earlier start has written of these lines, or what is written now."""
-        joined = "\n".join(lines)
-        path = self.run / PARTS / f"{xxhash.xxh3_64_hexdigest(joined.encode())}.json"
+        path = self.run / PARTS / f"{xxhash.xxh3_64_hexdigest(str(lines).encode())}.json"
         if not path.exists():
             began = time.monotonic()
             pairs, dropped = self._judge(lines, translator.translate(lines, guards=False))  # what loops is dropped, not searched again

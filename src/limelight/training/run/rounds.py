@@ -85,6 +85,8 @@ class Rounds:
 
     def _go_through_round(self, number: int, run: Path) -> TrainResult | None:
         """Train a model and let it translate. A result is returned only if that did not come to its end."""
+        if not self.asked.dry_run:
+            write_status(self.folder, "preparing", 0, 0)
         self._say(f"stage {number + 1}", f"{' to '.join(self._direction(number))}, in {run}", "its translator makes the synthetic pairs")
         result = self.lead(self._request(number), run, time.monotonic() if number else self.began, ())
         if result.state != "done" or self.asked.dry_run:
@@ -188,7 +190,6 @@ class Rounds:
         return replace(asked, steps=steps and max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
 
     def _share_steps(self, steps: int) -> int:
-        """Steps of a model before the last."""
         return max(1, steps * BEFORE // (BEFORE * self.last + LAST))
 
     def _share_time(self, part: int) -> float | None:
