@@ -12,6 +12,7 @@ from limelight.corpus.config import PrepareSettings
 from limelight.errors import ConfigError, LimelightError
 from limelight.model.config import PRESETS, ModelConfig
 from limelight.training.config import Recipe
+from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunFacts
 
@@ -379,3 +380,36 @@ def test_codes_of_languages_are_written_as_usual() -> None:
 
 def test_a_language_in_the_place_of_the_translator_to_go_on_from_is_told() -> None:
     refused(FILES, "--from en", "--source and --target", bundle=Path("en"))
+
+
+# Monolingual text.
+
+
+def test_monolingual_files_are_of_the_target_unless_their_names_say_the_source(folder: Path) -> None:
+    for name in ("news.de", "web.txt", "more.en"):
+        (folder / name).write_bytes(b"a\n")
+    asked, _ = parse_train_request(FILES, mono=("news.de", "web.txt"), weight=("synthetic=0.5", "corpus=2"))
+    assert asked.mono == MonoText(["news.de", "web.txt"], [], 1, 0.5)
+    assert asked.data and asked.data.corpora[0].weight == 2
+    assert asked.fingerprint() != parse_train_request(FILES, weight=("corpus=2",))[0].fingerprint()
+    asked, _ = parse_train_request(FILES, mono=("news.de", "more.en"), rounds=2)
+    assert asked.mono == MonoText(["news.de"], ["more.en"], 2)
+    assert parse_train_request(FILES)[0].mono is None
+    refused(FILES, "more.en: text in en, the source, helps from the second round on", "--rounds 2", mono=("news.de", "more.en"))
+
+
+def test_what_does_not_go_with_monolingual_text_is_named_at_once(folder: Path) -> None:
+    (folder / "more.en").write_bytes(b"a\n")
+    (folder / "memory.tsv").write_bytes(b"a\tb\n")
+    told = refused(
+        [*FILES, "schedule.steps=5", "data.both_directions=true"],
+        "memory.tsv: give a file of lines", "gone.de: give a file of lines, plain or .gz, that is there", "shared by the models",
+        "leave out --both-directions", "--rounds 9: give 1 to 3", "more than 0 and at most 1000",
+        mono=("memory.tsv", "gone.de"), rounds=9, weight=("synthetic=0",),
+    )  # fmt: skip
+    assert told.count("\n  - ") == 6
+    refused(FILES, "no file is in de, the target", mono=("more.en",), rounds=2)
+    refused(FILES, "given pieces (--from) have none for the tag synthetic", mono=("more.de",), bundle=BUNDLE)
+    refused([*FILES, 'data.given_pieces=["a.model"]'], "given pieces (--from) have none", mono=("more.de",))
+    refused(["recipe.toml"], "--mono: leave it out", mono=("more.de",))
+    refused(FILES, "--rounds 2 is for monolingual text", rounds=2)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from limelight.bundle.settings import BundleSettings
 from limelight.bundle.tags import BundleTags, Direction
+from limelight.text.pieces.tags import SYNTHETIC
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,8 +63,11 @@ def _directions(first: Direction, tags: BundleTags) -> list[str]:
         lines += [f"- from {sources}", f"- to {targets}"]
     if tags.names:
         lines.append(f"- tags: {', '.join(f'`{name}`' for name in tags.names)}")
+    if SYNTHETIC in tags.names:
+        lines.append(f"- `{SYNTHETIC}` marked training sources that a model wrote; a translation is asked for without it")
     target = next((code for code in tags.list_targets(first) if code not in first), first[1])
-    asked = (f" --to {target}" if target != first[1] else "") + (f" --tag {next(iter(tags.names))}" if tags.names else "")
+    wanted = [name for name in tags.names if name != SYNTHETIC]
+    asked = (f" --to {target}" if target != first[1] else "") + (f" --tag {wanted[0]}" if wanted else "")
     return [*lines, "", f'    limelight translate FOLDER{asked} "..."']
 
 

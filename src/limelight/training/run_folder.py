@@ -11,6 +11,7 @@ from limelight.files import write_whole
 RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status.json", "run.json", "scores.json"
 PREPARED, CHECKPOINTS, KEPT, BUNDLE, PROBES = "prepared", "checkpoints", "best", "bundle", "probes"
 TEACHER, TRANSLATIONS = "teacher.json", "translations"  # what a teacher was asked for, and what it made
+SYNTHETIC_FOLDER = "synthetic"  # of a run with monolingual text: the runs and pairs before its own
 PROBE = ".json.gz"  # ending of a trace
 REPORT_MD, REPORT_HTML = "report.md", "report.html"
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)  # of a file that is broken, or not there

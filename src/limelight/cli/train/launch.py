@@ -12,12 +12,14 @@ from limelight.errors import ConfigError
 from limelight.training.processes.supervisor import supervise
 from limelight.training.processes.world import host_store
 from limelight.training.recipe.request import TrainRequest
+from limelight.training.run.rounds import refuse_sharing
 
 SHOW_CURSOR = "\x1b[?25h"  # a live screen hides it, and one that was killed did not show it again
 
 
 def launch(asked: TrainRequest, folder: Path, nproc: int, restarts: int, arguments: Sequence[str]) -> int:
     """Return the exit code of the run. The ranks get the same words, and know by their environment what they are."""
+    refuse_sharing(asked, nproc)
     refuse_second_launcher(nproc)
     refuse_more_than_gpus(nproc, asked.named_device)
     return supervise([sys.executable, "-m", "limelight", *arguments], nproc, folder, host_store, _say, restarts)

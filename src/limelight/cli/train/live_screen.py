@@ -81,6 +81,8 @@ class TrainScreen:
             self._bars.step(progress.step, progress.done, progress.total, note)
 
     def watch(self, event: Event) -> None:
+        if isinstance(event, StepReport) and self.seen.step is not None and event.step < self.seen.step.step:
+            self.seen = LiveState()  # the next model of several
         self.seen.add(event)
         if self.quiet:
             return

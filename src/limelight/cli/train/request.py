@@ -11,17 +11,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from limelight.cli.language_arguments import is_line_file
 from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
-from limelight.corpus.reading.language_tags import guess_languages
+from limelight.corpus.reading.language_tags import closeness, guess_languages
+from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.planning.budget import budget_seconds
+from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.config import Recipe
+from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import BUNDLE, PROBES, RECIPE, RunFacts
 
+MOST_ROUNDS = 3
+_WEIGHT = re.compile(rf"{SYNTHETIC}=\d+(\.\d+)?")
 EXAMPLE = "limelight train corpus.en corpus.de -o en-de --budget 30m"
 
 
@@ -44,6 +50,7 @@ IN_A_RECIPE = {
     "replay_data": "its [[data.corpora]]",
     "no_augment": "its [batch.augment], which may be left out",
     "probe": "probes.file",
+    "mono": "its [[data.corpora]]: a run with monolingual text has written its synthetic pairs among them",
 }
 
 
@@ -55,6 +62,8 @@ def parse_train_request(
     no_augment: bool = False,
     probe: Path | None = None,
     replay_data: Sequence[str] = (),
+    mono: Sequence[str] = (),
+    rounds: int = 1,
     text: Mapping[str, Any] = MappingProxyType({}),
     **given: Any,
 ) -> tuple[TrainRequest, Path]:
@@ -72,14 +81,17 @@ def parse_train_request(
     _check_replay(asked, replay_data)
     place = _recipe_in(paths)
     if place is not None:
-        options = {**text, **given, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
+        options = {**text, **given, "mono": mono, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
         _refuse_beside_a_recipe(place, options)
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
     else:
-        data = _data(paths, written, asked.bundle, text)
+        weights = [each for each in text.get("weight", ()) if not (mono and _WEIGHT.fullmatch(each))]
+        data = _data(paths, written, asked.bundle, {**text, "weight": weights})
+        own = [float(each.partition("=")[2]) for each in text.get("weight", ()) if each not in weights]
         changes = _changes(written, no_augment, probe)
         asked = replace(asked, data=data, changes=changes, new_pieces=_has_new_pieces(asked, data))
+        asked = replace(asked, mono=_read_mono(mono, rounds, [*own, None][0], asked.bundle, data, changes))
         _check_bundle_options(asked, replay_data, text.get("vocab_size"))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
@@ -159,6 +171,37 @@ def _data(paths: Sequence[str], written: Sequence[str], bundle: Path | None, tex
         options["of_bundle"] = _languages_of(bundle, paths)
     settings = [each.removeprefix("data.") for each in written if each.startswith("data.")]
     return settings_from(paths, options, options.get("weight", ()), None, settings=settings)
+
+
+def _read_mono(
+    mono: Sequence[str], rounds: int, weight: float | None, bundle: Path | None, data: PrepareSettings, changes: Mapping[str, Any]
+) -> MonoText | None:
+    """Files are of the target language, unless their names end with the code of the source."""
+    first, second = data.languages
+    if not mono and rounds != 1:
+        raise ConfigError(f"--rounds {rounds} is for monolingual text; name it with --mono, such as --mono news.{second}")
+    ending = {path: Path(without_packing(path)).suffix[1:] for path in mono}
+    source = [path for path in mono if ending[path] and closeness(first, ending[path]) is not None]
+    taken = any(corpus.name == SYNTHETIC or SYNTHETIC in corpus.tags for corpus in data.corpora)
+    found = {
+        "--steps and --budget are shared by the models; give them as options": "budget_seconds" in changes
+        or "steps" in changes.get("schedule", {}),
+        "synthetic pairs are made for one direction; leave out --both-directions and other pairs": len(data.directions) > 1,
+        f"given pieces (--from) have none for the tag {SYNTHETIC}; leave them out": bool(bundle or data.given_pieces),
+        f"{SYNTHETIC} is the name and the tag of the pairs that are made; call the corpus otherwise": taken,
+        f"--weight {SYNTHETIC}={weight}: give more than 0 and at most 1000": weight is not None and not 0 < weight <= 1000,
+        f"--rounds {rounds}: give 1 to {MOST_ROUNDS}; they share the same time": not 1 <= rounds <= MOST_ROUNDS,
+        f"no file is in {second}, the target, which a model learns to write from": len(source) == len(mono),
+        f"{', '.join(source)}: text in {first}, the source, helps from the second round on; leave it out, or give --rounds 2": bool(source)
+        and rounds == 1,
+    }
+    problems = [
+        f"{path}: give a file of lines, plain or .gz, that is there" for path in mono if not (is_line_file(path) and Path(path).exists())
+    ]
+    problems += [problem for problem, is_true in found.items() if is_true]
+    if mono and problems:
+        raise ConfigError("--mono cannot be used so:", problems)
+    return MonoText([path for path in mono if path not in source], source, rounds, weight) if mono else None
 
 
 def _languages_of(bundle: Path, paths: Sequence[str]) -> tuple[str, str] | None:

@@ -39,9 +39,13 @@ class LocalEngine:
     def __init__(self, workers: int) -> None:
         self.workers = workers
         self._pool: ProcessPoolExecutor | None = None
-        if workers:
+        self._open()
+
+    def _open(self) -> None:
+        """The processes begin again after `close`, if there is more to do."""
+        if self.workers and self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(workers, spawn, initializer=end_with_parent)
+            self._pool = ProcessPoolExecutor(self.workers, spawn, initializer=end_with_parent)
 
     def start(self, *used: type) -> None:
         """Let the workers load what these classes need while this process does something else. They start by themselves, too."""
@@ -105,6 +109,7 @@ class LocalEngine:
 
     def _run(self, call: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
         """Like Executor.map, but takes from `arguments` only as fast as results come: a corpus is larger than memory."""
+        self._open()
         if self._pool is None:
             yield from (call(*each) for each in arguments)
             return

@@ -17,6 +17,7 @@ from limelight.errors import ConfigError
 
 MOST_NAMES: Final = 64  # the names of a row are the bits of a number
 NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+SYNTHETIC: Final = "synthetic"  # a source that a model wrote; nobody asks for such
 _TAKEN: Final = ("pad", "unk", "s")  # <pad>, <unk> and <s> are pieces of every model
 
 Code = Annotated[str, Field(pattern=r"^(x-[A-Za-z0-9]{1,8}|[A-Za-z]{2,8})([-_][A-Za-z0-9]{1,8})*$", max_length=100)]

@@ -183,7 +183,7 @@ def _split_off(settings: PrepareSettings, run: Path, prepare: Callable[[PrepareS
         pairs, path = prepared.split(split), split_off_at(run, split)
         path.unlink(missing_ok=True)
         if pairs.rows:
-            _write(path, *pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
+            write_pairs(path, *pairs.texts(np.arange(pairs.rows, dtype=np.int64)))
 
 
 def _is_both(done: PrepareSettings, settings: PrepareSettings, old: OldText, run: Path) -> bool:
@@ -209,7 +209,7 @@ def sample_replay(prepared: Path, run: Path, seed: int) -> CorpusSettings:
     pairs = PreparedCorpus.open(prepared).split("train")
     order = np.argsort(draws(key_of(seed, pairs.rows), np.arange(pairs.rows, dtype=np.int64)), kind="stable")
     source, target = pairs.texts(np.sort(order[:MOST]).astype(np.int64))
-    _write(run / REPLAY, source, target)
+    write_pairs(run / REPLAY, source, target)
     return _build_replay(run)
 
 
@@ -217,7 +217,7 @@ def _build_replay(run: Path) -> CorpusSettings:
     return CorpusSettings(name="replay", paths=[str(run / REPLAY)], columns=("source", "target"))
 
 
-def _write(path: Path, source: pa.StringArray, target: pa.StringArray) -> None:
+def write_pairs(path: Path, source: pa.StringArray, target: pa.StringArray) -> None:
     with whole_file(path) as beside:
         pq.write_table(pa.table({"source": source, "target": target}), beside)
 

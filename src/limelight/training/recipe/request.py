@@ -1,12 +1,13 @@
 """A train request holds what a person asks of a run, and a train result what they get."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.training.config import OF_THE_WORLD, Precision, Recipe
+from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.replay import OldText
 from limelight.training.run_folder import State
 
@@ -27,6 +28,7 @@ class TrainRequest:
     new_pieces: bool = False  # it is a parent: pieces are learnt from the new text
     replay: float | None = None  # share of the old text among what is seen
     replay_data: Sequence[CorpusSettings] = ()  # old text, where the translator is no run of ours
+    mono: MonoText | None = None  # monolingual text, for back-translation
     seed: int | None = None
     device: str | None = None
     precision: Precision | None = None
@@ -60,6 +62,7 @@ class TrainRequest:
             "replay_data": [corpus.model_dump(mode="json") for corpus in self.replay_data],
             "seed": self.seed,
             **({"new_pieces": True} if self.new_pieces else {}),
+            **({"mono": asdict(self.mono)} if self.mono else {}),
         }
 
 

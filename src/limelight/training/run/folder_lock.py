@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from limelight.errors import ConfigError
-from limelight.training.run_folder import FACTS, PREPARED, TEACHER
+from limelight.training.run_folder import FACTS, PREPARED, SYNTHETIC_FOLDER, TEACHER
 
 LOCK = ".lock"
 
@@ -23,7 +23,7 @@ def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
     `patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will.
     """
     there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
-    if there and not there & {PREPARED, FACTS, TEACHER}:
+    if there and not there & {PREPARED, FACTS, SYNTHETIC_FOLDER, TEACHER}:
         raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
     run.mkdir(parents=True, exist_ok=True)
     with (run / LOCK).open("ab") as file:

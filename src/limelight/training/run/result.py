@@ -8,9 +8,10 @@ from limelight.training.checkpoints import checkpoint
 from limelight.training.config import Recipe
 from limelight.training.recipe.request import TrainResult
 from limelight.training.report.run_record import read_run
-from limelight.training.run_folder import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, RunFacts, State, read_status
+from limelight.training.run_folder import BUNDLE, CHECKPOINTS, REPORT_HTML, SCORES, SYNTHETIC_FOLDER, RunFacts, State, read_status
 
 # 130: what shells say after Ctrl-C. The rest is sysexits.h: 75 try again, 70 internal.
+NOTHING_YET = ("nothing was saved yet", "what was made before its own training is saved; the same command goes on")
 EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted": 75, "diverged": 70}
 
 
@@ -32,7 +33,7 @@ def result_of(run: Path, state: State) -> TrainResult:
     if state in ("interrupted", "preempted"):
         saved = checkpoint.latest(run / CHECKPOINTS).checkpoint
         again = "; the same command goes on from there" if state == "preempted" else ""  # Ctrl-C is told so by the command line
-        lines.append(f"saved at step {saved.step:,}{again}" if saved else "nothing was saved yet")
+        lines.append(f"saved at step {saved.step:,}{again}" if saved else NOTHING_YET[(run / SYNTHETIC_FOLDER).exists()])
     if (run / BUNDLE).exists():
         lines.append(f'translate   limelight translate {run} "..."')
     if (run / REPORT_HTML).exists():

@@ -28,7 +28,8 @@ from limelight.training.run.assembly import FIRST_STEP, help_out
 from limelight.training.run.folder_lock import own_folder
 from limelight.training.run.leader import RunLeader
 from limelight.training.run.result import result_of
-from limelight.training.run_folder import write_status
+from limelight.training.run.rounds import Rounds, refuse_sharing
+from limelight.training.run_folder import RunChoice, write_status
 
 LOCK_SECONDS: Final = 150.0  # a process that was cut off ends itself by then
 
@@ -54,12 +55,22 @@ def train(
                 if not world.main:
                     return help_out(world, folder, stop)
                 with _announcing_end(world) as end, own_folder(folder, patience):
-                    run = RunLeader.open(asked, folder, engine, watch, progress, command, stop, began, world)
-                    try:
-                        result = run.go()
-                    except Stopped as stopped:
-                        write_status(folder, stopped.reason, run.step, run.steps)
-                        result = result_of(folder, stopped.reason)
+                    refuse_sharing(asked, world.size)
+
+                    def lead(request: TrainRequest, place: Path, since: float, told: Sequence[RunChoice]) -> TrainResult:
+                        place.mkdir(parents=True, exist_ok=True)
+                        run = RunLeader.open(request, place, engine, watch, progress, command, stop, since, world)
+                        run.facts.chosen = [*told, *(each for each in run.facts.chosen if each not in told)]
+                        try:
+                            return run.go()
+                        except Stopped as stopped:
+                            write_status(place, stopped.reason, run.step, run.steps)
+                            return result_of(place, stopped.reason)
+
+                    if asked.mono is not None and asked.data is not None:
+                        result = Rounds(asked, asked.mono, asked.data, folder, engine, watch, progress, lead, began).train()
+                    else:
+                        result = lead(asked, folder, began, ())
                     end |= {"over": result.exit_code, "state": result.state}
                     return result
         except Stopped as stopped:  # before it began, or while it was already closing

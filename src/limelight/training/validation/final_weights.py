@@ -21,6 +21,7 @@ from limelight.interop.ctranslate2.export import try_export
 from limelight.interop.parity import PROBES
 from limelight.training.checkpoints.best_weights import BestWeights
 from limelight.training.config import Inherited, Recipe
+from limelight.training.recipe.monolingual import describe_synthetic
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
 from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
@@ -156,6 +157,7 @@ def write_bundle(
     pieces = [(prepared.folder / entry.path).read_bytes() for entry in manifest.pieces]
     numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
+    judged = {} if verdict is None else {VERDICT: verdict.headline}
     old = _inherited(recipe)
     settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
         search=search or old.search,
@@ -163,7 +165,7 @@ def write_bundle(
         confidence=confidence,
         scores=tuple(scores),
         **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),
-        trained_on={"pairs": pairs, "steps": step, **_tell_origin(recipe), **({} if verdict is None else {VERDICT: verdict.headline})},
+        trained_on={"pairs": pairs, **describe_synthetic(run, manifest), "steps": step, **_tell_origin(recipe), **judged},
     )
     stored = {name: weight.detach().cpu() for name, weight in weights.items()}
     bundle.write(

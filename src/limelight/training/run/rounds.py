@@ -1,0 +1,196 @@
+"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs that the one before has made:
+
+    1-yao-en     learns the other direction from the real text, and translates news.yao into English
+    RUN          learns en to yao from the real text and those pairs, whose sources carry the tag `synthetic`
+
+With a second round the model of the first translates English back for a better model of the other direction, and that one news.yao again.
+Every model is an ordinary run, in RUN/synthetic/ but for the last, and goes on like one.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.exchange.engine import ExchangeEngine, Progress
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.prepare import prepare
+from limelight.errors import ConfigError
+from limelight.files import whole_folder, write_whole
+from limelight.text.languages import Direction
+from limelight.text.pieces.tags import SYNTHETIC
+from limelight.training.events import RunNotice, Watcher
+from limelight.training.processes.stop_signals import Stopped
+from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
+from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
+from limelight.training.recipe.request import TrainRequest, TrainResult, differences
+from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
+
+# Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
+BEFORE, TRANSLATING, LAST = 35, 10, 55
+MOST_SYNTHETIC: Final = 2 / 3  # of the pairs that are seen; real text is seen more often where there would be more
+ASKED, TEXT, REAL, SOURCES, TRAIN = "asked.json", "text", "real", "source.txt", "train.parquet"
+Lead = Callable[[TrainRequest, Path, float, Sequence[RunChoice]], TrainResult]  # train in a folder; a budget counts from a moment on
+
+
+def refuse_sharing(asked: TrainRequest, processes: int) -> None:
+    if asked.mono is not None and processes > 1:
+        raise ConfigError(f"--mono trains one model after the other in one process, and {processes} were asked for; leave out --nproc")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds know what was asked for, and how a run is led."""
+
+    asked: TrainRequest
+    mono: MonoText
+    real: PrepareSettings
+    folder: Path
+    engine: ExchangeEngine
+    watch: Watcher
+    progress: Callable[[Progress], None]
+    lead: Lead
+    began: float
+    told: list[RunChoice] = field(default_factory=list)
+
+    def train(self) -> TrainResult:
+        """The result of the last run, or of an earlier one that was stopped."""
+        self._refuse_another_request()
+        self._say("shares", *self._describe_shares())
+        state: State | None = "failed"
+        try:
+            self._part_real_text()
+            for number in range(self.last):
+                run = self._place(number)
+                if not (run / COUNTS).exists() and (ended := self._go_through_round(number, run)) is not None:
+                    state = ended.state
+                    return replace(ended, lines=[str(self.told[0]), *ended.lines])
+                counts = SyntheticCounts.load(run)
+                self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
+            state = None  # the last run has its own, and may be done
+        except Stopped as stopped:
+            state = stopped.reason
+            raise
+        finally:
+            if state and not self.asked.dry_run:
+                write_status(self.folder, state, 0, 0)
+        return self.lead(self._request(self.last), self.folder, time.monotonic(), self.told)
+
+    def _go_through_round(self, number: int, run: Path) -> TrainResult | None:
+        """Train a model and let it translate. A result is returned only if that did not come to its end."""
+        if not self.asked.dry_run:
+            write_status(self.folder, "preparing", 0, 0)
+        self._say(f"stage {number + 1}", f"{' to '.join(self._direction(number))}, in {run}", "its translator makes the synthetic pairs")
+        result = self.lead(self._request(number), run, time.monotonic() if number else self.began, ())
+        if result.state != "done" or self.asked.dry_run:
+            return result
+        spent = sum(RunFacts.load(run).seconds.values())
+        counts = SyntheticCounts(self._direction(number + 1), before=spent if number else max(spent, time.monotonic() - self.began))
+        pairs = self.real.changed(languages=counts.languages)
+        paths = [*self.mono.source, str(self._text / SOURCES)] if number % 2 else self.mono.target
+        lines = draw_lines(paths, pairs, self.asked.anyway, counts)
+        translator = BackTranslator(run, pairs, self.asked.named_device, self.asked.threads)
+        translator.make_pairs(lines, counts, self._share_time(TRANSLATING), self.progress)
+        return None
+
+    def _refuse_another_request(self) -> None:
+        """What is made here depends on all that was asked for."""
+        path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
+        path.parent.mkdir(exist_ok=True)
+        before = json.loads(path.read_bytes()) if path.exists() else now
+        if before != now:
+            told = f"{self.folder} was asked for other things; go on with the same command, or give another folder with -o:"
+            raise ConfigError(told, differences(before, now))
+        write_whole(path, json.dumps(now).encode())
+
+    def _say(self, name: str, value: str, why: str) -> None:
+        self.told.append(RunChoice(name, value, why))
+        self.watch(RunNotice(0, time.monotonic() - self.began, "chosen", str(self.told[-1])))
+
+    def _describe_shares(self) -> tuple[str, str]:
+        other, own = (" to ".join(self._direction(number)) for number in (0, 1))
+        steps, whole = self.asked.steps, (BEFORE + TRANSLATING) * self.last + LAST
+        times = f", {self.last} times in turn" if self.last > 1 else ""
+        if steps is not None:
+            told = f"{self._share_steps(steps):,} steps {other}{times}, the rest of {steps:,} {own}"
+        else:
+            told = f"{BEFORE / whole:.0%} of the time {other}, {TRANSLATING / whole:.0%} translating{times}, the rest {own}"
+        return told, "a poor translator makes poor sources, and the last model sees the most text"
+
+    @property
+    def last(self) -> int:
+        """The number of the last model, counted from 0; those with even numbers go the other way."""
+        return 2 * self.mono.rounds - 1
+
+    def _direction(self, number: int) -> Direction:
+        return self.real.languages if number % 2 else self.real.languages[::-1]
+
+    def _place(self, number: int) -> Path:
+        return self.folder / SYNTHETIC_FOLDER / f"{number + 1}-{'-'.join(self._direction(number))}"
+
+    @property
+    def _text(self) -> Path:
+        return self.folder / SYNTHETIC_FOLDER / TEXT
+
+    def _part_real_text(self) -> None:
+        """Clean the real text, split off its validation and test sets, which all models share, and write it turned round."""
+        if self._text.exists():
+            return
+        place = self.folder / SYNTHETIC_FOLDER / REAL
+        prepare(self.real, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)
+        prepared = PreparedCorpus.open(place)
+        with whole_folder(self._text) as beside:
+            for split in prepared.manifest.splits:
+                pairs = prepared.split(split)
+                source, target = pairs.texts(np.arange(pairs.rows, dtype=np.int64))
+                if split == "train":
+                    write_whole(beside / SOURCES, "".join(f"{text}\n" for text in source.to_pylist()).encode())
+                elif pairs.rows:
+                    write_pairs(split_off_at(beside, split), source, target)
+                write_pairs(beside / f"{split}.parquet", target, source)
+        shutil.rmtree(place)
+
+    def _data(self, number: int) -> PrepareSettings:
+        """The text of a model. Those before the last have no test set, and its pairs are not in their text."""
+        corpora, held_out = list(self.real.corpora), self.real.held_out.changed(**choose_held_out(self._text, self.real))
+        if number < self.last:
+            sides = ("target", "source") if number % 2 else ("source", "target")
+            corpora = [CorpusSettings(name=REAL, paths=[str(self._text / TRAIN)], columns=sides)]
+            held_out = held_out.changed(test=(), test_pairs=0)
+        if number % 2 == 0:
+            held_out = held_out.changed(valid=(str(self._text / "valid.parquet"),))
+        if number and (kept := SyntheticCounts.load(self._place(number - 1)).kept):
+            real, weight = pq.read_metadata(self._text / TRAIN).num_rows, self.mono.weight
+            often = 1.0 if weight is not None else max(1.0, (1 / MOST_SYNTHETIC - 1) * kept / max(1, real))
+            corpora = [corpus.changed(weight=float(f"{min(1000.0, corpus.weight * often):.3g}")) for corpus in corpora]
+            path, columns = str(self._place(number - 1) / PAIRS), ("source", "target")
+            corpora.append(CorpusSettings(name=SYNTHETIC, paths=[path], columns=columns, weight=weight or 1.0, tags=(SYNTHETIC,)))
+        return self.real.changed(languages=self._direction(number), corpora=corpora, held_out=held_out)
+
+    def _request(self, number: int) -> TrainRequest:
+        """An ordinary request. All synthetic sources have the tag, unless other tags want some without. The real text was judged before."""
+        data, changes = self._data(number), dict(self.asked.changes)
+        if data.tag_set.names == (SYNTHETIC,):
+            changes["batch"] = {"untagged": 0.0, **changes.get("batch", {})}
+        asked = replace(self.asked, data=data, changes=changes, anyway=True)
+        steps, budget = self.asked.steps, self.asked.budget_seconds
+        if number < self.last:
+            changes.pop("probes", None)  # sentences of the source
+            return replace(asked, mono=None, steps=steps and self._share_steps(steps), budget_seconds=self._share_time(BEFORE), export=True)
+        if budget is not None:
+            spent = (SyntheticCounts.load(self._place(at)) for at in range(number))
+            budget = max(1.0, budget - sum(each.before + each.seconds for each in spent))
+        return replace(asked, steps=steps and max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
+
+    def _share_steps(self, steps: int) -> int:
+        return max(1, steps * BEFORE // (BEFORE * self.last + LAST))
+
+    def _share_time(self, part: int) -> float | None:
+        return self.asked.budget_seconds and self.asked.budget_seconds * part / ((BEFORE + TRANSLATING) * self.last + LAST)
