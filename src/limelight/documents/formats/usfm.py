@@ -15,7 +15,8 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, replace_co
 from limelight.errors import DataError
 
 _CHARACTERS = (
-    "add bdit bd bk dc em fig it jmp k lik litl nd no ord pn png pro qac qs qt rb rq ruby sc sig sls sup tl tr va vp w wa wg wh wj"
+    "add bdit bd bk dc em fig it jmp k lik litl nd no ord pn png pro "  # codespell:ignore
+    "qac qs qt rb rq ruby sc sig sls sup tl tr va vp w wa wg wh wj"
 )
 _MARKER = re.compile(r"\\\+?(?P<name>[a-z][a-z0-9-]*+)(?P<end>\*)?(?P<number>(?<=\\v)\s++[^\s\\]*+|(?<=\\c)\s++[^\s\\]*+)?[ \t]?")
 _NOTES = frozenset(("f", "fe", "x", "ef", "ex", "fig", "va", "vp", "rq", "cat"))  # up to their end they are one thing

@@ -159,8 +159,8 @@ class BackTranslator:
     def _judge(self, lines: Sequence[str], made: Sequence[Translation]) -> tuple[list[tuple[str, str]], dict[str, int]]:
         """Pairs, and why the others are dropped: a broken translation, a filter of the corpus, or less confidence than the others have."""
         part = CorpusPart(0, 0, LINES, ("", ""), self.settings.languages)
-        texts = [pa.array(side, pa.string()) for side in ([each.text for each in made], lines)]
-        raw = assemble(part, *texts, np.arange(1, len(lines) + 1), np.zeros(len(lines), np.uint8))
+        source, target = (pa.array(side, pa.string()) for side in ([each.text for each in made], lines))
+        raw = assemble(part, source, target, np.arange(1, len(lines) + 1), np.zeros(len(lines), np.uint8))
         reasons = Cleaner(self.settings, 1).judge_rows(raw)["reason"].to_list()
         least = sorted(each.confidence for each in made)[int(LEAST_SURE * len(made))]
         pairs, dropped = [], Counter[str]()
