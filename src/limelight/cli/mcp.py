@@ -12,7 +12,7 @@ limelight mcp en-de
 
 limelight mcp en-de multi --threads 2
 
-claude mcp add limelight -- limelight mcp /models/en-de
+limelight mcp news=/models/en-de --engine ctranslate2
 """
 
 
