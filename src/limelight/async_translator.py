@@ -17,6 +17,7 @@ from limelight.translator import Translation, Translator
 from limelight.translator.arguments import check_texts
 
 MOST_TOGETHER: Final = 512  # texts of one batch; more wait for the next
+OF_ITS_OWN: Final = {"prefixes", "phrases", "glossary", "timeout"}  # options that belong to the texts of one call, or to its time
 
 
 @dataclass(frozen=True)
@@ -47,19 +48,28 @@ class AsyncTranslator:
             batch = self._take()
             if not batch:
                 continue
-            texts = [text for each in batch for text in each.texts]
             try:
-                found = await asyncio.to_thread(self.translator.translate, texts, **batch[0].options)
-            except Exception as error:
+                await self._translate(batch)
+            except BaseException:  # the loop ends: nobody must wait for ever
+                for each in (*batch, *self._waiting):
+                    each.done.cancel()
+                raise
+
+    async def _translate(self, batch: list[WaitingTexts]) -> None:
+        texts = [text for each in batch for text in each.texts]
+        try:
+            results = iter(await asyncio.to_thread(self.translator.translate, texts, **batch[0].options))
+        except Exception as error:
+            if len(batch) > 1:  # one of them fails, and the others shall not
                 for each in batch:
-                    if not each.done.done():
-                        each.done.set_exception(error)
-                continue
-            results = iter(found)
-            for each in batch:
-                own = [next(results) for _ in each.texts]
-                if not each.done.done():
-                    each.done.set_result(own)
+                    await self._translate([each])
+            elif not batch[0].done.done():
+                batch[0].done.set_exception(error)
+            return
+        for each in batch:
+            own = [next(results) for _ in each.texts]
+            if not each.done.done():
+                each.done.set_result(own)
 
     def _take(self) -> list[WaitingTexts]:
         """The first that waits, and all others with the same options that have room beside it."""
@@ -67,7 +77,8 @@ class AsyncTranslator:
         for each in self._waiting:
             if each.done.done():
                 continue  # cancelled
-            if not batch or (each.options == batch[0].options and "prefixes" not in each.options and len(each.texts) <= room):
+            alone = OF_ITS_OWN & each.options.keys()
+            if not batch or (not alone and len(each.texts) <= room and each.options == batch[0].options):
                 batch.append(each)
                 room -= len(each.texts)
             else:
@@ -80,6 +91,8 @@ class AsyncTranslator:
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """What waits is finished first."""
-        if self._worker is not None:
-            await self._worker
-        self.translator.close()
+        try:
+            if self._worker is not None:
+                await asyncio.shield(self._worker)
+        finally:
+            self.translator.close()

@@ -5,6 +5,7 @@
 `call` asks any route of the API and returns its JSON; `/docs` of a server lists them.
 """
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -33,6 +34,8 @@ class Client:
 
     def translate(self, texts: Sequence[str], target: str | None = None, source: str | None = None, **options: Any) -> list[str]:
         """The translations, in order. `options`: other fields of the request, such as tags, glossary or format."""
+        if isinstance(texts, str | bytes):
+            raise TypeError("texts wants a list of texts, not one text; write [text]")
         asked = {"text": list(texts), "target": target, "source": source, **options}
         answer = self.call("POST", "/api/v1/translate", {name: value for name, value in asked.items() if value is not None})
         return [each["text"] for each in answer["results"]]
@@ -50,7 +53,9 @@ class Client:
                 return json.loads(answer.read(LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             raise ServerError(_explain(error.read(1 << 16)) or f"the server answered {error.code}", error.code) from None
-        except OSError as error:
+        except ValueError:
+            raise ServerError(f"{self.address} answered with something that is no JSON; is it a server of limelight?") from None
+        except (OSError, http.client.HTTPException) as error:
             raise ServerError(f"{self.address} cannot be reached ({error}); does limelight serve run there?") from None
 
 

@@ -1,6 +1,8 @@
 """Causes of a word: every method against what it is defined by, planted omissions and additions, and patches from another sentence."""
 
 import math
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from limelight.inspection.analysis.attribution import find_effects
 from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import METHODS, Attribution, PatchMap, PieceEffect
 from limelight.inspection.drawing.heatmaps import patch_picture
+from limelight.inspection.tracing.forced_translation import find_rows
 from limelight.inspection.tracing.live_trace import LiveTrace
 
 TEXT, OTHER = "four nine six", "seven nine six"  # a piece for each word
@@ -233,3 +236,26 @@ def test_the_work_is_bounded_by_pieces_and_not_by_their_square_in_passes(monkeyp
     monkeypatch.setattr(passes, "run", lambda rows, alike=False: (sizes.append(rows), run(rows, alike))[1])
     find_effects(passes, "occlusion")
     assert max(sizes) * passes.size <= 48 and sum(sizes) == 1 + len(passes.pieces)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_words_of_different_length_are_compared_by_what_stands_before_both(trace: LiveTrace, method) -> None:
+    """The other word has more pieces; they are read after the place, and so caused nothing."""
+    told, alone = trace.why(1, method, instead_of="neunneun"), trace.why(1, method)
+    assert len(told.source) == len(alone.source) and len(told.prefix) == len(alone.prefix) == 1
+    assert math.isfinite(told.logp) and told.logp != alone.logp
+
+
+@dataclass(frozen=True)
+class Spelled:
+    piece: str
+    word: int
+
+
+@pytest.mark.parametrize(
+    ("pieces", "word", "found"),
+    [(["▁Hund", "e"], "Hunde", range(2)), (["▁Hund", "e"], "e", range(1, 2)), (["▁", "abc"], "abc", range(2))],
+)
+def test_a_word_is_found_by_all_of_its_pieces(pieces: list[str], word: str, found: range) -> None:
+    tokens = [Spelled(piece, 0) for piece in pieces]
+    assert find_rows(SimpleNamespace(target=SimpleNamespace(tokens=tokens)), word) == found

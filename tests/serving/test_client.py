@@ -40,5 +40,7 @@ def test_where_no_server_is_the_fix_is_told() -> None:
     with pytest.raises(ServerError, match="does limelight serve run there") as refused:
         Client("http://127.0.0.1:9", timeout=2).translate(["seven"])
     assert refused.value.status == 0
+    with pytest.raises(TypeError, match="write \\[text\\]"):
+        Client().translate("seven")
     with pytest.raises(ValueError, match="no address of a server"):
         Client("file:///etc/passwd")

@@ -58,6 +58,41 @@ def test_what_fails_fails_for_those_who_asked_it_alone(counting: Counting) -> No
     assert found[3] == []
 
 
+def test_what_belongs_to_the_texts_of_one_call_stays_with_them(counting: Counting) -> None:
+    asked = [{"texts": [TEXTS[0]], "phrases": [[word]]} for word in ("blue", "big")]
+    found = run(counting, *asked, {"texts": ["he was"], "timeout": 60.0}, {"texts": ["he was"], "timeout": 60.0})
+    assert "blue" in found[0][0].text.split() and "big" in found[1][0].text.split()
+    assert counting.batches == [1, 1, 1, 1]
+
+
+def test_one_that_fails_does_not_fail_its_company(counting: Counting) -> None:
+    whole = counting.translate
+
+    def fail(texts: Sequence[str], **options: Any) -> list[Translation]:
+        if "she was" in texts:
+            raise ConfigError("no")
+        return whole(texts, **options)
+
+    counting.translate = fail  # type: ignore[method-assign]
+    found = run(counting, {"texts": ["he was"]}, {"texts": ["she was"]}, {"texts": ["it was"]})
+    assert isinstance(found[0][0], Translation) and isinstance(found[1], ConfigError) and isinstance(found[2][0], Translation)
+
+
+def test_nobody_waits_for_ever_when_the_block_is_left_in_a_hurry(counting: Counting) -> None:
+    async def ask() -> bool:
+        shared = AsyncTranslator(counting)  # type: ignore[arg-type]
+        waits = asyncio.create_task(shared.translate([TEXTS[0]] * 50))
+        try:
+            async with asyncio.timeout(0.01):
+                async with shared:
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            pass
+        return len(await asyncio.wait_for(waits, 60)) == 50
+
+    assert asyncio.run(ask()) and counting.closed
+
+
 def test_a_task_that_is_cancelled_is_not_translated(counting: Counting) -> None:
     async def ask() -> list[Translation]:
         async with AsyncTranslator(counting) as shared:  # type: ignore[arg-type]

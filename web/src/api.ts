@@ -142,7 +142,7 @@ export class Api {
   }
 
   why(asked: { trace_id: string; piece: number }): Promise<Why> {
-    return this.answered("api/v1/why", sent(asked)).then((answer) => answer.json() as Promise<Why>);
+    return this.post<Why>("api/v1/why", asked);
   }
 
   async probes(model: string | null): Promise<ProbeFacts[]> {

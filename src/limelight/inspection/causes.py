@@ -8,6 +8,7 @@ from limelight.inspection.trace import Array
 Method = Literal["occlusion", "value-zeroing", "gradient", "integrated"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
 Places = Literal["source", "target", "heads"]
+PLACES: Final[tuple[Places, ...]] = get_args(Places)
 BAR: Final = 24  # columns of the largest effect
 
 

@@ -2,7 +2,7 @@
 
     agent_server(load(["en-de"], threads=None)).run()     # JSON-RPC on standard input and output, until the other side leaves
 
-Each call is bounded like a request to a server, and runs in a thread, one after the other.
+Each call is bounded in size and time, and runs in a thread, one after the other.
 """
 
 from collections.abc import Callable
@@ -20,6 +20,7 @@ from limelight.serving.refusals import Refusal
 from limelight.text.careful.glossary import Glossary
 
 MOST_TEXTS, LONGEST_TEXT, MOST_TERMS, MOST_LISTED = 64, 10_000, 500, 1000
+LONGEST: Final = 120.0  # seconds of a translation
 READ_ONLY: Final = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 ABOUT: Final = "Translates on this machine, with models that its owner trained. Text goes nowhere else. Ask `languages` first."
 
@@ -56,7 +57,7 @@ def agent_server(models: Models) -> MCPServer[None]:
 
         def run() -> list[dict[str, Any]]:
             view = models.pick(source, target, None, tags).translator
-            found = view.translate(texts, glossary=Glossary.of(glossary) if glossary else None)
+            found = view.translate(texts, glossary=Glossary.of(glossary) if glossary else None, timeout=LONGEST)
             return [{"text": each.text, "confidence": round(each.confidence, 3), "warnings": list(each.warnings)} for each in found]
 
         return await work(run)

@@ -38,7 +38,7 @@ export class WhyState {
   told = $state.raw<Why | null>(null);
   busy = $state(false);
   trouble = $state.raw<Trouble | null>(null);
-  private of = ""; // the trace and the piece that were asked about last
+  private of = $state(""); // the trace and the piece that were asked about last
 
   constructor(private readonly api: Api) {}
 

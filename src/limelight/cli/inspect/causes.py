@@ -30,7 +30,15 @@ class CauseOptions:
         """Which options need a sentence."""
         if self.why is None and (self.instead_of is not None or self.patch_from is not None):
             raise ConfigError("--instead-of and --patch-from belong to a word; name it with --why")
+        problems = [f"--{name} {given}: there are {', '.join(known)}" for name, given, known in self._choices() if given not in known]
+        if problems:
+            raise ConfigError("these are not known:", problems)
         return {"--why": self.why is not None, "--check": self.check}
+
+    def _choices(self) -> list[tuple[str, str, tuple[str, ...]]]:
+        from limelight.inspection.causes import METHODS, PLACES
+
+        return [("method", self.method, METHODS), ("places", self.places, PLACES)]
 
     def find(self, trace: "LiveTrace", trace_other: "Callable[[str], LiveTrace]", found: InspectOutput) -> "Picture | None":
         """Add what was asked for to the output; return the picture of a patching."""
@@ -42,7 +50,7 @@ class CauseOptions:
             found.values["unmatched"] = [asdict(each) for each in unmatched]
         if self.why is None:
             return None
-        word = int(self.why) if self.why.isdecimal() and self.why not in trace.target.text else self.why
+        word = int(self.why) if self.why.isdecimal() and self.why not in trace.target.text.split() else self.why
         why = trace.why(word, self.method, self.instead_of)  # type: ignore[arg-type]
         found.lines += ["", *str(why).split("\n")]
         found.values["why"] = asdict(why)

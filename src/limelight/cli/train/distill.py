@@ -10,8 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from limelight.cli.screen import Screen
+from limelight.cli.train.recipe_keys import check_changes
 from limelight.cli.train.train import read_request, run_training, train
 from limelight.errors import ConfigError
+from limelight.model.config import PRESETS
+from limelight.planning.budget import budget_seconds
 
 EXAMPLES = """Examples:
 
@@ -48,18 +51,14 @@ def distill(
     folders, written = split_settings(teachers or [])
     _check(folders, text, references, translations, options)
     assert text is not None
-    given: dict[str, Any] = dict.fromkeys(inspect.signature(train).parameters) | {
-        "swap": False,
-        "both_directions": False,
-        "new_pieces": False,
-        **options,
-    }
+    check_changes(written)
+    given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()} | options
     if translations is not None:
         made_by, corpus = f"another system ({Path(translations).name})", [text, translations]
     else:
         made_by, corpus = _ask_teachers([Path(folder) for folder in folders], text, references, nbest, given)
     given |= {"dry_run": False, "preset": given["preset"] or "student"}
-    given["inputs"] = [*corpus, *written, f"teacher={json.dumps(made_by, ensure_ascii=False)}", *_leave_noise(given)]
+    given["inputs"] = [*corpus, *_leave_noise(given), *written, f"teacher={json.dumps(made_by, ensure_ascii=False)}"]
     began = time.monotonic()  # a budget is the student's
     asked, folder = read_request(given)
     quiet = given["quiet"] or given["as_json"]
@@ -75,10 +74,14 @@ def _check(folders: Sequence[str], text: str | None, references: str | None, tra
     output: Path | None = options["output"]
     if output is None:
         problems.append("-o is missing: name the folder of the student")
-    elif output.resolve() in [Path(folder).resolve() for folder in folders]:
+    elif output.resolve() in {place for folder in folders for place in (Path(folder).resolve(), Path(folder).resolve().parent)}:
         problems.append(f"-o {output} holds the teacher, which stays as it is; name another folder")
+    if options["preset"] not in (None, *PRESETS):
+        problems.append(f"--preset {options['preset']}: there is no such preset; the presets are {', '.join(PRESETS)}")
     if problems:
         raise ConfigError("there is nothing to distil so:", problems)
+    if options["budget"] is not None:
+        budget_seconds(options["budget"])  # refused now, and not when the teacher is done
 
 
 def _ask_teachers(folders: Sequence[Path], text: str, references: str | None, nbest: int, given: dict[str, Any]) -> tuple[str, list[str]]:

@@ -43,6 +43,7 @@ IN_A_RECIPE = {
     "pair": "its [[data.corpora]]",
     "both_directions": "data.both_directions",
     "tag": "tags of its [[data.corpora]]",
+    "rounds": "nothing: a recipe has no --mono",
     "preset": "its [model]",
     "bundle": "fine_tuning.bundle",
     "new_pieces": "fine_tuning.parent",
@@ -81,7 +82,8 @@ def parse_train_request(
     _check_replay(asked, replay_data)
     place = _recipe_in(paths)
     if place is not None:
-        options = {**text, **given, "mono": mono, "replay_data": replay_data, "no_augment": no_augment, "probe": probe}
+        options = {**text, **given, "mono": mono, "rounds": rounds if rounds != 1 else None}
+        options |= {"replay_data": replay_data, "no_augment": no_augment, "probe": probe}
         _refuse_beside_a_recipe(place, options)
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
@@ -187,7 +189,7 @@ def _read_mono(
         "--steps and --budget are shared by the models; give them as options": "budget_seconds" in changes
         or "steps" in changes.get("schedule", {}),
         "synthetic pairs are made for one direction; leave out --both-directions and other pairs": len(data.directions) > 1,
-        f"given pieces (--from) have none for the tag {SYNTHETIC}; leave them out": bool(bundle or data.given_pieces),
+        "--mono trains from nothing, with pieces of its own; leave out --from and given pieces": bool(bundle or data.given_pieces),
         f"{SYNTHETIC} is the name and the tag of the pairs that are made; call the corpus otherwise": taken,
         f"--weight {SYNTHETIC}={weight}: give more than 0 and at most 1000": weight is not None and not 0 < weight <= 1000,
         f"--rounds {rounds}: give 1 to {MOST_ROUNDS}; they share the same time": not 1 <= rounds <= MOST_ROUNDS,

@@ -31,8 +31,10 @@ class Effects:
     whole: float = 0.0
 
     def minus(self, other: "Effects") -> "Effects":
+        """What is before both words; the pieces of a longer one have no effect on themselves."""
         missed = None if self.missed is None or other.missed is None else self.missed - other.missed
-        return Effects(self.each - other.each, self.logp - other.logp, missed, self.whole - other.whole)
+        both = min(len(self.each), len(other.each))
+        return Effects(self.each[:both] - other.each[:both], self.logp - other.logp, missed, self.whole - other.whole)
 
 
 def find_effects(passes: VariedPass, method: Method) -> Effects:

@@ -1,7 +1,7 @@
 """A `VariedPass` reads one sentence and its translation many times in a batch, each time with something else hidden or put in its place.
 
-Pieces of both sides are numbered as one row: those of the source, then those that the decoder reads. A batch has at most `CELLS` of them,
-so memory has a bound; hooks are on the twin only while a batch runs.
+Pieces of both sides are numbered as one row: those of the source, then those that the decoder reads. A batch has at most `CELLS` of them
+and `LOGITS` of what they predict, so memory has a bound; hooks are on the twin only while a batch runs.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from limelight.decoding.steps import IsOver
 from limelight.errors import DeadlineError
-from limelight.inspection.analysis.importance import CELLS
+from limelight.inspection.analysis.importance import CELLS, LOGITS
 from limelight.model.transformer import Batch, Transformer
 
 
@@ -26,7 +26,7 @@ class VariedPass:
         device = next(model.parameters()).device
         self.source, self.inputs, self.wanted = (torch.tensor([list(side)], device=device) for side in (*ids, wanted))
         self.split, self.size = len(ids[0]), len(ids[0]) + len(ids[1])
-        self.at_once = max(1, CELLS // self.size)
+        self.at_once = max(1, min(CELLS // self.size, LOGITS // (len(wanted) * model.config.vocab_size)))
         self.seen = [piece for piece in range(self.split) if piece not in model.hidden]
         # What may be varied: the source that is seen, and the translation between its start and the first wanted piece.
         self.pieces = [*self.seen, *range(self.split + 1, self.size - len(wanted) + 1)]
@@ -53,7 +53,7 @@ class VariedPass:
                 light_BP = (1.0 - varied_P * (1.0 - some_B[:, None])).requires_grad_()
                 with self._dim(light_BP):
                     total_B = self.run(len(some_B)).sum(dim=1)
-                found.append(torch.autograd.grad(total_B.sum(), light_BP)[0].double() * varied_P)
+                found.append(torch.autograd.grad(total_B.sum(), light_BP)[0].cpu().double() * varied_P.cpu())
             totals.append(total_B.detach())
         return torch.cat(found), torch.cat(totals)
 
@@ -65,7 +65,7 @@ class VariedPass:
         memory = self.model.encode(source[:1]).expand(rows, -1, -1) if alike else self.model.encode(source)
         decoded = self.model.decode(Batch.padded(source, target, target), memory)[:, -self.wanted.shape[1] :]
         log_probs_BKV = torch.log_softmax(self.model.logits(decoded), dim=-1, dtype=torch.float32)
-        return log_probs_BKV.gather(2, self.wanted.expand(rows, -1)[..., None]).squeeze(-1).double()
+        return log_probs_BKV.gather(2, self.wanted.expand(rows, -1)[..., None]).squeeze(-1).cpu().double()
 
     def _dim(self, light_BP: Tensor) -> ExitStack:
         """Embeddings go from a blank, which is the mean of the vocabulary, at light 0, to their own, at light 1."""
@@ -103,6 +103,6 @@ class VariedPass:
 
         (source_BS, target_BT), hooks = (~gone_BP).tensor_split([self.split], dim=1), ExitStack()
         for light in self.model.spotlights():
-            light.attention.looks.append(partial(look, target_BT if light.kind == "decoder" else source_BS))
-            hooks.callback(light.attention.looks.pop)
+            light.attention.looks.insert(0, partial(look, target_BT if light.kind == "decoder" else source_BS))  # before the dimmers
+            hooks.callback(partial(light.attention.looks.pop, 0))
         return hooks

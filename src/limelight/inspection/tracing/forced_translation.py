@@ -16,6 +16,8 @@ from limelight.inspection.tracing.relit_model import IntervenedModel
 from limelight.inspection.tracing.stages import run_forced
 from limelight.text.pieces.tokenizer import SPACE, Tokenizer
 
+LONGEST_WORD = 16  # pieces of a word that is asked for instead
+
 
 @dataclass(frozen=True, eq=False)
 class ForcedTranslation:
@@ -79,7 +81,7 @@ class ForcedTranslation:
         if single in self.tokenizer.vocabulary:
             return [self.tokenizer.vocabulary.index(single)]
         cut = self.tokenizer.encode_texts([text])[0] if begins and text.strip() else []
-        if not 0 < len(cut) < self.lit.model.config.max_length - row:
+        if not 0 < len(cut) < min(LONGEST_WORD + 1, self.lit.model.config.max_length - row):
             raise ConfigError(f"{text!r} cannot stand there: it is no piece, nor a word where one begins and fits; give such a one")
         return cut
 
@@ -90,11 +92,12 @@ def find_rows(trace: Trace, word: str | int) -> range:
     if isinstance(word, int):
         found = [range(word, word + 1)] if 0 <= word < len(tokens) else []
     else:
+        size = len(word.removeprefix(SPACE))
         for first, token in enumerate(tokens):
             spelled, last = token.piece, first + 1
-            while len(spelled) < len(word) and last < len(tokens) and tokens[last].word == token.word:
+            while len(spelled.removeprefix(SPACE)) < size and last < len(tokens) and tokens[last].word == token.word:
                 spelled, last = spelled + tokens[last].piece, last + 1
-            if word and word in (spelled, spelled.removeprefix(SPACE)):
+            if word and word in (spelled, spelled.removeprefix(SPACE)) and not (found and found[-1].stop == last):
                 found.append(range(first, last))
     if len(found) == 1:
         return found[0]

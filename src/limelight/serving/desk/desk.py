@@ -34,6 +34,7 @@ from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.queue.work import Deadline
+from limelight.serving.refusals import BadRequest
 
 Id = Annotated[str, Path(min_length=1, max_length=64)]
 Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
@@ -123,6 +124,8 @@ class Desk:
         kept = self.inputs.find(wanted.trace_id, caller_of(request).name)
 
         def answer(trace: Any) -> Response:
+            if wanted.piece >= len(trace.target.tokens):
+                raise BadRequest("there is no such piece", f"They are 0 to {len(trace.target.tokens) - 1}.")
             return json_answer(_encode_json(asdict(trace.why(wanted.piece, wanted.method, wanted.instead_of))), request)
 
         return await self._run_trace(request, kept.served, kept.asked, answer)

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 import xxhash
 
+from limelight.bundle.layout import MANIFEST
 from limelight.corpus.cleaning.clean import Cleaner, hash_texts
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, PrepareSettings
@@ -29,10 +31,10 @@ from limelight.corpus.reading.finding import LINES
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.raw_batches import assemble
 from limelight.errors import DataError
-from limelight.files import write_whole
+from limelight.files import sha256_of, write_whole
 from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.recipe.replay import write_pairs
-from limelight.training.run_folder import SYNTHETIC_FOLDER
+from limelight.training.run_folder import BUNDLE, SYNTHETIC_FOLDER
 from limelight.translator import Translation, Translator
 
 MOST_LINES: Final = 2_000_000  # that are held in memory, and more than a budget translates
@@ -126,6 +128,12 @@ class BackTranslator:
     device: str | None
     threads: int | None
 
+    @cached_property
+    def _bundle_hash(self) -> str:
+        """Whose translations they are: a run that was given more time has another translator."""
+        manifest = self.run / BUNDLE / MANIFEST
+        return sha256_of(manifest) if manifest.exists() else ""
+
     def make_pairs(self, lines: Sequence[str], counts: SyntheticCounts, seconds: float | None, watch: Callable[[Progress], None]) -> None:
         """Translate as many lines as `seconds` allow, one chunk at least. The counts are written last: it is done then."""
         dropped, pairs = Counter(counts.dropped), list[tuple[str, str]]()
@@ -149,7 +157,7 @@ class BackTranslator:
 
     def _make_part(self, translator: Translator, lines: Sequence[str]) -> dict[str, Any]:
         """What an earlier start has written of these lines, or what is written now."""
-        path = self.run / PARTS / f"{xxhash.xxh3_64_hexdigest(str(lines).encode())}.json"
+        path = self.run / PARTS / f"{xxhash.xxh3_64_hexdigest(f'{self._bundle_hash} {lines}'.encode())}.json"
         if not path.exists():
             began = time.monotonic()
             pairs, dropped = self._judge(lines, translator.translate(lines, guards=False))  # what loops is dropped, not searched again

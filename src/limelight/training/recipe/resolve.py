@@ -11,6 +11,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.planning.sizing_rules import explain_high_rate
 from limelight.runtime import choose_device, choose_threads
+from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
 from limelight.training.recipe.calibrate import ComputeSetup
 from limelight.training.recipe.choose import RecipePlanner, merge
@@ -68,6 +69,7 @@ def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
     reasons = {
         "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1,
         "the text is learnt in several directions already": len(manifest.directions) > 1,
+        "synthetic pairs would be learnt as targets": any(SYNTHETIC in corpus.tags for corpus in manifest.settings.corpora),
         "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
     }
     found = [reason for reason, holds in reasons.items() if holds]

@@ -73,8 +73,9 @@ class TeacherWork:
                 f"{self.translations} holds what was asked for otherwise; go on with the same command, or give another folder with -o:",
                 differences(before, asked),
             )
-        self.translations.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(place, json.dumps(asked, indent=1).encode() + b"\n")
+        self.translations.mkdir(exist_ok=True)
         return counts[self.text]
 
     def _fingerprint(self) -> dict[str, Any]:

@@ -103,6 +103,12 @@ class Rounds:
     def _refuse_another_request(self) -> None:
         """What is made here depends on all that was asked for."""
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
+        if not path.exists() and RunFacts.load(self.folder).asked:
+            raise ConfigError(f"{self.folder} holds a run without --mono; give another folder with -o")
+        if self.asked.dry_run:
+            return
+        if not path.exists():
+            shutil.rmtree(self._text, ignore_errors=True)  # of a dry run, which may have been asked for other things
         path.parent.mkdir(exist_ok=True)
         before = json.loads(path.read_bytes()) if path.exists() else now
         if before != now:
@@ -120,6 +126,8 @@ class Rounds:
         times = f", {self.last} times in turn" if self.last > 1 else ""
         if steps is not None:
             told = f"{self._share_steps(steps):,} steps {other}{times}, the rest of {steps:,} {own}"
+        elif self.asked.budget_seconds is None:
+            told = f"{other}{times}, then {own}, each until it no longer improves"
         else:
             told = f"{BEFORE / whole:.0%} of the time {other}, {TRANSLATING / whole:.0%} translating{times}, the rest {own}"
         return told, "a poor translator makes poor sources, and the last model sees the most text"
@@ -159,7 +167,10 @@ class Rounds:
 
     def _data(self, number: int) -> PrepareSettings:
         """The text of a model. Those before the last have no test set, and its pairs are not in their text."""
-        corpora, held_out = list(self.real.corpora), self.real.held_out.changed(**choose_held_out(self._text, self.real))
+        held_out = self.real.held_out.changed(**choose_held_out(self._text, self.real))
+        corpora = list(self.real.corpora)
+        if number == self.last and any((self._text / f"{split}.parquet").exists() for split in ("valid", "test")):
+            held_out = held_out.changed(leaks="drop")  # what was split off is still in these corpora
         if number < self.last:
             sides = ("target", "source") if number % 2 else ("source", "target")
             corpora = [CorpusSettings(name=REAL, paths=[str(self._text / TRAIN)], columns=sides)]
