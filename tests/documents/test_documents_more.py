@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -301,3 +302,52 @@ def test_two_hundred_damaged_documents_are_refused_or_translated(kind: Kind) -> 
 
 def test_html_inside_markdown_stays_one_piece() -> None:
     assert text_of("md", "<p>Some <b>html</b></p>\n\nend\n", lambda text: f"{text}\n\nx") == "<p>Some <b>html</b>  x</p>\n\nend x\n"
+
+
+def test_milestones_of_usfm_and_their_attributes_stay() -> None:
+    line = '\\zaln-s |x-strong="H430"\\*\\w God|x-occurrence="1"\\w*\\zaln-e\\* made it'
+    done = text_of("usfm", f"\\id GEN\n\\c 1\n\\p\n\\v 1 {line}\n")
+    assert '\\zaln-s |x-strong="H430"\\*\\w GOD|x-occurrence="1"\\w*\\zaln-e\\* MADE IT' in done
+
+
+def test_two_halves_of_a_character_are_one() -> None:
+    done = text_of("xml", '<resources><string name="a">Hi \\ud83d\\ude00 you</string></resources>')
+    assert "HI \U0001f600 YOU" in done
+
+
+def test_a_row_that_lacks_thousands_of_columns_is_refused() -> None:
+    with pytest.raises(DataError, match="columns"):
+        translated("csv", "source" + "," * 9998 + "target\n" + "ab\n" * 3, column=None)
+
+
+@pytest.mark.parametrize("strings", ['["a b"]', '{"a b": [1]}', '{"a b": {"localizations": ["x"]}}'])
+def test_a_string_catalogue_of_another_shape_is_refused_or_left(strings: str) -> None:
+    text = f'{{"sourceLanguage": "en", "strings": {strings}}}'
+    try:
+        json.loads(text_of("xcstrings", text))
+    except DataError:
+        assert strings.startswith("[")
+
+
+def test_what_stands_with_text_in_a_link_is_not_lost() -> None:
+    run = "<w:r><w:drawing/></w:r>"
+    link = f'<w:hyperlink r:id="1">{run}<w:r><w:t>Home</w:t></w:r></w:hyperlink><w:r><w:t> page</w:t></w:r>'
+    formula = '<m:oMath xmlns:m="urn:m"><m:r><m:t>sin x</m:t></m:r></m:oMath>'
+    document = MEMBERS["docx"]["word/document.xml"]
+    body = re.sub(r"<w:body>.*</w:body>", f"<w:body><w:p>{link}</w:p><w:p>{formula}</w:p></w:body>", document, flags=re.S)
+    done = member(translated("docx", archive({**MEMBERS["docx"], "word/document.xml": body})).data, "word/document.xml")
+    assert "<w:drawing/>" in done and "HOME" in done and "PAGE" in done and "sin x" in done
+
+
+def test_a_question_mark_in_a_flow_of_yaml_is_quoted() -> None:
+    done = text_of("yaml", "{ask: Delete it}\n", lambda text: "Really?")
+    assert yaml.safe_load(done) == {"ask": "Really?"}
+
+
+def test_an_empty_anchor_in_a_book_keeps_its_sentence_whole() -> None:
+    page = next(name for name in MEMBERS["epub"] if name.endswith("html"))
+    text = (
+        '<html xmlns="http://www.w3.org/1999/xhtml"><body><script src="a.js"/><p>one <i>two<a id="p12"/> three</i> four</p></body></html>'
+    )
+    done = member(translated("epub", archive({**MEMBERS["epub"], page: text})).data, page)
+    assert done == text.replace("one", "ONE").replace("two", "TWO").replace("three", "THREE").replace("four", "FOUR")

@@ -71,7 +71,7 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
                 yield from [piece and piece._replace(outside=place) for piece in inner]
         elif child.name not in _NOTHING:
             yield None
-            if child.name != "fld":  # a number or a date that the program writes
+            if child.name not in ("fld", "oMath", "oMathPara"):  # a number or a date that the program writes, a formula
                 yield from _list_pieces(child, ("", ""), boxes)
             yield None
 
@@ -102,7 +102,13 @@ def _list_run(run: Element, around: tuple[str, str], boxes: list[Element]) -> It
 
 def _make_units(pieces: Sequence[_Piece], text: str) -> Iterator[DocumentUnit]:
     edges = [at for at, piece in enumerate(pieces) if not piece.single]
-    pieces = pieces[edges[0] : edges[-1] + 1] if edges else []
+    if edges:  # single things at an edge stay where they are, unless they share a wrapper with text
+        first, last = edges[0], edges[-1]
+        while first and pieces[first - 1].outside == pieces[first].outside:
+            first -= 1
+        while last + 1 < len(pieces) and pieces[last + 1].outside == pieces[last].outside:
+            last += 1
+        pieces = pieces[first : last + 1]
     if not any(has_words(text[piece.start : piece.end]) for piece in pieces if not piece.single):
         return
     weight: Counter[tuple[str, str]] = Counter()

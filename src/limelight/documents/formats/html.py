@@ -55,7 +55,7 @@ def find_html(document: Document, languages: tuple[str, str], again: bool, xhtml
         document.check_time()
         if token.kind == "start" and translated:
             units += _attributes(page, token, lines)
-        item = _item(page, token, translated)
+        item = _item(page, token, translated, xhtml)
         if item is not None:
             run.append(item)
         else:
@@ -76,7 +76,7 @@ def _with_state(page: str, xhtml: bool) -> Iterator[tuple[Token, bool]]:
         if token.kind == "start":
             translated = _is_translated(page, token, translated)
         yield token, translated
-        if token.kind == "start" and token.name not in VOID and not (token.closed and names["svg"] + names["math"]):
+        if token.kind == "start" and token.name not in VOID and not (token.closed and (xhtml or names["svg"] + names["math"])):
             open_.append(_Open(token.name, translated and token.name not in UNTRANSLATED))
             names[token.name] += 1
         elif token.kind == "end" and names[token.name]:
@@ -101,13 +101,14 @@ def _is_translated(page: str, token: Token, inherited: bool) -> bool:
     return inherited and "notranslate" not in values.get("class", "").split()
 
 
-def _item(page: str, token: Token, translated: bool) -> InlineItem | None:
+def _item(page: str, token: Token, translated: bool, xhtml: bool) -> InlineItem | None:
     """A token as part of a sentence, or None where the sentence ends."""
     if token.kind == "text":
         if translated:
             return InlineItem("text", token.start, token.end, collapse(page[token.start : token.end]))
         return InlineItem("single", token.start, token.end)
-    if token.kind == "comment" or token.name in INLINE_VOID:
+    empty = xhtml and token.kind == "start" and token.closed and token.name in INLINE  # an anchor, such as <a id="p12"/>
+    if token.kind == "comment" or token.name in INLINE_VOID or empty:
         return InlineItem("single", token.start, token.end)
     if token.name in INLINE:
         return InlineItem("open" if token.kind == "start" else "close", token.start, token.end, name=token.name)

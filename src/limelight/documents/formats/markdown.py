@@ -19,7 +19,7 @@ from limelight.documents.encodings import Document
 from limelight.documents.formats.html import find_html
 from limelight.documents.formats.markdown_inline import escape, find_markup, read
 from limelight.documents.sentences import InlineItem, Sentence, cut
-from limelight.documents.splices import Part, Range, Splice, line_places
+from limelight.documents.splices import LineCounter, Part, Range, Splice, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
 
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?s:.*?)^\1[ \t]*$", re.MULTILINE)
@@ -51,7 +51,7 @@ def find_markdown(document: Document, languages: tuple[str, str], again: bool) -
     parser.core.ruler.enableOnly(["normalize", "block"])
     tokens = parser.parse(shown, environment)
     places, references = line_places(text), environment.get("references", {})
-    cursor = 0
+    cursor, lines = 0, LineCounter(text)
     for before, token in pairwise([None, *tokens]):
         document.check_time()
         if token is None or token.map is None:
@@ -68,7 +68,7 @@ def find_markdown(document: Document, languages: tuple[str, str], again: bool) -
                 )
                 continue
             cursor = block.places[-1][1]
-            units += _find_units(text, block, references)
+            units += _find_units(document, lines, block, references)
     return ExtractionResult(units, len(remarks), tuple(remarks))
 
 
@@ -77,9 +77,13 @@ def _find_block(text: str, places: Sequence[tuple[int, int]], token: Any, cursor
     found, starts, size = list[tuple[int, int]](), list[int](), 0
     for number, line in enumerate(token.content.split("\n"), start=token.map[0]):
         start, end = places[number]
-        wanted, flat = line.lstrip(" \t"), text[start:end].replace("\r", " ")
-        wanted = wanted.replace("|", r"\|") if cell else wanted
-        at = start + (flat.rfind(wanted) if found else flat.find(wanted, max(0, cursor - start)))
+        wanted = line.lstrip(" \t")
+        if cell:  # many may stand on a line, which is not copied for each
+            wanted = wanted.replace("|", r"\|")
+            at = text.find(wanted, max(start, cursor), end)
+        else:
+            flat = text[start:end].replace("\r", " ")
+            at = start + (flat.rfind(wanted) if found else flat.find(wanted, max(0, cursor - start)))
         if at < start:
             return None
         found.append((at, at + len(wanted)))
@@ -88,12 +92,14 @@ def _find_block(text: str, places: Sequence[tuple[int, int]], token: Any, cursor
     return _Block(token.map[0] + 1, found, "\n".join(text[start:end] for start, end in found), starts, cell)
 
 
-def _find_units(text: str, block: _Block, references: Any) -> Iterator[DocumentUnit]:
+def _find_units(document: Document, lines: LineCounter, block: _Block, references: Any) -> Iterator[DocumentUnit]:
+    text = document.text
     for items in _find_items(block, references):
+        document.check_time()
         for part in cut(items):
             sentence = Sentence(part, text, read, lambda new: escape(new, bool(references), block.cell))
             if sentence.has_words:
-                yield _guard(sentence, text, block, references)
+                yield _guard(sentence, text, lines.of(sentence.start), references)
 
 
 def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
@@ -118,9 +124,9 @@ def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
     yield items
 
 
-def _guard(sentence: Sentence, text: str, block: _Block, references: Any) -> DocumentUnit:
+def _guard(sentence: Sentence, text: str, line: int, references: Any) -> DocumentUnit:
     """A unit whose translation has the same markup when it is read again, and begins no other block."""
-    unit = sentence.unit(block.line + text.count("\n", block.places[0][0], sentence.start))
+    unit = sentence.unit(line)
     wanted = _list_markup("".join(item.written or text[item.start : item.end] for item in sentence.items), references)
 
     def check(splices: list[Splice] | None) -> list[Splice] | None:

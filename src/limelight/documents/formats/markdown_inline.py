@@ -17,6 +17,7 @@ from typing import NamedTuple
 from limelight.documents.sentences import InlineItem
 from limelight.documents.units import replace_controls
 
+LONGEST_LABEL = 1000  # characters, as CommonMark has it
 DEEPEST_SEARCH = 50  # open brackets and emphases that an end is looked for in
 
 _SIGN = r"[!-/:-@\[-`{-~]"
@@ -116,7 +117,8 @@ class _MarkupScanner:
             return end
         entry = self.open[opening]
         del self.open[opening:]  # emphasis that does not end inside a link is none
-        label, target = self.text[entry.end : start], _TARGET.match(self.text, end)
+        label = self.text[entry.end : start] if start - entry.end < LONGEST_LABEL else ""
+        target = _TARGET.match(self.text, end)
         written, named = "", None if target else _LABEL.match(self.text, end)
         if named and self._knows(named[1] or label):
             target = named

@@ -19,6 +19,7 @@ _CHARACTERS = (
     "qac qs qt rb rq ruby sc sig sls sup tl tr va vp w wa wg wh wj"
 )
 _MARKER = re.compile(r"\\\+?(?P<name>[a-z][a-z0-9-]*+)(?P<end>\*)?(?P<number>(?<=\\v)\s++[^\s\\]*+|(?<=\\c)\s++[^\s\\]*+)?[ \t]?")
+_MILESTONE = re.compile(r"\\[a-z][a-z0-9-]*+\s*+(?:\|[^\\\n]*+)?\\\*")
 _NOTES = frozenset(("f", "fe", "x", "ef", "ex", "fig", "va", "vp", "rq", "cat"))  # up to their end they are one thing
 _ASIDE = re.compile(r"(?:id|ide|rem|sts|usfm|restore|c|ca|cp|cl|v|b|esb|esbe|cat|periph|lit)\d?")  # what follows on the line is no text
 _INLINE = frozenset(_CHARACTERS.split())
@@ -36,6 +37,11 @@ def find_usfm(document: Document, languages: tuple[str, str], again: bool) -> Ex
     while marker := _MARKER.search(text, at):
         document.check_time()
         name, start, at = marker["name"], marker.start(), marker.end()
+        if milestone := _MILESTONE.match(text, start):
+            run += [_make_text(text, cursor, start)] if not aside and cursor < start else []
+            run.append(InlineItem("single", start, milestone.end()))
+            at = cursor = milestone.end()
+            continue
         bar = text.find("|", cursor, start) if marker["end"] else -1  # attributes belong to the end
         start = bar if bar >= 0 else start
         if not aside and cursor < start:

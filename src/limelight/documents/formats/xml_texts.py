@@ -112,7 +112,7 @@ def _read_escapes(text: str) -> str:
         name = found[1] or ""
         return chr(int(name[1:], 16)) if len(name) == 5 else _LETTERS.get(name, name)
 
-    return _ESCAPE.sub(character, text)
+    return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two halves are one character
 
 
 def _write_escapes(text: str) -> str:

@@ -18,6 +18,7 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, edges, has
 from limelight.errors import ConfigError, DataError
 
 MOST_COLUMNS = 10_000
+MOST_LACKING = 100  # that a row may be short of: each is written
 _BREAKS = re.compile(r"[\t\r\n\v\f\x85\u2028\u2029]+")
 
 
@@ -95,6 +96,8 @@ def _make_unit(line: int, row: Sequence[_Cell], columns: tuple[int, int], sign: 
     source, target = columns
     lead, text, trail = edges(row[source].text)
     lacking = max(0, target + 1 - len(row))
+    if lacking > MOST_LACKING:
+        raise DataError(f"line {line} has {len(row)} columns, and the target is column {target + 1}; is the sign between columns another?")
     place = (row[-1].end,) * 2 if lacking else (row[target].start, row[target].end)
     write: Callable[[str], str] = partial(_write, sign, row[source].quoted or (not lacking and row[target].quoted))
 

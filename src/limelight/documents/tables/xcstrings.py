@@ -26,7 +26,11 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
     lines, units, left = LineCounter(document.text), list[DocumentUnit](), 0
     for key, entry in strings.children:
         document.check_time()
-        assert key is not None and key.text is not None, "an object has keys"
+        if key is None or key.text is None:
+            raise DataError(f"{document.name}: strings is no object, so it is no string catalogue; check its name")
+        if document.text[entry.start] != "{":
+            left += has_words(key.text)
+            continue
         found = list(_fill(document, lines, (key, entry), language.text, languages[1]))
         units += found
         left += not found and has_words(key.text)
@@ -40,6 +44,8 @@ def _fill(document: Document, lines: LineCounter, string: tuple[TextNode, TextNo
     if wanted is not None and document.text[wanted.start : wanted.end] == "false":
         return
     if known is not None and any(name and name.text and closeness(target, name.text) is not None for name, _ in known.children):
+        return
+    if known is not None and document.text[known.start] != "{":
         return
     place, opening, closing, indent = _find_place(document.text, string, target)
     model = known.child(source) if known is not None else None

@@ -23,7 +23,7 @@ _BREAKS = {"\x85": "\\N", "\u2028": "\\L", "\u2029": "\\P", "\ufeff": "\\uFEFF",
 _BEFORE = re.compile(r"(?:[&!]\S*\s++)+")  # an anchor, a tag
 _BRACKETS = re.compile(r"[\[\]{}]")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))  # that are no texts
-_PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`]*")
+_PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`?]*")
 
 
 def find_yaml(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
@@ -89,7 +89,7 @@ def _write_block(raw: str, style: str, lines: list[str]) -> str | None:
     """The lines of a block in place of the old ones, with their indent; None where a block cannot hold them."""
     head, _, body = raw.partition("\n")
     old = body.strip()
-    if not old or re.search(r"\d", head) or any(line != line.strip() or set(line) & {*_BREAKS, "\r"} for line in lines):
+    if not old or re.search(r"\d", head.partition("#")[0]) or any(line != line.strip() or set(line) & {*_BREAKS, "\r"} for line in lines):
         return None
     indent = body[: len(body) - len(body.lstrip())].rpartition("\n")[2]
     newline = "\r\n" if head.endswith("\r") else "\n"

@@ -137,7 +137,7 @@ class DeepLRoutes:
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         if source is None:
-            [source] = await self._detect([sample_of(data)], target)
+            [source] = await self._detect([await asyncio.to_thread(sample_of, data)], target)
         made = await file.translate(tell(self.known.find_model(source, target), formality), glossary)
         key = self.uploads.keep(made, name, caller.name, characters=len(data))
         asyncio.get_running_loop().call_later(SECONDS + 1, self.uploads.forget_old)

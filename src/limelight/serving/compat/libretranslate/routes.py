@@ -139,7 +139,7 @@ class LibreTranslateRoutes:
         known = self.pairs.resolve(*require(parameters, "source", "target"))
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
-        pair = await self.pairs.find(*known, sample_of(data))
+        pair = await self.pairs.find(*known, await asyncio.to_thread(sample_of, data))
         made = await file.translate(_tell(pair.served, parameters))
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
