@@ -71,7 +71,7 @@ def _choose(names: Sequence[str], languages: tuple[str, str], column: str | None
     if column is None:
         for wanted in (("source", "target"), languages):
             found = [_find_name(names, name) for name in wanted]
-            if None not in found:
+            if None not in found and found[0] != found[1]:
                 return found[0] or 0, found[1] or 0, True
         raise ConfigError(
             f"no columns are called {languages[0]} and {languages[1]}, or source and target; say which to take: --column SOURCE=TARGET, "
