@@ -22,6 +22,8 @@ PURPOSE = {
     "desk": "limelight inspect, and the lighting desk of the server",
     "serve": "limelight serve, demo and inspect --open",
     "report": "curves in reports",
+    "documents": "YAML documents",
+    "mcp": "tools for agents and editors",
     "pictures": "PNG pictures of attention",
     "hub": "models by their name on the Hugging Face hub",
     "onnx": "export to ONNX",

@@ -56,8 +56,8 @@ _MEMBERS: dict[str, list[tuple[re.Pattern[str], str, Finder]]] = {
     "pptx": [(re.compile(r"ppt/(?:slides|notesSlides|diagrams)/(?:slide|notesSlide|data)\d+\.xml"), "xml", find_runs)],
     "odt": [(re.compile(r"(?:content|styles)\.xml"), "xml", _find_odt)],
     "epub": [
-        (re.compile(r"(?i).+\.x?html?"), "html", partial(find_html, xhtml=True)),
-        (re.compile(r"(?i).+\.(?:opf|ncx)"), "xml", partial(find_xml_texts, _NAMES)),
+        (re.compile(r"(?i)\A.+\.x?html?"), "html", partial(find_html, xhtml=True)),
+        (re.compile(r"(?i)\A.+\.(?:opf|ncx)"), "xml", partial(find_xml_texts, _NAMES)),
     ],
 }
 ARCHIVES = frozenset(_MEMBERS)

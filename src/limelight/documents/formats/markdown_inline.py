@@ -44,7 +44,7 @@ _MARKS = re.compile(
     r"""|&(?=\#?\w{1,32};)|\](?=[(\[:])"""
 )
 _BRACKETS = re.compile(r"(?<!\\)[\[\]]")
-_BREAKS = re.compile(r"[ \t]*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029][\s]*")
+_BREAKS = re.compile(r"(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*+")
 _VOID = frozenset(("br", "hr", "img", "input", "wbr"))
 
 

@@ -18,6 +18,7 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, edges, has
 from limelight.errors import ConfigError, DataError
 
 MOST_COLUMNS = 10_000
+_QUOTED = re.compile(r'"((?:[^"]|"")*+)"')
 MOST_LACKING = 100  # that a row may be short of: each is written
 _BREAKS = re.compile(r"[\t\r\n\v\f\x85\u2028\u2029]+")
 
@@ -49,12 +50,13 @@ def find_columns(signs: str, document: Document, languages: tuple[str, str], aga
 
 def _read_rows(document: Document, sign: str) -> Iterator[list[_Cell]]:
     text, at, row = document.text, 0, list[_Cell]()
-    quoted = re.compile(rf'"((?:[^"]|"")*+)"(?={sign}|\r?\n|\r|\Z)')
     plain = re.compile(rf"[^{sign}\r\n]*+")
     while True:
-        found = quoted.match(text, at) or plain.match(text, at)
+        found = _QUOTED.match(text, at)
+        if found is None or text[found.end() : found.end() + 1] not in ("", sign, "\r", "\n"):
+            found = plain.match(text, at)
         assert found is not None, "a cell may be empty"
-        is_quoted = found.re is quoted
+        is_quoted = found.re is _QUOTED
         row.append(_Cell(found.start(), found.end(), found[1].replace('""', '"') if is_quoted else found[0], is_quoted))
         if len(row) > MOST_COLUMNS:
             raise DataError(f"{document.name} has a row of more than {MOST_COLUMNS:,} columns; is it a table?")
