@@ -103,12 +103,12 @@ def _list_run(run: Element, around: tuple[str, str], boxes: list[Element]) -> It
 def _make_units(pieces: Sequence[_Piece], text: str) -> Iterator[DocumentUnit]:
     edges = [at for at, piece in enumerate(pieces) if not piece.single]
     if edges:  # single things at an edge stay where they are, unless they share a wrapper with text
-        first, last = edges[0], edges[-1]
-        while first and pieces[first - 1].outside == pieces[first].outside:
-            first -= 1
-        while last + 1 < len(pieces) and pieces[last + 1].outside == pieces[last].outside:
-            last += 1
-        pieces = pieces[first : last + 1]
+        low, high = edges[0], edges[-1]
+        while low and pieces[low - 1].outside == pieces[low].outside:
+            low -= 1
+        while high + 1 < len(pieces) and pieces[high + 1].outside == pieces[high].outside:
+            high += 1
+        pieces = pieces[low : high + 1]
     if not any(has_words(text[piece.start : piece.end]) for piece in pieces if not piece.single):
         return
     weight: Counter[tuple[str, str]] = Counter()

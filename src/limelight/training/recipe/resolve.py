@@ -69,7 +69,7 @@ def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
     reasons = {
         "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1,
         "the text is learnt in several directions already": len(manifest.directions) > 1,
-        "synthetic pairs would be learnt as targets": any(SYNTHETIC in corpus.tags for corpus in manifest.settings.corpora),
+        "synthetic pairs would be learnt as targets": any(SYNTHETIC in each.get("tags", ()) for each in manifest.settings["corpora"]),
         "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
     }
     found = [reason for reason, holds in reasons.items() if holds]
