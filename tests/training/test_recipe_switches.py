@@ -181,12 +181,13 @@ def test_both_directions_are_refused_with_every_reason(prepared: PreparedCorpus,
     apart = PreparedCorpus(
         prepared.folder,
         prepared.manifest.changed(
-            pieces=prepared.manifest.pieces * 2, settings={"marks": {"pad": 0, "start": 2, "end": 3, "source_begin": [7]}}
+            pieces=prepared.manifest.pieces * 2,
+            settings={"corpora": [{"tags": ["synthetic"]}], "marks": {"pad": 0, "start": 2, "end": 3, "source_begin": [7]}},
         ),
     )
     with pytest.raises(ConfigError) as caught:
         _check_both_directions(given, apart)
-    assert len(caught.value.problems) == 2 and "data.pieces.joint=true" in str(caught.value)
+    assert len(caught.value.problems) == 3 and "data.pieces.joint=true" in str(caught.value)
     _check_both_directions(given.changed(schedule=ScheduleSettings(steps=40, warmup=10)), apart)
 
 

@@ -65,11 +65,11 @@ def _check_marks(recipe: Recipe, prepared: PreparedCorpus) -> None:
 
 def _check_both_directions(recipe: Recipe, prepared: PreparedCorpus) -> None:
     """A text may be source and target only where both are read alike, and nothing says which way round a pair is."""
-    manifest = prepared.manifest
+    manifest, corpora = prepared.manifest, prepared.manifest.settings.get("corpora", ())
     reasons = {
         "source and target have pieces of their own; set data.pieces.joint=true": len(manifest.pieces) > 1,
         "the text is learnt in several directions already": len(manifest.directions) > 1,
-        "synthetic pairs would be learnt as targets": any(SYNTHETIC in each.get("tags", ()) for each in manifest.settings["corpora"]),
+        "synthetic pairs would be learnt as targets": any(SYNTHETIC in each.get("tags", ()) for each in corpora),
         "each side begins with its language": bool(manifest.marks.source_begin or manifest.marks.target_begin),
     }
     found = [reason for reason, holds in reasons.items() if holds]
