@@ -4,6 +4,7 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -182,13 +183,18 @@ def test_both_directions_are_refused_with_every_reason(prepared: PreparedCorpus,
         prepared.folder,
         prepared.manifest.changed(
             pieces=prepared.manifest.pieces * 2,
-            settings={"corpora": [{"tags": ["synthetic"]}], "marks": {"pad": 0, "start": 2, "end": 3, "source_begin": [7]}},
+            settings={"marks": {"pad": 0, "start": 2, "end": 3, "source_begin": [7]}},
         ),
     )
     with pytest.raises(ConfigError) as caught:
         _check_both_directions(given, apart)
-    assert len(caught.value.problems) == 3 and "data.pieces.joint=true" in str(caught.value)
+    assert len(caught.value.problems) == 2 and "data.pieces.joint=true" in str(caught.value)
     _check_both_directions(given.changed(schedule=ScheduleSettings(steps=40, warmup=10)), apart)
+    marks = SimpleNamespace(source_begin=(), target_begin=())
+    synthetic = {"corpora": [{"tags": ["synthetic"]}]}
+    made = SimpleNamespace(manifest=SimpleNamespace(pieces=[0], directions=[0], marks=marks, settings=synthetic))
+    with pytest.raises(ConfigError, match="synthetic pairs would be learnt as targets"):
+        _check_both_directions(given, made)  # type: ignore[arg-type]
 
 
 # The search that is chosen at the end.
