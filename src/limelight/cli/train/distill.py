@@ -10,11 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from limelight.cli.screen import Screen
-from limelight.cli.train.recipe_keys import check_changes
 from limelight.cli.train.train import read_request, run_training, train
 from limelight.errors import ConfigError
-from limelight.model.config import PRESETS
-from limelight.planning.budget import budget_seconds
 
 EXAMPLES = """Examples:
 
@@ -47,6 +44,7 @@ def distill(
     Ctrl-C stops; the same command goes on.
     """
     from limelight.cli.settings_arguments import split_settings
+    from limelight.cli.train.recipe_keys import check_changes
 
     folders, written = split_settings(teachers or [])
     _check(folders, text, references, translations, options)
@@ -66,6 +64,9 @@ def distill(
 
 
 def _check(folders: Sequence[str], text: str | None, references: str | None, translations: str | None, options: dict[str, Any]) -> None:
+    from limelight.model.config import PRESETS
+    from limelight.planning.budget import budget_seconds
+
     problems = [] if text else ["--text is missing: name the file to be translated"]
     if bool(folders) == (translations is not None):
         problems.append("name a teacher, or give the --translations of another system; one of the two")
