@@ -27,7 +27,7 @@ from sources import ROOT
 
 HERE = Path(__file__).parent
 ASSETS = ["iframe-worker.js", "lamp.svg", "limelight.css"]
-PICTURES = {".svg", ".png"}
+AS_THEY_ARE = {".svg", ".png", ".ipynb"}
 REFERENCE = {
     "cli": reference_cli.page,
     "recipe": reference_recipe.page,
@@ -63,7 +63,7 @@ def gather(source: Path) -> None:
         site.write(f"reference/{name}.md", page(), PurePosixPath(f"docs/reference/{name}.md"))
     site.write_sources()
     for path in sorted(DOCS.rglob("*")):
-        if path.suffix in PICTURES and path.parent.name != "figures" and not path.is_relative_to(HERE):
+        if path.suffix in AS_THEY_ARE and path.parent.name != "figures" and not path.is_relative_to(HERE):
             _copy(path, source / path.relative_to(DOCS))
     for name in ASSETS:
         _copy(HERE / name, source / "assets" / name)

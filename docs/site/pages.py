@@ -25,7 +25,7 @@ OTHERS = {
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
 }
-WITH_EQUATIONS = "transformer"  # the folder
+WITH_EQUATIONS = ("transformer", "course")  # the folders
 MARK = re.compile(r"^<!-- (code|figure|decisions)(?:: ([\w.]+))? -->$", flags=re.M)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 CODE = re.compile(r"(^```.*?^```$)", flags=re.M | re.S)
@@ -44,7 +44,7 @@ class Site:
         """`page` of the site, made of `markdown`, which lies at `origin` in the repository."""
         parts = CODE.split(markdown)
         text = "".join(part if CODE.fullmatch(part) else self._outside_code(part, page, origin) for part in parts)
-        if PurePosixPath(page).parts[0] == WITH_EQUATIONS:
+        if PurePosixPath(page).parts[0] in WITH_EQUATIONS:
             text = with_equations(text)
         text = MARK.sub(lambda mark: self._filled(mark[1], mark[2], page), text)
         path = self.folder / page
