@@ -1,6 +1,7 @@
 """Every cell of the course runs, in order, and prints what its page says; the notebook is the same pages."""
 
 import ast
+import importlib
 import json
 import re
 import sys
@@ -13,8 +14,8 @@ import torch
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "site"))
-
-import notebook
+notebook = importlib.import_module("notebook")
+sys.path.pop(0)
 
 TRAINED = "7-numbers.md"  # how near it comes depends on the machine's last digits
 FOR_COMPARING = {"check", "pour", "pour_all", "their_search"}  # none of these is part of the reader's model

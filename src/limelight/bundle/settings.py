@@ -126,5 +126,6 @@ class BundleSettings(Settings):
         unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
         unused |= {"source_ends"} if self.source_ends else set()
         unused |= {name for name in ("learnt", "confidence", "tags") if getattr(self, name) is None}
-        dumped = self.model_dump(mode="json", exclude=unused)
+        hidden = dict.fromkeys(unused, True) | ({"model": {"head_width"}} if self.model.head_width is None else {})
+        dumped = self.model_dump(mode="json", exclude=hidden)
         return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -28,6 +28,7 @@ class ModelConfig(Settings):
     d_ff: int = Field(default=2048, gt=0, le=4_000_000)
     num_heads: int = Field(default=8, gt=0, le=10_000)
     num_kv_heads: int | None = Field(default=None, gt=0, description="Fewer heads for k and v: grouped-query attention.")
+    head_width: int | None = Field(default=None, gt=0, le=1_000_000, description="Where heads were pruned. None: d_model / num_heads.")
 
     norm_order: Literal["pre", "post"] = Field(default="post", description="post is the paper's.")
     norm: Literal["layer", "rms"] = "layer"
@@ -57,8 +58,13 @@ class ModelConfig(Settings):
 
     @property
     def d_head(self) -> int:
-        """The paper's d_k = d_v = d_model / h."""
-        return self.d_model // self.num_heads
+        """The paper's d_k = d_v = d_model / h; what is left of a model from which heads were pruned keeps its own."""
+        return self.head_width or self.d_model // self.num_heads
+
+    @property
+    def heads_width(self) -> int:
+        """All heads of an attention side by side; d_model where none was pruned."""
+        return self.num_heads * self.d_head
 
     @property
     def kv_heads(self) -> int:
@@ -83,7 +89,7 @@ class ModelConfig(Settings):
 
     def _head_problems(self) -> list[str]:
         problems = []
-        if self.d_model % self.num_heads:
+        if self.head_width is None and self.d_model % self.num_heads:
             fits = math.gcd(self.d_model, self.num_heads)
             problems.append(f"d_model={self.d_model} does not split into num_heads={self.num_heads} equal heads; try num_heads={fits}")
         if self.num_heads % self.kv_heads:

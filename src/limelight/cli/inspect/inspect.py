@@ -14,6 +14,7 @@ from limelight.cli.inspect.causes import CauseOptions
 from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
 from limelight.cli.inspect.lines import InspectOutput, explanation, rank, tensor
+from limelight.cli.inspect.pruning import check_prune, prune_bundle
 from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
 from limelight.cli.translate.output import aim
 from limelight.errors import ConfigError
@@ -82,6 +83,8 @@ def inspect(
     patch_from: Annotated[str | None, typer.Option("--patch-from", metavar="TEXT", help="With --why: put in parts of this.")] = None,
     places: Annotated[str, typer.Option("--places", help="With --patch-from: source, target or heads.")] = "source",
     importance: Annotated[str | None, typer.Option("--importance", metavar="FILE|N", help="Mute each head over these sentences.")] = None,
+    prune: Annotated[int | None, typer.Option("--prune", min=1, metavar="N", help="Cut N heads out of each attention.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Of --prune: the smaller bundle.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="The desk in one file.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="A picture.")] = None,
     png: Annotated[Path | None, typer.Option("--png", help="A picture; pip install 'limelight\\[pictures]'.")] = None,
@@ -106,9 +109,13 @@ def inspect(
     found, causes = InspectOutput(), CauseOptions(why, instead_of, method, check, patch_from, places)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
+    check_prune(prune, importance, output)
     with Translator.load(bundle, device=device, threads=threads, engine="torch") as loaded:
         translator = aim(loaded, to, source, tag)
-        rank(translator, bundle, importance, as_json, found)
+        if prune is not None and importance is not None and output is not None:
+            prune_bundle(translator, bundle, importance, prune, output, found, as_json)
+        else:
+            rank(translator, bundle, importance, as_json, found)
         _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
     if open_page and text is not None:

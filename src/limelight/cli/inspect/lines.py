@@ -12,6 +12,7 @@ from limelight.cli.screen import Screen
 from limelight.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from limelight.engines.torch import TorchEngine
     from limelight.inspection.analysis.importance import HeadImportance, Pair
     from limelight.inspection.trace import Trace
     from limelight.translator.translate import Translator
@@ -88,27 +89,37 @@ def ranking(order: Sequence["HeadImportance"], sentences: int) -> list[str]:
 def measure_importance(translator: "Translator", folder: Path, asked: str, quiet: bool) -> tuple[list["HeadImportance"], int, int]:
     """`asked`: a file of sentences, or how many of the run's validation set. What the model itself makes of them is what counts. Returns
     also how many sentences that were, and how many of the set did not fit."""
-    from limelight.engines.torch import TorchEngine
     from limelight.inspection.analysis.importance import importance
 
-    engine = translator.engine
-    assert isinstance(engine, TorchEngine), "loaded so"
-    texts = _validation(folder, int(asked)) if asked.isdecimal() else _lines(Path(asked))
-    skipped = 0
+    engine = torch_engine(translator)
     with Screen(quiet=quiet) as screen:
-        pairs = []
-        for done, (place, text) in enumerate(texts):
-            screen.step("translate", done, len(texts))
-            try:
-                pairs.append(_pair(translator, text, engine.specials.source_ends))
-            except DataError as error:
-                if place is not None:
-                    raise type(error)(f"{place}: {error}") from None
-                skipped += 1
-        screen.step("translate", len(texts), len(texts))
+        pairs, skipped = collect_pairs(translator, folder, asked, screen)
         given = len(translator.settings.target_begin)
         found = importance(engine.model, pairs, engine.specials, lambda done, total: screen.step("mute", done, total), given)
     return found, len(pairs), skipped
+
+
+def torch_engine(translator: "Translator") -> "TorchEngine":
+    from limelight.engines.torch import TorchEngine
+
+    assert isinstance(translator.engine, TorchEngine), "loaded so"
+    return translator.engine
+
+
+def collect_pairs(translator: "Translator", folder: Path, asked: str, screen: Screen) -> tuple[list["Pair"], int]:
+    """The sentences and what the model makes of them, as ids; and how many did not fit."""
+    texts = _validation(folder, int(asked)) if asked.isdecimal() else _lines(Path(asked))
+    pairs, skipped = [], 0
+    for done, (place, text) in enumerate(texts):
+        screen.step("translate", done, len(texts))
+        try:
+            pairs.append(_pair(translator, text, torch_engine(translator).specials.source_ends))
+        except DataError as error:
+            if place is not None:
+                raise type(error)(f"{place}: {error}") from None
+            skipped += 1
+    screen.step("translate", len(texts), len(texts))
+    return pairs, skipped
 
 
 def _pair(translator: "Translator", text: str, source_ends: bool) -> "Pair":

@@ -88,6 +88,7 @@ def config_of(model: EngineModel, facts: Mapping[str, Any], source: Sequence[str
             d_ff=len(shape.variables["encoder/layer_0/ffn/linear_0/weight"]),
             num_heads=shape.flag("num_heads", HEADS.get(model.spec, 8)),
             num_kv_heads=shape.flag("num_heads_kv", 0, "encoder/layer_0/self_attention") or None,
+            head_width=shape.flag("head_dim", 0, "encoder/layer_0/self_attention") or None,
             norm_order="pre" if shape.flag("pre_norm", 1) else "post",
             norm="layer" if shape.has("encoder/layer_0/ffn/layer_norm/beta") else "rms",
             norm_eps=facts.get("layer_norm_epsilon") or 1e-5,

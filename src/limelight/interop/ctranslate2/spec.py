@@ -126,6 +126,8 @@ def _sides(config: ModelConfig, layer: int, heads: int) -> tuple[Any, Any]:
     }
     if config.kv_heads != config.num_heads:
         shared["num_heads_kv"] = config.kv_heads
+    if config.heads_width != config.d_model:
+        shared["head_dim"] = config.d_head
     if config.positions == "rotary":
         # 0: all dimensions of a head.
         shared |= {"rotary_dim": 0, "rotary_interleave": config.position_layout == "interleaved"}

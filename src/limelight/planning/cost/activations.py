@@ -101,21 +101,21 @@ def _self_attention(c: ModelConfig, n: _Numbers, N: int, C: int, L: int, width: 
     copies = shared and n.where == "cpu"  # k and v are repeated for all heads
     rotated = c.positions == "rotary"
     narrow = c.kv_heads * c.d_head
-    wide = C * c.d_model
+    wide = C * c.heads_width
     if copies:
         heads = 3 * wide
     elif rotated or shared:  # q and k anew, v as a part of all three
-        heads = wide + (C * narrow if rotated else 0) + C * (c.d_model + 2 * narrow)
+        heads = wide + (C * narrow if rotated else 0) + C * (c.heads_width + 2 * narrow)
     else:
         heads = 3 * wide
-    return n.e * (N * c.d_model + heads) + _looking(c, n, C, L, width) + n.e * N * c.d_model
+    return n.e * (N * c.d_model + heads) + _looking(c, n, C, L, width) + n.e * N * c.heads_width
 
 
 def _cross_attention(c: ModelConfig, n: _Numbers, shape: BatchShape, L: int) -> float:
     copies = c.kv_heads < c.num_heads and n.where == "cpu"
-    width = c.d_model if copies else c.kv_heads * c.d_head
-    heads = shape.target_cells * c.d_model + 2 * shape.source_cells * width
-    streams = 2 * shape.target_stream * c.d_model + (shape.source_stream * c.d_model if n.rounds else 0)
+    width = c.heads_width if copies else c.kv_heads * c.d_head
+    heads = shape.target_cells * c.heads_width + 2 * shape.source_cells * width
+    streams = shape.target_stream * (c.d_model + c.heads_width) + (shape.source_stream * c.d_model if n.rounds else 0)
     return n.e * (heads + streams) + _looking(c, n, shape.target_cells, L, max(shape.S, shape.T))
 
 
@@ -123,7 +123,7 @@ def _looking(c: ModelConfig, n: _Numbers, C: int, L: int, width: int) -> float:
     """Between q, k, v and the heads' outputs."""
     fused = n.where == "accelerator" or (width > STAGES_UP_TO[n.e] and not c.attention_dropout)
     if fused:
-        return n.e * C * c.d_model + 4 * C * c.num_heads  # the output, and the logarithm of each row's sum
+        return n.e * C * c.heads_width + 4 * C * c.num_heads  # the output, and the logarithm of each row's sum
     each = 4 + (n.e if n.e == 2 else 0)  # the softmax in float32, rounded for the product
     if c.attention_dropout:
         each += 2 * n.e if n.e == 4 else n.e  # mask and dropped weights

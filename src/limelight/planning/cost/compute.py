@@ -59,10 +59,10 @@ def flops_of_pair(config: ModelConfig, source: float, target: float) -> float:
 def _forward(c: ModelConfig, source: float, target: float, looks: tuple[float, float, float]) -> Flops:
     """2 operations for each weight that a position meets; 4 D for each piece that it looks at, 2 D in q k^T and 2 D in weights v."""
     narrow = c.kv_heads * c.d_head
-    own = c.d_model * (c.d_model + 2 * narrow) + c.d_model**2  # qkv, out
+    own = 2 * c.d_model * (c.heads_width + narrow)  # qkv, out
     feed_forward = (3 if c.gated else 2) * c.d_model * c.d_ff
     met = source * c.encoder_layers * (own + feed_forward)
-    met += target * c.decoder_layers * (own + feed_forward + 2 * c.d_model**2)  # cross-attention: q, out
+    met += target * c.decoder_layers * (own + feed_forward + 2 * c.d_model * c.heads_width)  # cross-attention: q, out
     met += source * c.decoder_layers * c.d_model * 2 * narrow  # k and v of the memory
     encoder, decoder, cross = looks
     looked = c.encoder_layers * encoder + c.decoder_layers * (decoder + cross)
@@ -70,4 +70,4 @@ def _forward(c: ModelConfig, source: float, target: float, looks: tuple[float, f
     down = (source * c.encoder_layers + target * c.decoder_layers) * c.d_model * c.d_ff
     # torch ends a recomputation with the last tensor that is needed: with norms first and no dropout, the last product is not.
     spared = 2 * down if c.norm_order == "pre" and not c.dropout else 0.0
-    return Flops(2 * met, 4 * c.d_model * looked, 2 * target * inputs * c.vocab_size, spared)
+    return Flops(2 * met, 4 * c.heads_width * looked, 2 * target * inputs * c.vocab_size, spared)

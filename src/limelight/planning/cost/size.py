@@ -24,7 +24,7 @@ def parameters(config: ModelConfig) -> dict[str, int]:
 def attention(c: ModelConfig) -> int:
     """W_Q, W_K, W_V and W_O, with their biases."""
     narrow = c.kv_heads * c.d_head
-    return 2 * c.d_model * (c.d_model + narrow) + (2 * (c.d_model + narrow) if c.bias else 0)
+    return 2 * c.d_model * (c.heads_width + narrow) + (c.d_model + c.heads_width + 2 * narrow if c.bias else 0)
 
 
 def feed_forward(c: ModelConfig) -> int:

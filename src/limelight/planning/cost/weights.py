@@ -78,8 +78,8 @@ def count_held(named: Iterable[tuple[str, Shape]], parallel: Parallel) -> int:
 def _block(c: ModelConfig, crosses: bool) -> dict[str, Shape]:
     narrow = c.kv_heads * c.d_head
     found = {
-        **_linear(c, "attention.out", c.d_model, c.d_model),
-        **_linear(c, "attention.qkv", c.d_model + 2 * narrow, c.d_model),
+        **_linear(c, "attention.out", c.d_model, c.heads_width),
+        **_linear(c, "attention.qkv", c.heads_width + 2 * narrow, c.d_model),
         **_norm(c, "attention_norm"),
         **_linear(c, "feed_forward.up", c.d_ff, c.d_model),
         **_linear(c, "feed_forward.down", c.d_model, c.d_ff),
@@ -88,8 +88,8 @@ def _block(c: ModelConfig, crosses: bool) -> dict[str, Shape]:
     if c.gated:
         found |= _linear(c, "feed_forward.gate", c.d_ff, c.d_model)
     if crosses:
-        found |= _linear(c, "cross_attention.out", c.d_model, c.d_model)
-        found |= _linear(c, "cross_attention.q", c.d_model, c.d_model)
+        found |= _linear(c, "cross_attention.out", c.d_model, c.heads_width)
+        found |= _linear(c, "cross_attention.q", c.heads_width, c.d_model)
         found |= _linear(c, "cross_attention.kv", 2 * narrow, c.d_model)
         found |= _norm(c, "cross_attention_norm")
     return found

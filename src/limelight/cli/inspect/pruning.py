@@ -1,0 +1,78 @@
+"""`limelight inspect BUNDLE --importance 64 --prune 1 -o smaller` writes a bundle without the heads that are needed least.
+
+pruned 1 of 4 heads of each attention, chosen by 32 sentences:
+enc.0.3 enc.1.0 dec.0.2 dec.1.1 cross.0.3 cross.1.2
+weights in float32: 1.04 MB, without them 0.94 MB
+on 32 other sentences: -0.0031 of a piece's log-probability, 31 of 32 translated as before
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limelight.cli.inspect.lines import InspectOutput, collect_pairs, torch_engine
+from limelight.cli.screen import Screen
+from limelight.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limelight.decoding.config import SearchSettings
+    from limelight.engines.torch import TorchEngine
+    from limelight.inspection.analysis.importance import Pair
+    from limelight.model.transformer import Transformer
+    from limelight.translator.translate import Translator
+
+
+def check_prune(count: int | None, importance: str | None, output: Path | None) -> None:
+    """Before anything is loaded."""
+    if (count is None) != (output is None):
+        raise ConfigError("--prune and -o belong together: how many heads of each attention go, and where the smaller bundle is put")
+    if count is not None and importance is None:
+        raise ConfigError("heads are chosen by sentences; name them with --importance, a file or a number of the run's validation set")
+    if output is not None and output.exists():
+        raise ConfigError(f"{output} exists already; give -o another name")
+
+
+def prune_bundle(translator: "Translator", folder: Path, asked: str, count: int, output: Path, found: InspectOutput, quiet: bool) -> None:
+    """Every second sentence chooses, and the others, which chose nothing, tell what it costs."""
+    from limelight.bundle.bundle import read, write
+    from limelight.inspection.analysis.pruning import prune
+    from limelight.interop.huggingface.load import license_of
+
+    engine, bundle = torch_engine(translator), read(folder)
+    given = len(translator.settings.target_begin)
+    with Screen(quiet=quiet) as screen:
+        pairs, _ = collect_pairs(translator, folder, asked, screen)
+        if len(pairs) < 2:
+            raise ConfigError("one sentence chooses and another tells what it costs; give two or more, better 64")
+        pruned = prune(engine.model, pairs[::2], engine.specials, count, lambda done, total: screen.step("prune", done, total), given)
+        lost, same = compare(engine, pruned.model, pairs[1::2], translator.settings.search, given)
+    sides = bundle.source_tokenizer, bundle.target_tokenizer
+    pieces, numbers = (sides[0].model, sides[1].model), (sides[0].numbers, sides[1].numbers)
+    vocabulary = None if None in numbers else numbers
+    weights = {name: weight.cpu() for name, weight in pruned.model.state_dict().items()}
+    write(output, pruned.adapt(bundle.settings), weights, pieces, license_of(bundle.folder), vocabulary=vocabulary)  # type: ignore[arg-type]
+    gone, tested = pruned.gone(engine.model.config), len(pairs[1::2])
+    sizes = [4 * sum(each.numel() for each in model.parameters()) for model in (engine.model, pruned.model)]
+    found.values["pruned"] = {"heads": gone, "bytes": sizes, "per_piece": lost, "sentences": tested, "same": same}
+    found.lines += [
+        f"pruned {count} of {engine.model.config.num_heads} heads of each attention, chosen by {len(pairs[::2])} sentences:",
+        " ".join(gone),
+        f"weights in float32: {sizes[0] / 1e6:.2f} MB, without them {sizes[1] / 1e6:.2f} MB",
+        f"on {tested} other sentences: {lost:+.4f} of a piece's log-probability, {same} of {tested} translated as before",
+    ]
+    found.written.append(output)
+
+
+def compare(
+    engine: "TorchEngine", smaller: "Transformer", pairs: "Sequence[Pair]", settings: "SearchSettings", given: int
+) -> tuple[float, int]:
+    """What a piece of these translations loses on average, and how many the smaller model finds again."""
+    from limelight.decoding.steps import Request
+    from limelight.engines.torch import TorchEngine
+
+    other = TorchEngine(smaller, engine.specials)
+    sources, targets = zip(*pairs, strict=True)
+    whole, cut = ([sum(row) for row in each.score(sources, targets)] for each in (engine, other))
+    outcomes = other.search([Request(source, target[:given], given=given) for source, target in pairs], settings)
+    same = sum(bool(each.hypotheses) and each.hypotheses[0].ids == list(target) for each, target in zip(outcomes, targets, strict=True))
+    return (sum(cut) - sum(whole)) / sum(len(target) + 1 for target in targets), same
