@@ -1,14 +1,17 @@
 """Which attribution to trust: what hiding and replacing the credited pieces costs, planted causes, planted omissions and additions.
 
-    python benchmarks/why.py BUNDLE [--text FILE] [--sentences 200]
+    python benchmarks/why.py BUNDLE [--text FILE] [--sentences 200] [--planted-only]
 
 Without --text the sentences are number words of `limelight demo`, and BUNDLE is its translator. Of each sentence one word is asked about,
 drawn at random. The `K` source pieces that a method credits most are hidden, or replaced by pieces of other sentences, and what that takes
 from the log-probability of the word is compared with the same for the pieces that the aligning head looks at, and for random ones.
 Occlusion hides by itself, so the second figure, in which nobody hides, is the fair one. Intervals: 95 %, of the mean over sentences.
+
+Words are planted in the translations of half the sentences to choose thresholds, and in those of the other half to measure them.
 """
 
 import argparse
+import itertools
 import json
 import math
 import random
@@ -191,17 +194,46 @@ def tell_costs(costs: Costs) -> None:
     print(f"integrated gradients complete within 2 %: {100 * within:.1f} % of {len(costs.gaps)}; worst {100 * max(costs.gaps):.1f} %")
 
 
-def tell_planted(found: dict[str, Planted]) -> None:
-    for kind, planted in found.items():
-        print(f"{kind}s planted: {sum(is_planted for _, is_planted in planted.words)}, separation {separation(planted.words):.3f}")
-        for below in (-10, -8, -6, -4, -3, -2, -1, -0.5, 0):
-            recall, precision = recall_and_precision(planted.words, below)
-            print(f"  below {below:5.1f}     recall {recall:.2f}  precision {precision:.2f}")
-        if planted.sure:
-            print(f"  by confidence alone: separation {separation(planted.sure):.3f}")
-            for probability in (0.01, 0.05, 0.2):
-                recall, precision = recall_and_precision(planted.sure, math.log(probability))
-                print(f"  p < {probability:4.2f}        recall {recall:.2f}  precision {precision:.2f}")
+def choose_threshold(words: Sequence[tuple[float, bool]]) -> float:
+    """That with the greatest F1: a value halfway between two of those that were seen."""
+    values = sorted({value for value, _ in words})
+    between = [(one + other) / 2 for one, other in itertools.pairwise(values)]
+    return max(between, key=lambda below: f1(*recall_and_precision(words, below)), default=0.0)
+
+
+def f1(recall: float, precision: float) -> float:
+    return 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+
+
+def wilson(part: float, count: int) -> tuple[float, float]:
+    """95 % of a share of so many."""
+    z, count = 1.96, max(count, 1)
+    middle = (part + z * z / (2 * count)) / (1 + z * z / count)
+    off = z / (1 + z * z / count) * math.sqrt(part * (1 - part) / count + z * z / (4 * count * count))
+    return max(0.0, middle - off), min(1.0, middle + off)
+
+
+def tell_planted(chosen_by: dict[str, Planted], measured_on: dict[str, Planted]) -> None:
+    """Thresholds that the first half chose, and the ones in use, on the second half."""
+    for kind, usual in (("omission", omissions.OMITTED), ("addition", omissions.ADDED)):
+        chose, other = chosen_by[kind], measured_on[kind]
+        planted = sum(is_planted for _, is_planted in other.words)
+        print(f"{kind}s planted: {planted} of {len(other.words)} words, separation {separation(other.words):.3f}")
+        tell_threshold("by what came from what, chosen", other.words, choose_threshold(chose.words))
+        tell_threshold("by what came from what, in use", other.words, usual)
+        if other.sure:
+            print(f"  by confidence alone: separation {separation(other.sure):.3f}")
+            tell_threshold("by confidence alone, chosen", other.sure, choose_threshold(chose.sure))
+
+
+def tell_threshold(name: str, words: Sequence[tuple[float, bool]], below: float) -> None:
+    planted, flagged = sum(is_planted for _, is_planted in words), sum(value < below for value, _ in words)
+    recall, precision = recall_and_precision(words, below)
+    cells = [
+        f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+        for share, (low, high) in ((recall, wilson(recall, planted)), (precision, wilson(precision, flagged)))
+    ]
+    print(f"  {name:32s} below {below:6.2f}   recall {cells[0]}   precision {cells[1]}   {flagged} reported")
 
 
 def main() -> None:
@@ -210,16 +242,18 @@ def main() -> None:
     parser.add_argument("--text", type=Path)
     parser.add_argument("--to", help="of a model that has several languages")
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--planted-only", action="store_true", help="only omissions and additions")
     asked = parser.parse_args()
     texts = asked.text.read_bytes().decode().split("\n") if asked.text else number_words(asked.sentences)
     texts = [text for text in texts if text.strip()][: asked.sentences]
     with Translator.load(asked.bundle, engine="torch") as loaded:
         translator = loaded if asked.to is None else loaded.towards(asked.to)
-        tell_costs(measure_costs(translator, texts))
+        if not asked.planted_only:
+            tell_costs(measure_costs(translator, texts))
         if asked.text is None:
             print("planted causes found", json.dumps({name: round(share, 3) for name, share in planted_causes(translator).items()}))
         else:
-            tell_planted(plant(translator, texts))
+            tell_planted(plant(translator, texts[::2]), plant(translator, texts[1::2]))
 
 
 if __name__ == "__main__":
