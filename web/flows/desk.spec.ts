@@ -315,3 +315,19 @@ test("a tour ticks what was done on the desk, and says what there was to see", a
   await page.getByRole("button", { name: "Learn" }).click();
   await expect(page.getByRole("complementary")).toBeVisible();
 });
+
+test("the key y asks why, brings the answer into view, and a forgotten trace is made again", async ({ page }) => {
+  await page.setViewportSize({ width: 1280, height: 420 });
+  let forgotten = 1;
+  await page.route("**/api/v1/why", async (route) => {
+    if (forgotten-- > 0) await route.fulfill({ status: 404, json: { error: { code: "not_found", message: "there is no such trace" } } });
+    else await route.continue();
+  });
+  await atDesk(page, NUMBER);
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.keyboard.press("y");
+  const answer = page.locator("#why");
+  await expect(answer.getByRole("status")).toContainText("followed the source by");
+  await expect(answer.locator(".shaded").first()).toBeInViewport();
+  expect(forgotten).toBeLessThan(0);
+});

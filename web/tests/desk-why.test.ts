@@ -22,8 +22,11 @@ const WHY: Why = {
   ],
   prefix: [{ piece: "und", effect: 4.6, share: 0.423 }],
 };
-const answering = (answer: (body: Record<string, unknown>) => Promise<Response>): WhyState =>
-  new WhyState(new Api((_, init) => answer(JSON.parse(String(init?.body)) as Record<string, unknown>)));
+const named = (trace_id: string): Trace => ({ ...trace, trace_id });
+const answering = (
+  answer: (body: Record<string, unknown>) => Promise<Response>,
+  renew: (trace: Trace) => Promise<Trace | null> = async () => null,
+): WhyState => new WhyState(new Api((_, init) => answer(JSON.parse(String(init?.body)) as Record<string, unknown>)), renew);
 
 describe("why this piece", () => {
   test("one sentence tells how far it followed the source, and what most of all", () => {
@@ -51,29 +54,47 @@ describe("why this piece", () => {
   test("it is asked once for each piece of a trace", async () => {
     const asked: unknown[] = [];
     const why = answering(async (body) => (asked.push(body), Response.json(WHY)));
-    await why.ask("t_1", 2);
-    await why.ask("t_1", 2);
+    await why.ask(named("t_1"), 2);
+    await why.ask(named("t_1"), 2);
     expect(asked).toEqual([{ trace_id: "t_1", piece: 2 }]);
     expect(why.told).toEqual(WHY);
-    expect([why.isOf("t_1", 2), why.isOf("t_1", 3), why.isOf("t_2", 2), why.busy]).toEqual([true, false, false, false]);
+    expect([why.isOf(named("t_1"), 2), why.isOf(named("t_1"), 3), why.isOf(named("t_2"), 2), why.busy]).toEqual([true, false, false, false]);
   });
 
   test("an answer that comes late is dropped, and a refusal can be asked again", async () => {
     const waiting: ((answer: Response) => void)[] = [];
     const why = answering(() => new Promise((resolve) => waiting.push(resolve)));
-    const [first, second] = [why.ask("t_1", 0), why.ask("t_1", 1)];
+    const [first, second] = [why.ask(named("t_1"), 0), why.ask(named("t_1"), 1)];
     waiting[1]!(Response.json({ ...WHY, first: 1 }));
     await second;
     waiting[0]!(Response.json({ ...WHY, first: 0 }));
     await first;
     expect(why.told?.first).toBe(1);
-    const refused = why.ask("t_1", 3);
+    const refused = why.ask(named("t_1"), 3);
     waiting[2]!(Response.json({ error: { code: "busy", message: "no" } }, { status: 400 }));
     await refused;
     expect([why.told, why.trouble?.code, why.busy]).toEqual([null, "busy", false]);
-    const again = why.ask("t_1", 3);
+    const again = why.ask(named("t_1"), 3);
     waiting[3]!(Response.json(WHY));
     await again;
     expect([why.told, why.trouble]).toEqual([WHY, null]);
+  });
+
+  test("a trace that the server has forgotten is made again, once", async () => {
+    const asked: unknown[] = [];
+    const forgetful = (known: string) => async (body: Record<string, unknown>) => {
+      asked.push(body["trace_id"]);
+      return body["trace_id"] === known ? Response.json(WHY) : Response.json({ error: { code: "unknown_trace", message: "gone" } }, { status: 404 });
+    };
+    const why = answering(forgetful("t_2"), async () => named("t_2"));
+    await why.ask(named("t_1"), 2);
+    expect([why.told, why.trouble, why.busy, asked]).toEqual([WHY, null, false, ["t_1", "t_2"]]);
+    expect([why.isOf(named("t_2"), 2), why.isOf(named("t_1"), 2)]).toEqual([true, false]);
+    const lost = answering(forgetful("t_9"), async () => named("t_2"));
+    await lost.ask(named("t_1"), 2);
+    expect([lost.told, lost.trouble?.status, lost.busy]).toEqual([null, 404, false]);
+    const unknown = answering(forgetful("t_9"));
+    await unknown.ask(named("t_1"), 2);
+    expect(unknown.trouble?.status).toBe(404);
   });
 });

@@ -28,7 +28,7 @@ from limelight.text.careful.glossary import Glossary, Term
 from limelight.text.careful.term_targets import TargetFinder
 from limelight.translator.arguments import check_texts, one_glossary_each, one_prefix_each, phrases_each
 from limelight.translator.parts import Cutter, TranslationPlan
-from limelight.translator.presenting import translation_of
+from limelight.translator.presenting import note_unmatched, translation_of
 from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, hide_spans, take_out
 from limelight.translator.searching import Searcher
 from limelight.translator.sentence_alignment import align_sentences
@@ -53,6 +53,7 @@ class TranslationOptions:
     align: bool = False
     guards: bool = True
     probabilities: bool = False
+    check: bool = False  # for words left out and made up
 
 
 def plan(
@@ -217,6 +218,7 @@ def restore(
 
     def present(some: list[SourceSentence]) -> list[Translation]:
         some = _add_probabilities(some, searcher) if wanted.probabilities else some
+        some = note_unmatched(some, searcher.find_torch()) if wanted.check else some
         links = align_sentences(some, searcher) if wanted.align else [None] * len(some)
         return [translation_of(*pair, wanted.guards, calibration) for pair in zip(some, links, strict=True)]
 

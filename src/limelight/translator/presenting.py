@@ -1,15 +1,21 @@
 """`translation_of` turns what a search found into what a person sees: text, confidence of words, warnings."""
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.guards import Notice, judge
 from limelight.decoding.steps import Hypothesis
+from limelight.engines.engine import Engine
+from limelight.errors import LengthError
 from limelight.text.languages import base, density
 from limelight.translator.confidence import sentence_confidence, transfer_confidence, words_of
 from limelight.translator.protected import ProtectedSentence
 from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Alternative, Translation, likely, pieces_of
+
+UNMATCHED = {"omission": "nothing in the translation came from “{}”", "addition": "“{}” came from nothing in the source"}
 
 
 def translation_of(
@@ -57,3 +63,23 @@ def _notices(sentence: SourceSentence, guards: bool, source_language: str, targe
         expected = density(target_language) / density(source_language)
         notices += judge(sentence.text, best.text, expected, base(source_language) == base(target_language))
     return [*notices, *sentence.faults]
+
+
+def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[SourceSentence]:
+    """Each with a notice for every source word that nothing came from, and every word of the best candidate that came from nothing."""
+    from limelight.engines.torch import TorchEngine
+    from limelight.inspection.tracing.tracer import Tracer
+
+    tracers, found = {}, []
+    for each in sentences:
+        reader, ids = each.reader, [*each.reader.target_begin, *each.candidates[0].ids]
+        if (tracer := tracers.get(id(reader))) is None:
+            tracer = tracers[id(reader)] = Tracer(cast(TorchEngine, engine), reader.settings, reader.source, reader.target)
+        try:
+            trace = tracer.trace(each.text, source_ids=each.request.source, target_ids=ids, topk=1, nbest=1, is_over=each.request.is_over)
+            words = [one for one in trace.check() if "\u27e6" not in one.word]  # marks are compared one by one
+            noted = [Notice(one.kind, UNMATCHED[one.kind].format(one.word)) for one in words]
+        except LengthError as error:
+            noted = [Notice("unchecked", f"words left out or made up were not looked for: {error}")]
+        found.append(replace(each, notices=(*each.notices, *noted)))
+    return found

@@ -115,6 +115,7 @@ class Translator:
         align: bool = False,
         guards: bool = True,
         probabilities: bool = False,
+        check: bool = False,
         protect: bool = True,
         glossary: Glossary | Sequence[Glossary | None] | None = None,
         segment: bool | None = None,
@@ -134,6 +135,7 @@ class Translator:
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
         `target`, `source`, `tags`: as `towards`, for a model that has several directions, registers or domains.
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
+        `check`: warnings name words left out and made up (docs/inspect.md). It takes a pass by torch for each word of the source.
         A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
         gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
@@ -145,8 +147,8 @@ class Translator:
         known = view.glossary if glossary is None else glossary
         plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, view._reader)
         with one_thread_here():
-            found = pipeline.search(plan.asked, settings, guards, self._searcher)
-            made = self._restore(found, TranslationOptions(align, guards, probabilities))
+            wanted = TranslationOptions(align, guards, probabilities, check)
+            made = self._restore(pipeline.search(plan.asked, settings, guards, self._searcher), wanted)
         if None in made and is_over():
             raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
         if invalid := [text for text, places in enumerate(plan.places) if None in made[places.start : places.stop]]:
@@ -230,11 +232,9 @@ class Translator:
         `gates`: dimmers of heads, by name (cross.5.2) or pattern (enc.0.*), 0 dark to 1 as trained. They and what follows up to
         `temperature` are the fields of `inspection.interventions.Changes`, which may be given whole instead.
         `stages`: keep every stage, not only attention; without, one that is asked for later costs a pass.
-        More pieces than `longest` (256), or than the model takes, are a LengthError. It runs on torch whatever the translator runs on.
-        `is_over` is asked at every step; when it says yes, a DeadlineError ends the trace.
+        More pieces than `longest` (256) or the model takes are a LengthError. It runs on torch; a DeadlineError ends it when `is_over`.
         """
-        reader, tidy = self._reader, self._reader.normalize(check_texts([text], "text"))
-        tracer = self._tracer
+        reader, tidy, tracer = self._reader, self._reader.normalize(check_texts([text], "text")), self._tracer
         return tracer.trace(
             tidy[0],
             source_ids=reader.add_source_begin(reader.source_ids(tidy)[0]),

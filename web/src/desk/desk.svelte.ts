@@ -69,7 +69,7 @@ export class Desk {
     private readonly road: Road = new BrowserRoad(),
   ) {
     this.ranking = new Ranking(api);
-    this.why = new WhyState(api);
+    this.why = new WhyState(api, (trace) => this.renewed(trace));
     this.tensors = new Tensors(api, (trace) => this.renewed(trace));
   }
 
@@ -190,7 +190,7 @@ export class Desk {
 
   /** What the piece on show came from. */
   async askWhy(): Promise<void> {
-    if (this.live && this.trace) await this.why.ask(this.trace.trace_id, shownStep(this.trace, this.view.query));
+    if (this.live && this.trace) await this.why.ask(this.trace, shownStep(this.trace, this.view.query));
   }
 
   async loadProbes(): Promise<void> {

@@ -3,6 +3,7 @@
 import { Refused, type Api } from "../api";
 import type { Trouble } from "../lib/trouble";
 import { bare } from "./labels";
+import type { Trace } from "./trace";
 
 export interface Effect {
   piece: string;
@@ -40,17 +41,25 @@ export class WhyState {
   trouble = $state.raw<Trouble | null>(null);
   private of = $state(""); // the trace and the piece that were asked about last
 
-  constructor(private readonly api: Api) {}
+  /** `renew` asks the question of a trace once more, since a server keeps few; null when it is not known. */
+  constructor(
+    private readonly api: Api,
+    private readonly renew: (trace: Trace) => Promise<Trace | null>,
+  ) {}
 
   /** The answer to a question that is no longer the last is dropped. */
-  async ask(trace: string, piece: number): Promise<void> {
-    const key = `${trace} ${piece}`;
-    if (key === this.of && !this.trouble) return;
-    this.of = key;
+  async ask(trace: Trace, piece: number): Promise<void> {
+    if (this.isOf(trace, piece) && !this.trouble) return;
+    let key = (this.of = keyOf(trace, piece));
     this.busy = true;
     this.told = this.trouble = null;
     try {
-      const told = await this.api.why({ trace_id: trace, piece });
+      const told = await this.api.why({ trace_id: trace.trace_id, piece }).catch(async (error: unknown) => {
+        const again = error instanceof Refused && error.trouble.status === 404 ? await this.renew(trace) : null;
+        if (!again) throw error;
+        if (this.of === key) key = this.of = keyOf(again, piece);
+        return this.api.why({ trace_id: again.trace_id, piece });
+      });
       if (this.of === key) this.told = told;
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
@@ -60,7 +69,11 @@ export class WhyState {
     }
   }
 
-  isOf(trace: string, piece: number): boolean {
-    return this.of === `${trace} ${piece}`;
+  isOf(trace: Trace, piece: number): boolean {
+    return this.of === keyOf(trace, piece);
   }
+}
+
+function keyOf(trace: Trace, piece: number): string {
+  return `${trace.trace_id} ${piece}`;
 }

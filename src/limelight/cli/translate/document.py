@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limelight.translator.translation import Translation
 
 
-WISHES, LOADING = ("protect", "guards"), ("device", "dtype", "threads", "engine")
+WISHES, LOADING = ("protect", "guards", "check"), ("device", "dtype", "threads", "engine")
 
 
 def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Context) -> None:

@@ -82,6 +82,7 @@ def translate(
     fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
     review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
+    check: Annotated[bool, typer.Option("--check", help="Warn of words left out and made up: a pass for each word.")] = False,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
@@ -118,7 +119,7 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, segme
             "probabilities": asked["jsonl"],
             "glossary": load_glossary(asked["glossary"], translator),
             "segment": segment,
-            **{name: asked[name] for name in ("align", "guards", "protect")},
+            **{name: asked[name] for name in ("align", "guards", "protect", "check")},
         }
         _pass(translator, chunks, (asked["prefix"], asked["phrase"] or ()), wishes, asked["scores"], file, account)
 
