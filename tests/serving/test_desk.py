@@ -530,6 +530,15 @@ def test_why_a_piece_is_there_is_told_as_in_python(server: Running, told: dict[s
         assert answer["source_share"] == pytest.approx(ours.source_share, abs=1e-4) and answer["method"] == ours.method
 
 
+def test_words_left_out_are_named_where_it_is_asked_for(server: Running) -> None:
+    short = server.post("trace", {"source": "four nine six", "target": "vier neun"}).json()
+    asked = {"trace_id": short["trace_id"], "piece": 0}
+    assert server.post("why", asked).json().get("unmatched") is None
+    answer = server.post("why", {**asked, "check": True}).json()
+    responses.WhyAnswer.model_validate(answer, strict=True)
+    assert [(each["kind"], each["word"]) for each in answer["unmatched"]] == [("omission", "six")]
+
+
 @pytest.mark.parametrize("more", [{"piece": 99}, {"piece": -1}, {"method": "magic"}, {"instead_of": ""}, {"instead_of": " "}])
 def test_why_refuses_what_is_not_there(server: Running, told: dict[str, Any], more: dict[str, Any]) -> None:
     refused(server.post("why", {"trace_id": told["trace_id"], "piece": 0, **more}))

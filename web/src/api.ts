@@ -141,7 +141,7 @@ export class Api {
     }
   }
 
-  why(asked: { trace_id: string; piece: number }): Promise<Why> {
+  why(asked: { trace_id: string; piece: number; check: boolean }): Promise<Why> {
     return this.post<Why>("api/v1/why", asked);
   }
 

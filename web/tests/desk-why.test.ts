@@ -7,7 +7,7 @@ import { Api } from "../src/api";
 import { leastSure, shownStep } from "../src/desk/candidates";
 import { deskAction } from "../src/desk/keys";
 import type { Trace } from "../src/desk/trace";
-import { sayWhy, shadesOf, WhyState, type Why } from "../src/desk/why.svelte";
+import { sayUnmatched, sayWhy, shadesOf, WhyState, type Why } from "../src/desk/why.svelte";
 
 const trace = JSON.parse(readFileSync("tests/traces/numbers.json", "utf8")) as Trace;
 const WHY: Why = {
@@ -34,6 +34,12 @@ describe("why this piece", () => {
     expect(sayWhy({ ...WHY, source: [{ piece: "a", effect: 0, share: 0 }], prefix: [], source_share: 0 })).toContain("followed nothing");
   });
 
+  test("words left out and made up are named, and nothing is said where there are none", () => {
+    expect([sayUnmatched(WHY), sayUnmatched({ ...WHY, unmatched: [] })]).toEqual(["", ""]);
+    const unmatched = [{ kind: "addition", word: "eins" }, { kind: "omission", word: "six" }, { kind: "addition", word: "zwei" }] as const;
+    expect(sayUnmatched({ ...WHY, unmatched: [...unmatched] })).toBe("Left out: “six”. Made up: “eins”, “zwei”.");
+  });
+
   test("the strongest piece is lit whole, and what spoke against it not at all", () => {
     expect(shadesOf(WHY)).toEqual({ source: [1, 0], prefix: [0.423 / 0.55] });
     expect(shadesOf({ ...WHY, source: [], prefix: [] })).toEqual({ source: [], prefix: [] });
@@ -56,7 +62,7 @@ describe("why this piece", () => {
     const why = answering(async (body) => (asked.push(body), Response.json(WHY)));
     await why.ask(named("t_1"), 2);
     await why.ask(named("t_1"), 2);
-    expect(asked).toEqual([{ trace_id: "t_1", piece: 2 }]);
+    expect(asked).toEqual([{ trace_id: "t_1", piece: 2, check: true }]);
     expect(why.told).toEqual(WHY);
     expect([why.isOf(named("t_1"), 2), why.isOf(named("t_1"), 3), why.isOf(named("t_2"), 2), why.busy]).toEqual([true, false, false, false]);
   });

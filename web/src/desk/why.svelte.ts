@@ -19,6 +19,14 @@ export interface Why {
   source_share: number;
   source: Effect[];
   prefix: Effect[];
+  unmatched?: { kind: "omission" | "addition"; word: string }[] | null; // words that nothing came from, or that came from nothing
+}
+
+/** "Left out: “six”. Made up: “eins”, “zwei”." */
+export function sayUnmatched({ unmatched }: Why): string {
+  const words = (wanted: string): string => (unmatched ?? []).filter(({ kind }) => kind === wanted).map(({ word }) => `“${word}”`).join(", ");
+  const told = { "Left out": words("omission"), "Made up": words("addition") };
+  return Object.entries(told).filter(([, some]) => some).map(([name, some]) => `${name}: ${some}.`).join(" ");
 }
 
 /** "“zwanzig” followed the source by 58 %, most of all “twenty”." */
@@ -54,11 +62,11 @@ export class WhyState {
     this.busy = true;
     this.told = this.trouble = null;
     try {
-      const told = await this.api.why({ trace_id: trace.trace_id, piece }).catch(async (error: unknown) => {
+      const told = await this.api.why({ trace_id: trace.trace_id, piece, check: true }).catch(async (error: unknown) => {
         const again = error instanceof Refused && error.trouble.status === 404 ? await this.renew(trace) : null;
         if (!again) throw error;
         if (this.of === key) key = this.of = keyOf(again, piece);
-        return this.api.why({ trace_id: again.trace_id, piece });
+        return this.api.why({ trace_id: again.trace_id, piece, check: true });
       });
       if (this.of === key) this.told = told;
     } catch (error) {

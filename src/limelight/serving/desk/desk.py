@@ -126,7 +126,10 @@ class Desk:
         def answer(trace: Any) -> Response:
             if wanted.piece >= len(trace.target.tokens):
                 raise BadRequest("there is no such piece", f"They are 0 to {len(trace.target.tokens) - 1}.")
-            return json_answer(_encode_json(asdict(trace.why(wanted.piece, wanted.method, wanted.instead_of))), request)
+            told = asdict(trace.why(wanted.piece, wanted.method, wanted.instead_of))
+            if wanted.check:
+                told["unmatched"] = [asdict(each) for each in trace.check()]
+            return json_answer(_encode_json(told), request)
 
         return await self._run_trace(request, kept.served, kept.asked, answer)
 

@@ -134,6 +134,7 @@ class WhyRequest(StrictRequest):
     piece: Number = Field(description="Which piece of the translation, counted from 0.")
     method: Method = Field(default="occlusion", description="How to find out.")
     instead_of: Piece | None = Field(default=None, description="Why it and not this word, or piece, at the same place.")
+    check: bool = Field(default=False, description="Name also the words of the sentence that were left out and made up.")
 
 
 @dataclass(frozen=True)

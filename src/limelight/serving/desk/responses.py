@@ -199,6 +199,13 @@ class EffectAnswer(BaseModel):
     share: Number = Field(description="Of the effects of all pieces, by size.")
 
 
+class UnmatchedAnswer(BaseModel):
+    kind: Literal["omission", "addition"]
+    word: Short
+    pieces: Annotated[list[Count], Field(max_length=PIECES)] = Field(description="Of the source for an omission, else of the translation.")
+    effect: Number = Field(description="The lower, the surer.")
+
+
 class WhyAnswer(BaseModel):
     word: Short
     first: Count = Field(description="The piece that was asked for.")
@@ -209,6 +216,7 @@ class WhyAnswer(BaseModel):
     source: Annotated[list[EffectAnswer], Field(max_length=PIECES)]
     prefix: Annotated[list[EffectAnswer], Field(max_length=PIECES)] = Field(description="Of the translation before it, without its start.")
     gap: Number | None = Field(description="Of integrated gradients: how far their sum is from what it should be, as a part of it.")
+    unmatched: Annotated[list[UnmatchedAnswer], Field(max_length=2 * PIECES)] | None = Field(default=None, description="With `check`.")
 
 
 class ImportantHead(BaseModel):
