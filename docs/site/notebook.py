@@ -51,12 +51,12 @@ def printed_below(page: str, names: dict[str, Any]) -> str:
 
 
 def notebook() -> str:
-    """All pages as one notebook, as nbformat 4.5 has it. Links lead where they led: it lies beside the pages."""
+    """All pages as one notebook, as nbformat 4.5 has it, to be run: what cells print stands in the pages."""
     made: list[dict[str, Any]] = []
     for path in [COURSE / "index.md", *pages()]:
         at, text = 0, path.read_bytes().decode()
         for cell in CELL.finditer(text):
-            made += [_words(text[at : cell.start()]), _code(cell[1], cell[2] or "")]
+            made += [_words(text[at : cell.start()]), _code(cell[1])]
             at = cell.end()
         made.append(_words(text[at:]))
     numbered = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(each for each in made if each["source"])]
@@ -68,10 +68,9 @@ def _words(text: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "metadata": {}, "source": text.strip("\n").splitlines(keepends=True)}
 
 
-def _code(code: str, printed: str) -> dict[str, Any]:
-    outputs = [{"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}] if printed else []
+def _code(code: str) -> dict[str, Any]:
     source = code.strip("\n").splitlines(keepends=True)
-    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": outputs, "source": source}
+    return {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": [], "source": source}
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ import typer
 from limelight.cli.inspect.causes import CauseOptions
 from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
-from limelight.cli.inspect.lines import InspectOutput, explanation, rank, tensor
-from limelight.cli.inspect.pruning import check_prune, prune_bundle
+from limelight.cli.inspect.lines import InspectOutput, explanation, tensor
+from limelight.cli.inspect.pruning import HeadOptions
 from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
 from limelight.cli.translate.output import aim
 from limelight.errors import ConfigError
@@ -105,22 +105,16 @@ def inspect(
     from limelight.translator.translate import Translator
 
     changes = changes_of(InterventionOptions(mute or (), solo or (), dim or (), hide or (), positions, temperature, mean))
-    files = [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
+    heads, files = HeadOptions(importance, prune, output), [each for each in (html, svg, png, npz, *(save or ())) if each is not None]
     found, causes = InspectOutput(), CauseOptions(why, instead_of, method, check, patch_from, places)
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
-    check_prune(prune, importance, output)
     with Translator.load(bundle, device=device, threads=threads, engine="torch") as loaded:
-        translator = aim(loaded, to, source, tag)
-        if prune is not None and importance is not None and output is not None:
-            prune_bundle(translator, bundle, importance, prune, output, found, as_json)
-        else:
-            rank(translator, bundle, importance, as_json, found)
+        heads.judge(translator := aim(loaded, to, source, tag), bundle, found, as_json)
         _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
     if open_page and text is not None:
-        view = desk_view(text, changes, found.head, target, found.prefix, beam)
-        raise typer.Exit(open_desk(bundle, view, port, threads, True, say))
+        raise typer.Exit(open_desk(bundle, desk_view(text, changes, found.head, target, found.prefix, beam), port, threads, True, say))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ on 32 other sentences: -0.0031 of a piece's log-probability, 31 of 32 translated
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from limelight.cli.inspect.lines import InspectOutput, collect_pairs, torch_engine
+from limelight.cli.inspect.lines import InspectOutput, collect_pairs, rank, torch_engine
 from limelight.cli.screen import Screen
 from limelight.errors import ConfigError
 
@@ -22,17 +23,34 @@ if TYPE_CHECKING:
     from limelight.translator.translate import Translator
 
 
-def check_prune(count: int | None, importance: str | None, output: Path | None) -> None:
-    """Before anything is loaded."""
-    if (count is None) != (output is None):
-        raise ConfigError("--prune and -o belong together: how many heads of each attention go, and where the smaller bundle is put")
-    if count is not None and importance is None:
-        raise ConfigError("heads are chosen by sentences; name them with --importance, a file or a number of the run's validation set")
-    if output is not None and output.exists():
-        raise ConfigError(f"{output} exists already; give -o another name")
+@dataclass(frozen=True)
+class HeadOptions:
+    """Head options say by which sentences heads are judged, how many of each attention go, and where the smaller bundle is put."""
+
+    sentences: str | None
+    count: int | None
+    output: Path | None
+
+    def __post_init__(self) -> None:
+        """Before anything is loaded."""
+        if (self.count is None) != (self.output is None):
+            raise ConfigError("--prune and -o belong together: how many heads of each attention go, and where the smaller bundle is put")
+        if self.count is not None and self.sentences is None:
+            raise ConfigError("heads are chosen by sentences; name them with --importance, a file or a number of the run's validation set")
+        if self.output is not None and self.output.exists():
+            raise ConfigError(f"{self.output} exists already; give -o another name")
+
+    def judge(self, translator: "Translator", folder: Path, found: InspectOutput, quiet: bool) -> None:
+        if self.sentences is None or self.count is None or self.output is None:
+            rank(translator, folder, self.sentences, quiet, found)
+            return
+        found.lines += prune_bundle(translator, folder, self.sentences, self.count, self.output, found.values, quiet)
+        found.written.append(self.output)
 
 
-def prune_bundle(translator: "Translator", folder: Path, asked: str, count: int, output: Path, found: InspectOutput, quiet: bool) -> None:
+def prune_bundle(
+    translator: "Translator", folder: Path, sentences: str, count: int, output: Path, values: dict[str, Any], quiet: bool
+) -> list[str]:
     """Every second sentence chooses, and the others, which chose nothing, tell what it costs."""
     from limelight.bundle.bundle import read, write
     from limelight.inspection.analysis.pruning import prune
@@ -41,7 +59,7 @@ def prune_bundle(translator: "Translator", folder: Path, asked: str, count: int,
     engine, bundle = torch_engine(translator), read(folder)
     given = len(translator.settings.target_begin)
     with Screen(quiet=quiet) as screen:
-        pairs, _ = collect_pairs(translator, folder, asked, screen)
+        pairs, _ = collect_pairs(translator, folder, sentences, screen)
         if len(pairs) < 2:
             raise ConfigError("one sentence chooses and another tells what it costs; give two or more, better 64")
         pruned = prune(engine.model, pairs[::2], engine.specials, count, lambda done, total: screen.step("prune", done, total), given)
@@ -53,14 +71,13 @@ def prune_bundle(translator: "Translator", folder: Path, asked: str, count: int,
     write(output, pruned.adapt(bundle.settings), weights, pieces, license_of(bundle.folder), vocabulary=vocabulary)  # type: ignore[arg-type]
     gone, tested = pruned.gone(engine.model.config), len(pairs[1::2])
     sizes = [4 * sum(each.numel() for each in model.parameters()) for model in (engine.model, pruned.model)]
-    found.values["pruned"] = {"heads": gone, "bytes": sizes, "per_piece": lost, "sentences": tested, "same": same}
-    found.lines += [
+    values["pruned"] = {"heads": gone, "bytes": sizes, "per_piece": lost, "sentences": tested, "same": same}
+    return [
         f"pruned {count} of {engine.model.config.num_heads} heads of each attention, chosen by {len(pairs[::2])} sentences:",
         " ".join(gone),
         f"weights in float32: {sizes[0] / 1e6:.2f} MB, without them {sizes[1] / 1e6:.2f} MB",
         f"on {tested} other sentences: {lost:+.4f} of a piece's log-probability, {same} of {tested} translated as before",
     ]
-    found.written.append(output)
 
 
 def compare(
