@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.guards import Notice, judge
@@ -15,7 +15,11 @@ from limelight.translator.protected import ProtectedSentence
 from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Alternative, Translation, likely, pieces_of
 
-UNMATCHED = {"omission": "nothing in the translation came from “{}”", "addition": "“{}” came from nothing in the source"}
+if TYPE_CHECKING:
+    from limelight.inspection.tracing.live_trace import LiveTrace
+
+# By numbers from 1 in their sentence: notices hold nothing of a text.
+UNMATCHED = {"omission": "nothing in the translation came from {} of the source", "addition": "{} of the translation came from nothing"}
 
 
 def translation_of(
@@ -66,20 +70,32 @@ def _notices(sentence: SourceSentence, guards: bool, source_language: str, targe
 
 
 def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[SourceSentence]:
-    """Each with a notice for every source word that nothing came from, and every word of the best candidate that came from nothing."""
+    """Each with a notice of source words that nothing came from, and one of words of the best candidate that came from nothing."""
     from limelight.engines.torch import TorchEngine
     from limelight.inspection.tracing.tracer import Tracer
 
     tracers, found = {}, []
     for each in sentences:
-        reader, ids = each.reader, [*each.reader.target_begin, *each.candidates[0].ids]
+        reader, ids, asked = each.reader, [*each.reader.target_begin, *each.candidates[0].ids], each.request
         if (tracer := tracers.get(id(reader))) is None:
             tracer = tracers[id(reader)] = Tracer(cast(TorchEngine, engine), reader.settings, reader.source, reader.target)
         try:
-            trace = tracer.trace(each.text, source_ids=each.request.source, target_ids=ids, topk=1, nbest=1, is_over=each.request.is_over)
-            words = [one for one in trace.check() if "\u27e6" not in one.word]  # marks are compared one by one
-            noted = [Notice(one.kind, UNMATCHED[one.kind].format(one.word)) for one in words]
+            trace = tracer.trace(each.text, source_ids=asked.source, target_ids=ids, topk=1, nbest=1, is_over=asked.is_over)
+            noted = _name_unmatched(trace)
         except LengthError as error:
             noted = [Notice("unchecked", f"words left out or made up were not looked for: {error}")]
         found.append(replace(each, notices=(*each.notices, *noted)))
     return found
+
+
+def _name_unmatched(trace: "LiveTrace") -> list[Notice]:
+    words: dict[str, list[int]] = {kind: [] for kind in UNMATCHED}
+    for one in trace.check():
+        word = (trace.source if one.kind == "omission" else trace.target).tokens[one.pieces[0]].word
+        if word is not None and "\u27e6" not in one.word:  # marks are compared one by one
+            words[one.kind].append(word + 1)
+    return [
+        Notice(kind, UNMATCHED[kind].format(f"word{'s' * (len(some) > 1)} {', '.join(map(str, some))}"))
+        for kind, some in words.items()
+        if some
+    ]
