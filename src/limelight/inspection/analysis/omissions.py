@@ -14,7 +14,7 @@ from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import Unmatched
 from limelight.inspection.trace import SourceToken, TargetToken
 
-OMITTED, ADDED = -1.0, -6.0  # natural log-probability
+OMITTED, ADDED = -1.8, -7.5  # natural log-probability
 
 
 def find_unmatched(passes: VariedPass, source: Sequence[SourceToken], target: Sequence[TargetToken], given: int) -> list[Unmatched]:
