@@ -75,6 +75,9 @@ def test_settings_of_what_is_left_are_its_own() -> None:
     assert adapted.alignment == ((1, 2),)
     assert (adapted.model.num_heads, adapted.model.d_head, adapted.model.heads_width) == (3, 6, 18)
     assert adapted.trained_on == {"heads pruned": 7}
+    assert Pruned(cut_out(model, dict.fromkeys(PLACES, 0)), left).adapt(settings.changed(trained_on={"heads pruned": 7})).trained_on == {
+        "heads pruned": 14
+    }
     assert b"head_width" not in settings.encode() and b'"head_width": 6' in adapted.encode()
 
 

@@ -213,5 +213,5 @@ def unlike_all(c: ModelConfig) -> list[str]:
     if c.kv_heads != c.num_heads:
         problems.append(f"num_kv_heads={c.kv_heads}; theirs have as many as num_heads={c.num_heads}")
     if c.heads_width != c.d_model:
-        problems.append(f"heads were pruned: {c.num_heads} of width {c.d_head}; theirs fill d_model={c.d_model}")
+        problems.append(f"pruned heads, {c.num_heads} of width {c.d_head}; theirs fill d_model={c.d_model}")
     return problems

@@ -74,7 +74,8 @@ def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[
     from limelight.engines.torch import TorchEngine
     from limelight.inspection.tracing.tracer import Tracer
 
-    tracers, found = {}, []
+    tracers: dict[int, Tracer] = {}
+    found = []
     for each in sentences:
         reader, ids, asked = each.reader, [*each.reader.target_begin, *each.candidates[0].ids], each.request
         if (tracer := tracers.get(id(reader))) is None:

@@ -53,11 +53,12 @@ def prune_bundle(
 ) -> list[str]:
     """Every second sentence chooses, and the others, which chose nothing, tell what it costs."""
     from limelight.bundle.bundle import read, write
-    from limelight.inspection.analysis.pruning import prune
+    from limelight.inspection.analysis.pruning import check_prunable, prune
     from limelight.interop.huggingface.load import license_of
 
     engine, bundle = torch_engine(translator), read(folder)
     given = len(translator.settings.target_begin)
+    check_prunable(engine.model.config, count)
     with Screen(quiet=quiet) as screen:
         pairs, _ = collect_pairs(translator, folder, sentences, screen)
         if len(pairs) < 2:

@@ -36,7 +36,8 @@ class Pruned:
     def adapt(self, settings: BundleSettings) -> BundleSettings:
         """Heads that align have new numbers; scores and confidence were measured on the whole model, and are not kept."""
         kept = [(at, self.left["cross", at].index(head)) for at, head in settings.alignment or () if head in self.left["cross", at]]
-        facts = {**(settings.trained_on or {}), "heads pruned": len(self.gone(settings.model))}
+        facts = dict(settings.trained_on or {})
+        facts["heads pruned"] = int(facts.get("heads pruned", 0)) + len(self.gone(settings.model))
         changes = {"alignment": tuple(kept) or None, "scores": (), "confidence": None, "trained_on": facts}
         return settings.changed(model=self.model.config, **changes)
 
@@ -44,10 +45,7 @@ class Pruned:
 def prune(model: Transformer, pairs: Sequence[Pair], specials: Specials, count: int, progress: Watch, given: int = 0) -> Pruned:
     """Without `count` heads of each attention, chosen by these pairs. The model itself is not touched."""
     config = model.config
-    if config.kv_heads != config.num_heads:
-        raise ConfigError(f"{config.num_heads} heads share {config.kv_heads} keys, so none can go alone; this model cannot be pruned")
-    if not 0 < count < config.num_heads:
-        raise ConfigError(f"of {config.num_heads} heads {count} cannot go; give a number from 1 to {config.num_heads - 1}")
+    check_prunable(config, count)
     left: dict[Place, list[int]] = {head[:2]: list(range(config.num_heads)) for head in heads_of(config)}
     for _ in range(count):
         costs = {Head.parse(each.id): each.delta_logp for each in importance(model, pairs, specials, progress, given)}
@@ -56,6 +54,13 @@ def prune(model: Transformer, pairs: Sequence[Pair], specials: Specials, count: 
         for place, head in least.items():
             del left[place][head]
     return Pruned(model, left)
+
+
+def check_prunable(config: ModelConfig, count: int) -> None:
+    if config.kv_heads != config.num_heads:
+        raise ConfigError(f"{config.num_heads} heads share {config.kv_heads} keys, so none can go alone; this model cannot be pruned")
+    if not 0 < count < config.num_heads:
+        raise ConfigError(f"of {config.num_heads} heads {count} cannot go; give a number from 1 to {config.num_heads - 1}")
 
 
 def cut_out(model: Transformer, least: dict[Place, int]) -> Transformer:
