@@ -105,9 +105,10 @@ def planted_causes(translator: Translator, methods: Sequence[Method] = METHODS) 
         if trace.target.text != german(number):
             continue
         cases += 2
-        for row, column in ((0, 2), (2, 0)):
+        first = next(at for at, token in enumerate(trace.source.tokens) if token.word is not None)  # after the tags
+        for row, column in ((0, first + 2), (2, first)):
             for method in methods:
-                right[method] += most_credited(trace.why(row, method), range(3))[0] == column
+                right[method] += most_credited(trace.why(row, method), range(first, first + 3))[0] == column
             right["attention"] += any(link[:2] == (column, row) for link in trace.align.links)
     return {name: count / max(cases, 1) for name, count in right.items()}
 
@@ -182,14 +183,19 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return mean, 1.96 * spread / math.sqrt(len(values))
 
 
+def differences(one: Sequence[float], other: Sequence[float]) -> list[float]:
+    return [mine - theirs for mine, theirs in zip(one, other, strict=True)]
+
+
 def tell_costs(costs: Costs) -> None:
-    print(f"{'credited by':14s} {'hidden':>14s} {'replaced':>14s}  {'beyond attention':>18s} {'beyond random':>16s}")
+    """Of each method what hiding and what replacing takes, and for both how much more than what each rival's pieces take."""
+    heads = [f"{what}, beyond {rival}" for what in ("hidden", "replaced") for rival in RIVALS]
+    print(f"{'credited by':14s} {'hidden':>14s} {'replaced':>14s} " + " ".join(f"{head:>25s}" for head in heads))
     for name in (*METHODS, *RIVALS):
-        cells = [f"{mean:6.2f} ± {off:4.2f}" for mean, off in (interval(costs.hidden[name]), interval(costs.replaced[name]))]
-        for rival in RIVALS:
-            beyond = [one - other for one, other in zip(costs.replaced[name], costs.replaced[rival], strict=True)]
-            cells.append(f"{interval(beyond)[0]:+6.2f} ± {interval(beyond)[1]:4.2f}")
-        print(f"{name:14s} " + "  ".join(f"{cell:>14s}" for cell in cells))
+        told = [interval(values[name]) for values in (costs.hidden, costs.replaced)]
+        beyond = [interval(differences(values[name], values[rival])) for values in (costs.hidden, costs.replaced) for rival in RIVALS]
+        cells = [f"{mean:6.2f} ± {off:4.2f}" for mean, off in told] + [f"{mean:+6.2f} ± {off:4.2f}" for mean, off in beyond]
+        print(f"{name:14s} " + " ".join(f"{cell:>{14 if at < 2 else 25}s}" for at, cell in enumerate(cells)))
     within = sum(gap <= 0.02 for gap in costs.gaps) / len(costs.gaps)
     print(f"integrated gradients complete within 2 %: {100 * within:.1f} % of {len(costs.gaps)}; worst {100 * max(costs.gaps):.1f} %")
 
