@@ -188,6 +188,15 @@ def test_requests_shaped_as_those_of_zotero(keyed: tuple[Serving, str]) -> None:
     assert found["translatedText"] == SEVEN and "error" not in found
 
 
+@pytest.mark.parametrize("source", ["en", "EN", "auto"])
+def test_requests_shaped_as_those_of_clients_of_deeplx(keyed: tuple[Serving, str], source: str) -> None:
+    """PDFMathTranslate, pot and Zotero: one text, no list; the answer is read from `data`. A list is answered as ever."""
+    path, body = f"/v2/translate?auth_key={keyed[1]}", {"text": "one two three four five six", "source_lang": source, "target_lang": "de"}
+    found = posted(keyed, path, json=body)
+    assert found["data"] == found["translations"][0]["text"] != ""
+    assert "data" not in posted(keyed, path, json={**body, "text": [body["text"]]})
+
+
 def test_the_engine_of_the_page_as_calibre_uses_it(keyed: tuple[Serving, str]) -> None:
     """The words of the engine are put into its JSON as text, quotation marks escaped; the answer is read by the expression."""
     page = (Path(__file__).parents[2] / "docs" / "works-with.md").read_bytes().decode()
