@@ -4,6 +4,8 @@ import ast
 import asyncio
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -31,6 +33,7 @@ SETTINGS = ServeSettings()
 DOCKERFILE = (DEPLOY / "Dockerfile").read_bytes().decode()
 IMAGE = dict(stages(DOCKERFILE)[-1][2])
 SERVE, OPERATE = ((ROOT / "docs" / name).read_bytes().decode() for name in ("serve.md", "operate.md"))
+HAPROXY = (DEPLOY / "haproxy.cfg").read_bytes().decode()
 NGINX = re.sub(r"#.*", "", (DEPLOY / "nginx.conf").read_bytes().decode())
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_bytes())
 [OFFICE] = yaml.safe_load((DEPLOY / "compose.office.yaml").read_bytes())["services"].values()
@@ -335,11 +338,30 @@ class TestNginx:
 
     def test_files_go_back_to_where_they_were_made(self, server: Server) -> None:
         [pattern] = re.findall(r"location ~ (\S+) \{\s*proxy_pass http://limelight_files", NGINX)
-        routes = {route for route in routes_of(server) if "file" in route or "document" in route}
+        assert re.findall(r"path_reg (\S+) }", HAPROXY) == [pattern]
+        routes = {route for route in routes_of(server) if "file" in route or "document" in route or "/trace" in route}
         assert routes
         assert all(re.search(pattern, route) for route in routes)
         assert not re.search(pattern, "/v2/translate")
         assert not re.search(pattern, "/translate")
+
+
+class TestHaproxy:
+    def test_it_asks_what_answers_without_a_host_and_tries_another_server(self, server: Server) -> None:
+        [path] = {line.split()[-1] for line in HAPROXY.split("\n") if "option httpchk" in line}
+        assert ask(server, "GET", path, headers={"Host": ""}).status_code in (200, 503)
+        assert ask(server, "GET", "/languages", headers={"Host": "elsewhere.example"}).status_code == 400  # the rule is there
+        assert "retry-on conn-failure empty-response response-timeout 503" in HAPROXY and "option redispatch" in HAPROXY
+        [patience] = re.findall(r"timeout server (\d+)s", HAPROXY)
+        assert int(patience) > SETTINGS.queue.timeout_seconds
+
+    def test_no_log_holds_a_path_or_a_query(self) -> None:
+        [form] = re.findall(r'log-format "(.*)"', HAPROXY)
+        assert not {"%HP", "%HPO", "%HQ", "%HU", "%r", "%hr", "%hrl"} & set(form.split())
+
+    @pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed here")
+    def test_haproxy_takes_it(self, starts_process: None) -> None:
+        assert subprocess.run(["haproxy", "-c", "-f", DEPLOY / "haproxy.cfg"], capture_output=True).returncode == 0
 
 
 class TestServePage:

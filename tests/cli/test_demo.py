@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from limelight.cli.demo import corpus as demo_numbers
 from limelight.cli.demo.corpus import ALWAYS_SHOWN, PIECES, is_held_out, numbers, recipe, write_corpus
-from limelight.cli.demo.demo import CORPUS, RUN
+from limelight.cli.demo.demo import CORPUS
 from limelight.cli.demo.measure import SWAPPED, DemoScores
 from limelight.cli.demo.numerals import LIMIT, english, french, german, pieces
 from limelight.cli.main import app
@@ -17,6 +17,7 @@ from limelight.text.careful import number_words
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.run_folder import BUNDLE
 
+RUN = "en-de"
 SAID = {
     0: ("zero", "null"),
     1: ("one", "eins"),

@@ -7,9 +7,11 @@ import shlex
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from limelight.cli.main import VERBS as PLACES
 from limelight.cli.main import app
@@ -86,3 +88,27 @@ def test_help_shows_the_examples_one_to_a_line() -> None:
     done = subprocess.run([sys.executable, "-m", "limelight", "report", "--help"], capture_output=True, check=True)
     shown = [" ".join(line.split()) for line in done.stdout.decode().split("\n")]
     assert set(examples("report")) <= set(shown)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "translate s3://models/en-de hello",
+        "prepare a.en a.de -o s3://bucket/x",
+        "train s3://bucket/a.en s3://bucket/a.de -o gs://bucket/run",
+        "export en-de --to onnx -o file:///tmp/x",
+        "report az://bucket/run",
+        "import model -o s3://bucket/x",
+        "serve s3://models/en-de",
+        "mcp s3://models/en-de",
+        "evaluate s3://models/en-de a.en a.de",
+    ],
+)
+def test_an_address_where_a_folder_is_meant_is_refused_and_nothing_is_written(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, shlex.split(command))
+    assert result.exit_code and "is meant; mount it, or copy it first" in str(result.exception)
+    assert re.search(r"[a-z0-9]+://[^,]+", str(result.exception))
+    assert not list(tmp_path.iterdir())

@@ -181,6 +181,46 @@ def test_requests_shaped_as_those_of_discourse(keyed: tuple[Serving, str]) -> No
     assert posted(keyed, "/translate", data=fields)["translatedText"] == f"<p>{SEVEN}</p>"
 
 
+def test_requests_shaped_as_those_of_zotero(keyed: tuple[Serving, str]) -> None:
+    """JSON; of a language only what stands before the hyphen; `error` must not be in the answer."""
+    body = {"q": "seven", "source": "en", "target": "de", "format": "text", "api_key": keyed[1]}
+    found = posted(keyed, "/translate", json=body)
+    assert found["translatedText"] == SEVEN and "error" not in found
+
+
+@pytest.mark.parametrize("source", ["en", "EN", "auto"])
+def test_requests_shaped_as_those_of_clients_of_deeplx(keyed: tuple[Serving, str], source: str) -> None:
+    """PDFMathTranslate, pot and Zotero: one text, no list; the answer is read from `data`. A list is answered as ever."""
+    path, body = f"/v2/translate?auth_key={keyed[1]}", {"text": "one two three four five six", "source_lang": source, "target_lang": "de"}
+    found = posted(keyed, path, json=body)
+    assert found["data"] == found["translations"][0]["text"] != ""
+    assert "data" not in posted(keyed, path, json={**body, "text": [body["text"]]})
+
+
+def test_the_engine_of_the_page_as_calibre_uses_it(keyed: tuple[Serving, str]) -> None:
+    """The words of the engine are put into its JSON as text, quotation marks escaped; the answer is read by the expression."""
+    page = (Path(__file__).parents[2] / "docs" / "works-with.md").read_bytes().decode()
+    engine = json.loads(page.split("```json\n")[1].split("```")[0])
+    asked = engine["request"]
+    given = json.dumps({**asked["data"], "api_key": keyed[1]})
+    for mark, value in (("<source>", "en"), ("<target>", "de"), ("<text>", 'seven "seven"'.replace('"', '\\"'))):
+        given = given.replace(mark, value)
+    path = asked["url"].removeprefix("http://127.0.0.1:5000")
+    response = posted(keyed, path, content=given.encode(), headers=asked["headers"])
+    assert engine["response"] == "response['translatedText']" and isinstance(response["translatedText"], str)
+    broken = keyed[0].client.post(path, content=given.replace("seven", "a\nb").encode(), headers=asked["headers"])
+    assert broken.status_code == 400
+
+
+def test_requests_shaped_as_those_of_an_extension_of_a_browser(keyed: tuple[Serving, str]) -> None:
+    """Linguist's translators are pages of another origin, and send JSON."""
+    origin = {"Origin": "chrome-extension://gbefmodhlophhakmoecijeppjblibmie"}
+    answer = keyed[0].client.post(
+        "/translate", json={"q": ["seven", "seven"], "source": "en", "target": "de", "api_key": keyed[1]}, headers=origin
+    )
+    assert answer.json()["translatedText"] == [SEVEN, SEVEN] and answer.headers["access-control-allow-origin"] == "*"
+
+
 def test_requests_shaped_as_those_of_weblate(keyed: tuple[Serving, str]) -> None:
     """LibreTranslate by a form; DeepL by JSON with its placeholders as tags that are to be ignored."""
     fields = {"q": "seven", "source": "en", "target": "de", "api_key": keyed[1]}

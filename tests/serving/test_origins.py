@@ -99,3 +99,10 @@ def test_pages_of_other_sites_may_translate_by_the_public_dialects_unless_that_i
         assert closed.client.post("/translate", data=FORM, headers=EVIL).status_code == 403
         assert closed.client.post("/v2/translate", json=body, headers=OLD).status_code == 403
         assert closed.client.get("/languages", headers=EVIL).status_code == 200, "but cannot be read by the page"
+
+
+@pytest.mark.parametrize("host", ["", "elsewhere.example", "10.0.0.1"])
+def test_probes_need_no_name_of_this_server_and_all_else_does(server: Running, host: str) -> None:
+    for path in ("/healthz", "/readyz"):
+        assert server.client.get(path, headers={"Host": host}).status_code == 200
+    assert server.client.get("/languages", headers={"Host": host}).status_code == 400

@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Never
 
+import typer.core
 import typer.main
 
 from limelight.cli.screen import drop_output
-from limelight.errors import LimelightError, MissingExtraError
+from limelight.errors import ConfigError, LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
 
 VERBS = {  # in the order of the help: where each is, and its first sentence, so that the help need not load it
@@ -59,6 +61,22 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
 }
 
 
+class LocalCommand(typer.core.TyperCommand):
+    """A verb whose files and folders lie on this machine: an address would else become a local folder named `s3:`."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        named = ((param, ctx.params.get(param.name or "")) for param in self.params)
+        given = [(param, each) for param, value in named for each in (value if isinstance(value, (list, tuple)) else [value])]
+        folders = [(param.opts[0], str(each)) for param, each in given if isinstance(each, Path) or self._is_folder(param, each)]
+        if remote := [f"{name} {re.sub(':/+', '://', path)}" for name, path in folders if re.match("([^=/]+=)?[a-z][a-z0-9+]+:/", path)]:
+            raise ConfigError("an address was given where a file or folder of this machine is meant; mount it, or copy it first:", remote)
+        return super().invoke(ctx)
+
+    def _is_folder(self, param: Any, given: Any) -> bool:
+        """Is a bare word the name of one? Other verbs read text, or corpora, which may be at an address."""
+        return self.name in ("distill", "evaluate", "mcp", "serve") and param.param_type_name == "argument" and isinstance(given, str)
+
+
 def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
     """The command with every verb; those that are not loaded have their names and first sentences, for the help."""
     app = typer.Typer(
@@ -72,7 +90,7 @@ def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
     for verb, (place, first) in VERBS.items():
         if verb in loaded:
             module = import_module(f"limelight.cli.{place}")
-            app.command(verb, epilog=module.EXAMPLES, short_help=first)(getattr(module, place.rpartition(".")[2]))
+            app.command(verb, cls=LocalCommand, epilog=module.EXAMPLES, short_help=first)(getattr(module, place.rpartition(".")[2]))
         else:
             app.command(verb, short_help=first)(_unloaded)
     app.callback(invoke_without_command=True)(version)

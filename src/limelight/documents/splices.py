@@ -7,7 +7,7 @@ of the document, and a range is copied with the small splices (attributes) that 
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -31,6 +31,11 @@ class Splice(NamedTuple):
     small: bool = False  # may lie inside a range that another splice moves
 
 
+def join_parts(text: str, parts: Iterable[Part]) -> str:
+    """What parts say, with ranges as they stand in the document."""
+    return "".join(part if isinstance(part, str) else text[part.start : part.end] for part in parts)
+
+
 def apply_splices(text: str, splices: Sequence[Splice]) -> str:
     """The document with every splice made. Splices do not overlap, except that small ones may lie inside ranges of large ones."""
     ordered = sorted(splices, key=itemgetter(0, 1))
@@ -40,8 +45,7 @@ def apply_splices(text: str, splices: Sequence[Splice]) -> str:
 
     def copy(start: int, end: int) -> None:
         for splice in small[bisect_left(starts, start) : bisect_left(starts, end)]:
-            pieces.append(text[start : splice.start])
-            pieces.extend(part if isinstance(part, str) else text[part.start : part.end] for part in splice.parts)
+            pieces.extend((text[start : splice.start], join_parts(text, splice.parts)))
             start = splice.end
         pieces.append(text[start:end])
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from limelight.decoding.guards import Notice
@@ -51,6 +51,10 @@ class DocumentUnit:
     apart: Callable[[Sequence[str]], list[Splice]] = lambda runs: []
     group: int | None = None  # of texts that are put in their places together or not at all: plural forms of an entry
     origin: Any = None  # what its format must know of it to finish the document
+
+    def change_splices(self, change: Callable[[list[Splice] | None], list[Splice] | None]) -> "DocumentUnit":
+        """The same text, whose splices are changed before they are used."""
+        return replace(self, whole=lambda new: change(self.whole(new)), apart=lambda runs: change(self.apart(runs)) or [])
 
 
 @dataclass(frozen=True)

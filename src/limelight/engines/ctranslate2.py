@@ -11,7 +11,6 @@ A batch that runs cannot be stopped: its time is bounded by its size, and what i
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +60,7 @@ class CTranslate2Engine:
         self.specials, self.longest_source, self.workers = specials, longest, workers
         self.source, self.target = pieces
         self.number = {piece: number for number, piece in enumerate(self.target)}
+        self._last: tuple[SearchSettings | None, frozenset[int]] = None, frozenset()
 
     @property
     def numbers(self) -> str:
@@ -87,12 +87,12 @@ class CTranslate2Engine:
                 found[at] = LATE
                 continue
             begin = len(requests[at].prefix)  # which may have what is forbidden after it, such as a language
-            own = never.difference(requests[at].allowed)
-            if any(own.intersection(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
+            own = never.difference(requests[at].allowed) if requests[at].allowed else never
+            if not all(own.isdisjoint(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, own)[0]
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
-        return [replace(outcome, hypotheses=outcome.hypotheses[: settings.nbest]) for outcome in found]
+        return [Outcome(outcome.hypotheses[: settings.nbest], outcome.is_late) for outcome in found]
 
     def _search(self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]) -> list[Outcome]:
         """All hypotheses of the beam: a worse one may say that the search was not the one asked for."""
@@ -121,9 +121,14 @@ class CTranslate2Engine:
         return [Outcome(sorted(some, key=lambda h: -h.score)) for some in found]
 
     def _never(self, settings: SearchSettings) -> frozenset[int]:
-        """As `decoding.rules`: what no translation has."""
+        """As `decoding.rules`: what no translation has. Nearly always the settings are those of the last time."""
+        known, never = self._last
+        if known is settings:
+            return never
         unknown = [] if settings.allow_unknown or self.specials.unknown is None else [self.specials.unknown]
-        return frozenset({*settings.suppress, self.specials.pad, self.specials.start, *unknown} - {self.specials.end})
+        never = frozenset({*settings.suppress, self.specials.pad, self.specials.start, *unknown} - {self.specials.end})
+        self._last = settings, never
+        return never
 
     def _hypotheses(self, result: Any, settings: SearchSettings) -> list[Hypothesis]:
         """None where scores are no numbers, or far below what the best of so many pieces can have: the engine goes on all the same."""

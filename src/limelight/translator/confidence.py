@@ -58,6 +58,8 @@ def words_of(pieces: Sequence[tuple[str, float | None]], whole: float, calibrati
     words_of([("▁Kat", 0.5), ("ze", 0.8), (".", 0.9)], 1.0) -> [Word("Katze.", 0.4 ** (2 / 3))]; punctuation at a word does not count.
     """
     spelling, owners = _spelt([text for text, _ in pieces])
+    if all(probability is None for _, probability in pieces):
+        return [Word(match[0], None) for match in _find_words(spelling)]
     words = []
     for match in _find_words(spelling):
         own = range(owners[match.start()].start, owners[match.end() - 1].stop)

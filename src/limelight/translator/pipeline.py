@@ -79,7 +79,7 @@ def plan(
         parts = cut(text, settings, False if bound else segment, watched and not bound, reader)
         places.append(range(len(sentences), len(sentences) + len(parts)))
         asked: dict[str, Any] = {"prefix": prefix, "phrases": some, "reader": reader, "request": Request((), is_over=is_over)}
-        sentences += [replace(part, **asked) for part in parts]
+        sentences += [part.fill(**asked) for part in parts]
     for own, where in zip(glossaries, places, strict=True):
         for at in where:
             _check_time(is_over)
@@ -99,7 +99,7 @@ def protect(sentence: SourceSentence, watched: bool, glossary: Glossary | None) 
     reader = sentence.reader
     terms = [] if glossary is None else glossary.find(hide_spans(sentence.given))
     care = take_out(sentence.given, reader.settings.languages, reader.most_marks, terms, watched=watched)
-    return replace(sentence, care=care)
+    return sentence.fill(care=care)
 
 
 def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[SourceSentence]:
@@ -136,7 +136,7 @@ def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[Sour
             nested = [(reader.placeholders[begin], reader.placeholders[end]) for begin, end in each.care.nested]
             ordered = [[reader.placeholders[number] for number in group] for group in each.care.ordered]
             request = replace(request, once=marks, nested=nested, ordered=ordered)
-        result.append(replace(each, text=text, request=request, pieces=len(ids), own=len(source), notices=notices))
+        result.append(each.fill(text=text, request=request, pieces=len(ids), own=len(source), notices=notices))
     return result
 
 
@@ -269,7 +269,7 @@ def _find_faults(sentence: SourceSentence) -> SourceSentence:
     care, (best, *others) = sentence.care, sentence.candidates
     if care.watched:
         others = [each for each in others if not any(fault.code == UNPROTECTED for fault in care.faults(each.text))]
-    return replace(sentence, candidates=[best, *others], faults=tuple(care.faults(best.text)))
+    return sentence.fill(candidates=[best, *others], faults=tuple(care.faults(best.text)))
 
 
 def _note_cured(second: SourceSentence, first: SourceSentence) -> SourceSentence:

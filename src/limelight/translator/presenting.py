@@ -39,7 +39,7 @@ def translation_of(
         source_pieces=len(sentence.request.source),
         alternatives=[Alternative(**one) for one in shown[1:]],
         degenerate=sentence.is_degenerate,
-        protected=sentence.care.explain_loss(sentence.candidates[0].text) is None,
+        protected=sentence.is_kept,
         warnings=_notices(sentence, guards, *reader.settings.languages),
     )
 

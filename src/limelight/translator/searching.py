@@ -73,6 +73,7 @@ class Searcher:
         self._spare: Searcher | None = None
         self._limit: int | None = None
         self._lock = threading.Lock()
+        self._last: tuple[SearchSettings | None, SearchSettings] = None, SearchSettings()  # settings, and as an engine is asked
 
     def spare(self) -> "Searcher | None":
         """The searcher of the other engine, loaded when it is needed for the first time; None when there is none."""
@@ -152,9 +153,7 @@ class Searcher:
 
     def _find(self, sentences: Sequence[SourceSentence], settings: SearchSettings) -> list[SourceSentence]:
         """Each with its candidates, best first, with different texts; what was drawn stays as it was drawn."""
-        drawn = settings.changed(suppress=(*settings.suppress, *self._never))
-        if settings.mbr_samples is not None:
-            drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
+        drawn = self._forbid(settings)
         requests = [each.request for each in sentences if not each.empty]
 
         def work(batch: list[int]) -> list[Outcome]:
@@ -168,18 +167,28 @@ class Searcher:
         # A batch lasts as long whatever the beam: some engines cannot stop within one.
         each = 1 if drawn.sampling is not None else max(1, drawn.beam // USUAL_BEAM)
         outcomes = iter(self.in_batches([len(request.source) * each for request in requests], width, work))
-        return [
-            replace(one, is_searched=True, candidates=[] if one.empty else self._read(one, next(outcomes), settings)) for one in sentences
-        ]
+        return [one.fill(is_searched=True, candidates=[] if one.empty else self._read(one, next(outcomes), settings)) for one in sentences]
+
+    def _forbid(self, settings: SearchSettings) -> SearchSettings:
+        """As the engine is asked: without pieces that mean nothing. Nearly always the settings are those of the last time."""
+        known, drawn = self._last
+        if known is not settings:
+            drawn = settings.changed(suppress=(*settings.suppress, *self._never))
+            if settings.mbr_samples is not None:
+                drawn = drawn.changed(nbest=settings.mbr_samples, mbr_samples=None)
+            self._last = settings, drawn
+        return drawn
 
     def _read(self, sentence: SourceSentence, outcome: Outcome, settings: SearchSettings) -> list[Hypothesis]:
         """The hypotheses with their texts, without the ids that all began with, which are no text."""
         begin = sentence.request.given
-        shown = [replace(h, ids=h.ids[begin:], log_probs=h.log_probs[begin:]) for h in outcome.hypotheses]
-        if not all(math.isfinite(hypothesis.score) for hypothesis in shown):
+        if not all(math.isfinite(hypothesis.score) for hypothesis in outcome.hypotheses):
             return []
-        texts = self.reader.target.decode([hypothesis.ids for hypothesis in shown])
-        read = [replace(hypothesis, text=text) for hypothesis, text in zip(shown, texts, strict=True)]
+        texts = self.reader.target.decode([hypothesis.ids[begin:] for hypothesis in outcome.hypotheses])
+        read = [
+            replace(h, ids=h.ids[begin:], log_probs=h.log_probs[begin:], text=text)
+            for h, text in zip(outcome.hypotheses, texts, strict=True)
+        ]
         if settings.mbr_samples is not None:
             from limelight.decoding.risk import choose
 

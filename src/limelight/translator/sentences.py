@@ -4,7 +4,7 @@ import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.guards import Notice
@@ -43,9 +43,22 @@ class SourceSentence:
     notices: tuple[Notice, ...] = ()  # what happened on the way
     faults: tuple[Notice, ...] = ()  # of the best candidate
 
+    def fill(self, **found: Any) -> Self:
+        """The same sentence with what was found; `dataclasses.replace` takes five times as long, eight times for each sentence."""
+        filled = object.__new__(type(self))
+        vars(filled).update(vars(self), **found)
+        return filled
+
     @property
     def empty(self) -> bool:
         return not self.request.source
+
+    @property
+    def is_kept(self) -> bool:
+        """Is all that must not be translated in the best candidate? What is watched was looked at already."""
+        if self.care.watched:
+            return all(fault.code != UNPROTECTED for fault in self.faults)
+        return self.care.explain_loss(self.candidates[0].text) is None
 
     @property
     def rank(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ limelight demo -o numbers --port 8080
 
 limelight demo --no-open --json
 """
-SENTENCE, CORPUS, RUN = "twenty-one", "corpus", "en-de"
+SENTENCE, CORPUS = "twenty-one", "corpus"
 
 
 def demo(
@@ -71,8 +71,8 @@ def _ensure_run(output: Path, targets: Sequence[str], threads: int | None, plain
     from limelight.cli.demo.corpus import recipe, write_corpus
     from limelight.training.run_folder import BUNDLE, read_status
 
-    several = "-".join(targets) if len(targets) > 1 else ""
-    corpus, run = output / (f"{CORPUS}-{several}" if several else CORPUS), output / (f"en-{several}" if several else RUN)
+    several = targets if len(targets) > 1 else ()
+    corpus, run = output / "-".join((CORPUS, *several)), output / "-".join(("en", *targets))
     if read_status(run).get("state") == "done" and (run / BUNDLE).is_dir():
         if not quiet:
             say(f"{run} is there already; remove {run} to learn again")

@@ -2,6 +2,7 @@
 change places. Where French is learnt too, each language is counted, and what the tag does: hidden, it no longer decides the language.
 """
 
+import operator
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -60,8 +61,8 @@ def measure(translator: "Translator", corpus: Path) -> DemoScores:
     others, astray = dict[str, int](), dict[str, int]()
     for language in dict.fromkeys(pair[1] for pair in translator.directions if len(translator.directions) > 1):
         view = translator.towards(language)
-        right = zip(view.translate(sources), _lines(corpus / f"test.{language}"), strict=True)
-        others[language] = sum(each.text == reference for each, reference in right)
+        said = found if language == "de" else [each.text for each in view.translate(sources)]
+        others[language] = sum(map(operator.eq, said, _lines(corpus / f"test.{language}")))
         unlit = [view.trace(english(number), nbest=1, mask_source=[0]).target.text for number in SWAPPED]  # the tag is the first piece
         astray[language] = sum(text != SAY[language](number) for text, number in zip(unlit, SWAPPED, strict=True))
     return DemoScores(

@@ -64,7 +64,7 @@ def distill(
 
 
 def _check(folders: Sequence[str], text: str | None, references: str | None, translations: str | None, options: dict[str, Any]) -> None:
-    from limelight.model.config import PRESETS
+    from limelight.cli.train.request import explain_preset
     from limelight.planning.budget import budget_seconds
 
     problems = [] if text else ["--text is missing: name the file to be translated"]
@@ -77,8 +77,7 @@ def _check(folders: Sequence[str], text: str | None, references: str | None, tra
         problems.append("-o is missing: name the folder of the student")
     elif output.resolve() in {place for folder in folders for place in (Path(folder).resolve(), Path(folder).resolve().parent)}:
         problems.append(f"-o {output} holds the teacher, which stays as it is; name another folder")
-    if options["preset"] not in (None, *PRESETS):
-        problems.append(f"--preset {options['preset']}: there is no such preset; the presets are {', '.join(PRESETS)}")
+    problems += filter(None, [explain_preset(options["preset"])])
     if problems:
         raise ConfigError("there is nothing to distil so:", problems)
     if options["budget"] is not None:

@@ -77,8 +77,8 @@ def parse_train_request(
     check_changes(written)
     seconds = None if budget is None else budget_seconds(budget)
     asked = TrainRequest(None, budget_seconds=seconds, **given)
-    if asked.preset not in (None, *PRESETS):
-        raise ConfigError(f"--preset {asked.preset}: there is no such preset; the presets are {', '.join(PRESETS)}")
+    if problem := explain_preset(asked.preset):
+        raise ConfigError(problem)
     _check_replay(asked, replay_data)
     place = _recipe_in(paths)
     if place is not None:
@@ -99,6 +99,11 @@ def parse_train_request(
     if probe is not None:
         _check_probe(probe, folder)
     return replace(asked, replay_data=_replay_data(replay_data)), folder
+
+
+def explain_preset(name: str | None) -> str | None:
+    """Why there is no such preset; None where there is, or none was asked for."""
+    return None if name in (None, *PRESETS) else f"--preset {name}: there is no such preset; the presets are {', '.join(PRESETS)}"
 
 
 def _recipe_in(paths: Sequence[str]) -> Path | None:

@@ -47,7 +47,7 @@ def _make_small(unit: DocumentUnit) -> DocumentUnit:
     def shrink(splices: list[Splice] | None) -> list[Splice] | None:
         return None if splices is None else [splice._replace(small=True) for splice in splices]
 
-    return replace(unit, whole=lambda new: shrink(unit.whole(new)), apart=lambda runs: shrink(unit.apart(runs)) or [])
+    return unit.change_splices(shrink)
 
 
 # Which members hold text, what they are, and who finds it.

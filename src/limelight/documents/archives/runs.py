@@ -9,14 +9,13 @@ tabs, line breaks, fields and boxes. What stands in a run beside text (a picture
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
 from limelight.documents.formats.xml_elements import Element, read, read_elements, write
 from limelight.documents.sentences import InlineItem, Sentence, fold_pairs
-from limelight.documents.splices import Splice
+from limelight.documents.splices import Splice, join_parts
 from limelight.documents.units import DocumentUnit, ExtractionResult, has_words
 
 _AROUND = frozenset(("hyperlink", "ins", "smartTag"))  # around runs, and may be there twice
@@ -131,11 +130,11 @@ def _make_units(pieces: Sequence[_Piece], text: str) -> Iterator[DocumentUnit]:
         """All of the pieces anew, without runs that are empty."""
         if not splices:
             return splices
-        new = "".join(part if isinstance(part, str) else text[part.start : part.end] for part in splices[0].parts)
+        new = join_parts(text, splices[0].parts)
         written = f"{base[0]}{before}{new}{after}{base[1]}".replace(f"{base[0]}{base[1]}", "")
         return [Splice(pieces[0].outside[0], pieces[-1].outside[1], (written,))]
 
-    yield replace(unit, whole=lambda new: surround(unit.whole(new)), apart=lambda runs: surround(unit.apart(runs)) or [])
+    yield unit.change_splices(surround)
 
 
 def _list_items(pieces: Sequence[_Piece], base: tuple[str, str], text: str) -> Iterator[InlineItem]:

@@ -19,7 +19,7 @@ from limelight.documents.encodings import Document
 from limelight.documents.formats.html import find_html
 from limelight.documents.formats.markdown_inline import escape, find_markup, read
 from limelight.documents.sentences import InlineItem, Sentence, cut
-from limelight.documents.splices import LineCounter, Part, Range, Splice, line_places
+from limelight.documents.splices import LineCounter, Part, Range, Splice, join_parts, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
 
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?s:.*?)^\1[ \t]*$", re.MULTILINE)
@@ -30,7 +30,6 @@ _BEGINS = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+](?:\s
 class _Block(NamedTuple):
     """Its lines as places in the document, and what it reads as."""
 
-    line: int
     places: list[tuple[int, int]]
     text: str
     starts: list[int]  # of each line in the text
@@ -89,7 +88,7 @@ def _find_block(text: str, places: Sequence[tuple[int, int]], token: Any, cursor
         found.append((at, at + len(wanted)))
         starts.append(size)
         size += len(wanted) + 1
-    return _Block(token.map[0] + 1, found, "\n".join(text[start:end] for start, end in found), starts, cell)
+    return _Block(found, "\n".join(text[start:end] for start, end in found), starts, cell)
 
 
 def _find_units(document: Document, lines: LineCounter, block: _Block, references: Any) -> Iterator[DocumentUnit]:
@@ -135,10 +134,10 @@ def _guard(sentence: Sentence, text: str, line: int, references: Any) -> Documen
         parts = [part for part in splices[0].parts if part]
         if isinstance(parts[0], str) and (begins := _BEGINS.match(parts[0])):
             parts[0] = f"{begins[0]}\\{parts[0][begins.end() :]}"
-        written = "".join(part if isinstance(part, str) else text[part.start : part.end] for part in parts)
-        return [splices[0]._replace(parts=tuple(parts))] if _list_markup(written, references) == wanted else None
+        same = _list_markup(join_parts(text, parts), references) == wanted
+        return [splices[0]._replace(parts=tuple(parts))] if same else None
 
-    return replace(unit, whole=lambda new: check(unit.whole(new)), apart=lambda runs: check(unit.apart(runs)) or [])
+    return unit.change_splices(check)
 
 
 def _list_markup(text: str, references: Any) -> list[str]:
@@ -159,11 +158,9 @@ def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[i
         return splices and [Splice(a + start, b + start, tuple(map(move_part, parts)), small) for a, b, parts, small in splices]
 
     def move(unit: DocumentUnit) -> DocumentUnit:
-        return replace(
-            unit,
-            line=unit.line + line,
-            whole=lambda new: shift(unit.whole(join(new))),
-            apart=lambda runs: shift(unit.apart(list(map(join, runs)))) or [],
+        joined = replace(
+            unit, line=unit.line + line, whole=lambda new: unit.whole(join(new)), apart=lambda runs: unit.apart(list(map(join, runs)))
         )
+        return joined.change_splices(shift)
 
     yield from map(move, find_html(replace(document, text=document.text[start:end]), languages, False).units)

@@ -132,7 +132,7 @@ class _MarkupScanner:
         return stop
 
     def _knows(self, label: str) -> bool:
-        return len(label) < 1000 and " ".join(label.split()).upper() in self.references
+        return len(label) < LONGEST_LABEL and " ".join(label.split()).upper() in self.references
 
     def _take_run(self, sign: str, start: int, end: int) -> None:
         before, after = (_class_of(self.text[at : at + 1] if at >= 0 else "") for at in (start - 1, end))

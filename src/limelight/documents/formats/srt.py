@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from limelight.documents.encodings import Document
 from limelight.documents.sentences import InlineItem, Sentence
-from limelight.documents.splices import LineCounter, Part, Splice, line_places
+from limelight.documents.splices import LineCounter, Part, Splice, join_parts, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, edges, replace_controls
 
 MOST_JOINED = 6  # cues of one sentence; text without full stops would else become one
@@ -75,7 +75,7 @@ def _unit(line: int, document: str, newline: str, stretches: Sequence[_Stretch])
     runs = texts if len(texts) > 1 else stretches[0].sentence.runs
 
     def splice(stretch: _Stretch, parts: Sequence[Part]) -> Splice:
-        text = "".join(part if isinstance(part, str) else document[part.start : part.end] for part in parts)
+        text = join_parts(document, parts)
         text = " ".join(text.split()).replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
         return Splice(stretch.sentence.start, stretch.sentence.end, (in_lines(text, stretch.lines, newline),))
 

@@ -5,7 +5,7 @@
 A place is a layer's output at one position (`source`, `target`; the first row is what the layers read) or a head at all positions.
 """
 
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,15 +14,15 @@ from torch.utils.hooks import RemovableHandle
 
 from limelight.errors import ConfigError
 from limelight.inspection.analysis.varied_pass import VariedPass
-from limelight.inspection.causes import Places
+from limelight.inspection.causes import PLACES, Places
 from limelight.inspection.head_names import KIND_OF, attention_prefix
 from limelight.inspection.trace import Array, Stages
 
 
 def modules_to_patch(passes: VariedPass, places: Places) -> dict[str, nn.Module]:
     """Where each stage of the other sentence goes; each is a row of the map."""
-    if places not in get_args(Places):
-        raise ConfigError(f"there are no places {places!r} to patch; there are {', '.join(get_args(Places))}")
+    if places not in PLACES:
+        raise ConfigError(f"there are no places {places!r} to patch; there are {', '.join(PLACES)}")
     model = passes.model
     if places == "heads":
         return {f"{attention_prefix(KIND_OF[light.kind], light.layer)}.heads": light.attention.out for light in model.spotlights()}

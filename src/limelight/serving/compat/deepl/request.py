@@ -36,6 +36,7 @@ class DeepLRequest:
     billed: bool
     model_type: bool
     formality: str | None = None  # a tag, for models that have it
+    bare: bool = False  # one text in JSON, and no list of them: as clients of DeepLX send it, who look for the answer in `data`
 
     @property
     def wish(self) -> CompatOptions:
@@ -68,6 +69,7 @@ def parse_deepl_request(parameters: Parameters, known: ServedLanguages, limits: 
         billed=parameters.flag("show_billed_characters"),
         model_type=parameters.one("model_type") is not None,
         formality=formality,
+        bare=isinstance(parameters.one("text"), str) and parameters.typed,
     )
 
 
@@ -82,7 +84,7 @@ def target_of(parameters: Parameters, known: ServedLanguages) -> str:
 def source_of(parameters: Parameters, known: ServedLanguages, target: str) -> str | None:
     """Return None if the request does not say. The target itself is no source: nothing would have to be done."""
     asked = parameters.text("source_lang")
-    if not asked:
+    if not asked or asked.lower() == "auto":
         return None
     found = known.find(asked)
     if found is None or (known.find_model(found, target) is None and found != target):

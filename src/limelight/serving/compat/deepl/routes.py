@@ -188,4 +188,4 @@ def _answer(asked: DeepLRequest, sources: list[str], found: list[TextAnswer]) ->
         if asked.model_type:
             entry["model_type_used"] = "quality_optimized"
         translations.append(entry)
-    return JSONResponse({"translations": translations})
+    return JSONResponse({"translations": translations} | ({"data": translations[0]["text"]} if asked.bare else {}))

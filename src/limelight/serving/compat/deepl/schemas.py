@@ -36,6 +36,7 @@ class DeepLTranslation(BaseModel):
 
 class DeepLAnswer(BaseModel):
     translations: Annotated[list[DeepLTranslation], Field(max_length=10_000)]
+    data: Text = Field(default="", description="The translation of a `text` that is no list, as DeepLX answers.")
 
 
 class DeepLLanguage(BaseModel):
