@@ -47,6 +47,7 @@ def test_every_cell_prints_what_its_page_says(torch_as_it_was: None) -> None:
                 if "looks at" in printed:
                     printed, wanted = (re.sub(r"looks at .*", "looks at", text) for text in (printed, wanted))
             assert printed == wanted, f"{path.name}\n{code}"
+    assert 999 in names["unseen"], "the pages say so"
 
 
 def test_a_wrong_line_is_noticed(torch_as_it_was: None) -> None:
