@@ -1,6 +1,7 @@
 """`limelight translate --document` from the command line: what is marked, listed and told, and where nothing may get lost."""
 
 import json
+import math
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 from test_translate_command import command, environment, run
 
 from limelight.cli.translate.output import write_all
+from limelight.inspection.analysis import omissions
 
 CATALOGUE = """msgid ""
 msgstr ""
@@ -141,3 +143,16 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with() -> None:
             received = reader.submit(source.read)
             write_all(raw, sent)
         assert received.result() == sent[:head] + sent
+
+
+@pytest.mark.slow
+def test_words_left_out_are_told_of_lines_and_listed_of_documents(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = run(b"four nine six\n", "--max-length", 2, "--check")
+    assert short.stdout == b"vier neun\n" and b"line 1: omission: nothing in the translation came from word 3 of the source" in short.stderr
+    monkeypatch.setattr(omissions, "OMITTED", math.inf)  # so that every word counts as left out
+    done = run(b"", "--document", folder / "menu.po", folder / "menu.de.po", "--check", "--review", folder / "review.tsv")
+    assert done.code == 0
+    rows = [row.split("\t") for row in (folder / "review.tsv").read_text("utf-8").strip("\n").split("\n")[1:]]
+    [why] = [row[3] for row in rows if row[4] == "three seven"]
+    assert "omission: nothing in the translation came from words 1, 2 of the source" in why
+    assert '#, fuzzy\nmsgid "three seven"' in (folder / "menu.de.po").read_text("utf-8")
