@@ -81,6 +81,7 @@ def test_the_real_model_becomes_a_bundle_that_translates_text(tmp_path: Path):
         {"norm_order": "post", "activation": "silu", "tie": "none", "output_bias": True},
         {"positions": "rotary", "norm": "rms", "activation": "swiglu", "bias": False, "num_kv_heads": 2},
         {"positions": "learned", "scale_embeddings": False, "tie": "decoder"},
+        {"head_width": 8},
         {"position_layout": "tensor2tensor", "position_offset": 2, "encoder_layers": 3, "decoder_layers": 1},
     ],
     ids=str,

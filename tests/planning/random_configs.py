@@ -30,5 +30,6 @@ def random_config(chance: random.Random, **fixed: Any) -> ModelConfig:
         "dropout": chance.choice([0.0, 0.1]),
         "attention_dropout": chance.choice([0.0, 0.0, 0.1]),
         "activation_dropout": chance.choice([0.0, 0.0, 0.1]),
+        "head_width": chance.choice([None, None, 8]),
     }
     return ModelConfig(**{**shape, **fixed})

@@ -15,6 +15,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "learned positions that begin later": {"positions": "learned", "position_offset": 2, "max_length": 50},
     "gated, without biases, rms": {"activation": "swiglu", "bias": False, "norm": "rms"},
     "fewer heads for k and v": {"num_kv_heads": 2, "norm_order": "pre"},
+    "pruned heads": {"num_heads": 5, "head_width": 8},
     "rotary": {"positions": "rotary", "encoder_layers": 1, "decoder_layers": 4},
 }
 SMALL: dict[str, Any] = {
