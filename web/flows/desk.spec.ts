@@ -331,3 +331,9 @@ test("the key y asks why, brings the answer into view, and a forgotten trace is 
   await expect(answer.locator(".shaded").first()).toBeInViewport();
   expect(forgotten).toBeLessThan(0);
 });
+
+test("words left out of a translation are named with the answer", async ({ page }) => {
+  await atDesk(page, "four nine six", "&y=vier%20neun");
+  await page.keyboard.press("y");
+  await expect(page.locator("#why")).toContainText("Left out: “six”.");
+});
