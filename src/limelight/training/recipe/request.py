@@ -50,16 +50,11 @@ class TrainRequest:
         written = self.recipe.machine.device if self.recipe else None
         return self.changes.get("machine", {}).get("device") or self.device or written
 
-    def _dump_recipe(self) -> dict[str, Any]:
-        """Without a teacher where there is none, as runs from before it wrote it."""
-        assert self.recipe is not None
-        return self.recipe.model_dump(mode="json", exclude={"teacher"} if self.recipe.teacher is None else None)
-
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""
         return {
             "data": self.data.model_dump(mode="json") if self.data else None,
-            "recipe": _without_world(self._dump_recipe()) if self.recipe else None,
+            "recipe": _without_world(self.recipe.model_dump(mode="json")) if self.recipe else None,
             "changes": _without_world(self.changes),
             "preset": self.preset,
             "bundle": str(self.bundle) if self.bundle else None,
