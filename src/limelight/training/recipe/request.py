@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.errors import ConfigError
 from limelight.training.config import OF_THE_WORLD, Precision, Recipe
 from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.replay import OldText
@@ -70,6 +71,12 @@ def _without_world(values: Mapping[str, Any]) -> dict[str, Any]:
     """How many processes share a run, and how, may change while it goes on."""
     machine = {key: value for key, value in values.get("machine", {}).items() if key not in OF_THE_WORLD}
     return {key: machine if key == "machine" else value for key, value in values.items() if key != "machine" or machine}
+
+
+def refuse_other(told: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """What was begun for one request does not go on for another."""
+    if before != now:
+        raise ConfigError(f"{told}; go on with the same command, or give another folder with -o:", differences(before, now))
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
