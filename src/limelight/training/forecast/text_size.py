@@ -50,8 +50,8 @@ class EpochSize:
     def of(self, pairs: float) -> "EpochSize":
         """Return the size of the same kind of text with this number of pairs."""
         more = pairs / self.pairs
-        values = {**vars(self), "pairs": pairs, "source": self.source * more, "target": self.target * more}
-        return EpochSize(**{**values, "read": round(self.read * more), "counted": False})
+        source, target, read = self.source * more, self.target * more, round(self.read * more)
+        return replace(self, pairs=pairs, source=source, target=target, read=read, counted=False)
 
 
 def typical(pairs: float) -> EpochSize:
