@@ -25,6 +25,7 @@ from limelight.inspection.head_names import KINDS, Head, Kind
 from limelight.inspection.trace import Array, Trace
 from limelight.inspection.wire.trace_json import from_json
 from limelight.reporting.blocks import (
+    Block,
     Cell,
     Code,
     Confidence,
@@ -137,7 +138,7 @@ def attention(found: Attention | None, languages: tuple[str, str] | None) -> Sec
     ]
     heads = _inline(heads_picture(found), 0)
     every: list[list[Cell]] = [[Code(str(head)), *_figures([each])] for head, each in found.means(max(found.traces)).items()]
-    blocks = [
+    blocks: list[Block] = [
         Paragraph(told),
         _by_kind(found),
         Pictures([(heads, f"Every head, as it was at the end; the same picture as {HEADS_SVG}")]),
