@@ -26,12 +26,13 @@ import prepared_corpora
 import corpus as scale
 from claim import Claims, run
 from limelight.corpus.config import PrepareSettings
-from limelight.corpus.exchange.engine_local import LocalEngine, available_cores
+from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.batches import BatchSettings, SamplingSettings
 from limelight.corpus.feeding.loader import Loader
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import Findings, check, prepare
 from limelight.errors import DataError
+from limelight.runtime import available_cores
 
 MILLION = 1_000_000
 CORPORA = {

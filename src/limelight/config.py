@@ -10,11 +10,12 @@ Recipe(stpes=5)  ->  ConfigError: the recipe cannot be used:
 import difflib
 import re
 import tomllib
+from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import tomlkit
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import ErrorDetails
 
 from limelight.errors import ConfigError
@@ -61,9 +62,26 @@ class Settings(BaseModel):
     def save(self, path: Path) -> None:
         write_whole(path, self.to_toml().encode("utf-8"))
 
+    def refuse(self, problems: Sequence[str]) -> Self:
+        """The settings, unless there are problems between their keys: how a validator ends."""
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
     def changed(self, **values: Any) -> Self:
         """A copy with some values replaced, checked like any other."""
         return type(self)(**{**self.model_dump(exclude_unset=True), **values})
+
+
+class SparseSettings(Settings):
+    """What few need stays out of the settings of the others, so that files from before it was there are still equal."""
+
+    rare: ClassVar[Set[str]] = set()  # keys that are written only where they are not as usual
+
+    @model_serializer(mode="wrap")
+    def _without_the_usual(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        usual = {key for key in self.rare if getattr(self, key) == type(self).model_fields[key].default}
+        return {key: value for key, value in write(self).items() if key not in usual}
 
 
 def _name_settings(cls: type[Settings]) -> str:

@@ -93,13 +93,17 @@ def choose_threads(asked: int | None = None) -> RuntimeChoice[int]:
     return chosen
 
 
+def available_cores() -> int:
+    """Those this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def count_threads(asked: int | None = None) -> RuntimeChoice[int]:
     """One thread for each core this process may use (affinity, and the share that a container was given).
 
     Where a launcher started several processes on this machine, the cores are shared: more threads than cores wait for each other.
     """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    allowed = min(allowed, read_core_limit() or allowed)
+    allowed = min(available_cores(), read_core_limit() or available_cores())
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     why = "one for each core this process may use" if sharing <= 1 else f"{allowed} cores for {sharing} processes"
     allowed = max(1, allowed // max(1, sharing))

@@ -33,9 +33,7 @@ class Curve(Settings):
             problems.append("knots: what is claimed must rise from knot to knot")
         if any(b < a for a, b in pairwise(true)):
             problems.append("knots: what is true must not fall from knot to knot")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     def at(self, claimed: float) -> float:
         after = bisect_right(self.knots, claimed, key=itemgetter(0))

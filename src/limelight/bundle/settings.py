@@ -88,9 +88,7 @@ class BundleSettings(Settings):
             problems += self.tags.list_problems(self.languages, (self.model.source_vocab, size), reserved, self.model.max_length - 1)
             if not problems and (said := (self.source_begin, self.target_begin)) not in (((), ()), self.tags.begin(self.languages)):
                 problems.append(f"source_begin and target_begin are {said}, but tags say {self.tags.begin(self.languages)}; leave them out")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     @property
     def directions(self) -> list[Direction]:

@@ -55,9 +55,7 @@ class BundleTags(Settings):
             known: Mapping[str, int] = getattr(self, field)
             untold = sorted({pair[side] for pair in self.directions} - known.keys()) if known else []
             problems += [f"directions has {language}, but {field} has no id for it" for language in untold]
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     def list_directions(self, first: Direction) -> list[Direction]:
         """What was trained. Of a model that was taught all of its languages, every pair, beginning with `first`, the usual one."""

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, NonNegativeInt, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
-from limelight.config import Settings
+from limelight.config import Settings, SparseSettings
 from limelight.text.languages import Direction
 from limelight.text.normalize import DEFAULT_STEPS, Step
 from limelight.text.pieces.tags import TagSet, explain_bad_name
@@ -15,9 +15,10 @@ from limelight.text.pieces.tokenizer import END, PAD, START, PieceSettings
 Mode = Literal["off", "warn", "drop"]
 
 
-class CorpusSettings(Settings):
+class CorpusSettings(SparseSettings):
     """A corpus is files, folders, globs or addresses. Two line-parallel files are named source first."""
 
+    rare: ClassVar = {"swapped", "languages", "tags", "partial"}
     name: str = Field(min_length=1)
     paths: list[str] = Field(min_length=1)
     weight: float = Field(default=1.0, gt=0, le=1000, description="how many times it is seen in an epoch")
@@ -29,14 +30,7 @@ class CorpusSettings(Settings):
 
     @model_validator(mode="after")
     def _tags_are_names(self) -> Self:
-        if problems := [why for why in map(explain_bad_name, self.tags) if why]:
-            raise ValueError("\n".join(problems))
-        return self
-
-    @model_serializer(mode="wrap")
-    def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what few corpora need, where it is not used."""
-        return {key: kept for key, kept in written(self).items() if kept or key not in ("swapped", "languages", "tags", "partial")}
+        return self.refuse([why for why in map(explain_bad_name, self.tags) if why])
 
 
 class FilterSettings(Settings):
@@ -84,9 +78,10 @@ class HeldOutSet(Settings):
     paths: tuple[str, ...] = Field(min_length=1)
 
 
-class HeldOutSettings(Settings):
+class HeldOutSettings(SparseSettings):
     """Validation and test sets are given, or split off by groups of equal source."""
 
+    rare: ClassVar = {"pairs"}
     valid: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
     pairs: tuple[HeldOutSet, ...] = Field(default=(), description="sets for pairs of languages other than the first")
@@ -98,10 +93,6 @@ class HeldOutSettings(Settings):
 
     def is_given(self, split: str) -> bool:
         return bool(getattr(self, split)) or any(each.split == split for each in self.pairs)
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: kept for key, kept in written(self).items() if kept or key != "pairs"}
 
 
 class SpecialIds(Settings):
@@ -142,9 +133,10 @@ class SpecialIds(Settings):
         return max(source), max(self.pad, self.start, self.end, *self.target_begin)
 
 
-class PrepareSettings(Settings):
+class PrepareSettings(SparseSettings):
     """These settings decide the whole of a `prepare`. `languages` are source and target; of several pairs, of the first."""
 
+    rare: ClassVar = {"given_vocabulary", "marks", "both_directions"}
     languages: tuple[str, str]
     corpora: list[CorpusSettings] = Field(min_length=1)
     both_directions: bool = Field(default=False, description="every pair is also learnt from target to source")
@@ -246,9 +238,3 @@ class PrepareSettings(Settings):
             return None
         count = Counter(code for pair in [self.languages, *pairs] for code in pair)
         return max(count, key=lambda code: count[code])  # the first of equals: the first source
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what few corpora need where it is not used."""
-        rare = ("given_vocabulary", "marks", "both_directions")
-        return {key: kept for key, kept in written(self).items() if kept or key not in rare}

@@ -71,9 +71,7 @@ class SearchSettings(Settings):
             problems.append("coverage_penalty is for a beam, and sampling draws; leave out one of them")
         if self.mbr_samples is not None and self.sampling is None:
             problems.append("mbr_samples draws, and needs to know how: give sampling too, such as sampling.top_p=0.9")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     def limit(self, source_pieces: int) -> int:
         """Most pieces of a translation, its end included: min(256, 3 n + 20) by default, and never too few for the fewest asked for."""

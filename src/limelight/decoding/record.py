@@ -8,7 +8,7 @@ Without a record a search does none of this.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -82,21 +82,13 @@ class Record:
         sums_BW, log_probs_BWV, limit_B = sums_BW[here], log_probs_BWV[here], task.limit[here]
         taken = Grown(*(getattr(grown, field.name)[here] for field in fields(grown)))
         done_BM = (taken.tokens == end) | (limit_B <= step + 1)[:, None]
-        self.steps.append(
-            RecordedStep(
-                step,
-                task.number[here],
-                Branches.of(taken),
-                done_BM & (taken.sums > -np.inf),
-                Branches.of(not_taken(sums_BW, log_probs_BWV, taken, self.most_cut)),
-            )
-        )
+        cut = Branches.of(not_taken(sums_BW, log_probs_BWV, taken, self.most_cut))
+        self.steps.append(RecordedStep(step, task.number[here], Branches.of(taken), done_BM & (taken.sums > -np.inf), cut))
 
     def adopt(self, other: "Record", numbers: Sequence[int]) -> None:
         """What the search of some of the sentences noted; sentence i of it is sentence numbers[i] of this."""
         places = np.array(numbers, dtype=np.int64)
-        for each in other.steps:
-            self.steps.append(RecordedStep(each.step, places[each.number], each.taken, each.done, each.cut))
+        self.steps += [replace(each, number=places[each.number]) for each in other.steps]
 
 
 def not_taken(sums_BW: Floats, log_probs_BWV: Floats, taken: Grown, most: int) -> Grown:

@@ -52,7 +52,14 @@ def _search(
     task = make_task(requests, settings, specials, lengths)
     free = [i for i, request in enumerate(requests) if not request.phrases]
     if constrained and free:  # they have another beam, and no translation depends on its neighbours
-        return _apart(model, requests, settings, specials, lengths, free, record)
+        found: dict[int, Outcome] = {}
+        for part in (free, sorted(set(range(len(requests))) - set(free))):
+            own = None if lengths is None else [lengths[i] for i in part]
+            noted = None if record is None else Record(record.most_cut)
+            found |= zip(part, _search(model, [requests[i] for i in part], settings, specials, own, noted), strict=True)
+            if record is not None and noted is not None:
+                record.adopt(noted, part)
+        return [found[i] for i in range(len(requests))]
     width = settings.beam if settings.sampling is None else settings.nbest
     marks = Placeholders(requests, width) if any(request.once for request in requests) else None
     if settings.sampling is not None:
@@ -65,24 +72,3 @@ def _search(
     elif settings.groups > 1:
         choice = Diverse(settings.groups, settings.diversity)
     return beam(model, task, settings, specials, choice, marks, record)
-
-
-def _apart(
-    model: Steppable,
-    requests: Sequence[Request],
-    settings: SearchSettings,
-    specials: Specials,
-    lengths: Sequence[int] | None,
-    free: Sequence[int],
-    record: Record | None,
-) -> list[Outcome]:
-    """Those without phrases, then those with, and all in their order again."""
-    found: dict[int, Outcome] = {}
-    for part in (free, sorted(set(range(len(requests))) - set(free))):
-        own = None if lengths is None else [lengths[i] for i in part]
-        noted = None if record is None else Record(record.most_cut)
-        outcomes = _search(model, [requests[i] for i in part], settings, specials, own, noted)
-        found.update(zip(part, outcomes, strict=True))
-        if record is not None and noted is not None:
-            record.adopt(noted, part)
-    return [found[i] for i in range(len(requests))]

@@ -83,9 +83,7 @@ class ModelConfig(Settings):
         problems = [*self._head_problems(), *self._vocabulary_problems()]
         if self.position_layout == "tensor2tensor" and self.positions != "sinusoidal":
             problems.append(f"position_layout=tensor2tensor is for sinusoidal positions, not {self.positions}; try halves")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     def _head_problems(self) -> list[str]:
         problems = []

@@ -193,12 +193,8 @@ def _outside(fit: Fit, count: float, seen: float, unique: float) -> list[tuple[f
         (unique, fit.unique, "target pieces of text"),
     ):
         if value > 1.2 * most:
-            found.append(
-                (
-                    value / most,
-                    f"{_short(value)} {name}: the runs behind this have {_short(most)} at most, beyond is extrapolated",
-                )
-            )
+            beyond = f"{_short(value)} {name}: the runs behind this have {_short(most)} at most, beyond is extrapolated"
+            found.append((value / most, beyond))
         elif value < least / 1.2:
             found.append((least / value, f"{_short(value)} {name}: the runs behind this have {_short(least)} at least"))
     return found

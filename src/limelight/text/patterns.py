@@ -2,20 +2,24 @@
 translation unchanged. The syntax is that of Rust's `regex`, which Polars runs.
 """
 
+
+def join_patterns(*patterns: str) -> str:
+    """One that matches what any of them does; of several the first."""
+    return "|".join(patterns)
+
+
 # Integers and decimals with the separators of both styles: 1,000.5 and 1.000,5 and 1 000,5 (no-break spaces).
 NUMBER = r"\d{1,3}(?: \d{3})+\b(?:[.,]\d+)?|\d[\d.,'\u2019\u00a0\u202f]*"
 
 # What programs fill in, in the notations that catalogues hold.
-PLACEHOLDER = "|".join(
-    (
-        # C, Python, gettext, dates; a translation may add an ending to %s
-        r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:[^\D0]\d*|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
-        r"%L?\d{1,2}\b",  # Qt
-        r"%\w{2,}%",  # Windows and Mozilla
-        r"\$?\{\{?[\w.:!$ -]*\}\}?",  # {0} {name} ${name} {{name}}
-        r"\$\(\w+\)|\$[A-Za-z_]\w*",  # shell and make
-        r"@[A-Za-z_]\w*@|__[A-Za-z]\w*?__",
-    )
+PLACEHOLDER = join_patterns(
+    # C, Python, gettext, dates; a translation may add an ending to %s
+    r"%(?:\(\w+\)|\d+\$)?[-+#0']*(?:[^\D0]\d*|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
+    r"%L?\d{1,2}\b",  # Qt
+    r"%\w{2,}%",  # Windows and Mozilla
+    r"\$?\{\{?[\w.:!$ -]*\}\}?",  # {0} {name} ${name} {{name}}
+    r"\$\(\w+\)|\$[A-Za-z_]\w*",  # shell and make
+    r"@[A-Za-z_]\w*@|__[A-Za-z]\w*?__",
 )
 MESSAGE_FORMAT = r"\{\s*\w+\s*,\s*(?:plural|select)"  # of ICU: its braces hold text to be translated
 ANY_PLACEHOLDER_SIGN = r"[%{$@_]"  # cheap to look for; without one of these there is no placeholder

@@ -7,14 +7,13 @@ What was measured of the defaults stands in docs/experiments.md, all of it on on
 time at hand is chosen by `limelight.training.recipe.choose`.
 """
 
-from collections.abc import Set
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from limelight.bundle import BundleTags
-from limelight.config import Settings
+from limelight.config import Settings, SparseSettings
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.decoding.config import SearchSettings
@@ -26,17 +25,6 @@ Metric = Literal["chrf", "bleu"]
 ParallelKind = Literal["ddp", "fsdp", "hybrid", "tensor"]
 OF_THE_WORLD = {"parallel", "shard", "tensor", "patience", "recompute"}  # of `machine`: may change when a run goes on
 DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
-
-
-class SparseSettings(Settings):
-    """What few runs need stays out of the recipes of the others."""
-
-    rare: ClassVar[Set[str]] = set()  # keys that are written only where they are not as usual
-
-    @model_serializer(mode="wrap")
-    def _without_the_usual(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        usual = {key: field.default for key, field in type(self).model_fields.items() if key in self.rare}
-        return {key: value for key, value in write(self).items() if key not in usual or value != usual[key]}
 
 
 class OptimizerSettings(Settings):
@@ -168,9 +156,10 @@ class FineTuning(SparseSettings):
     parent: str | None = Field(default=None, description="What a parent translates: pieces are learnt anew. Absent: the old ones are kept.")
 
 
-class Recipe(Settings):
+class Recipe(SparseSettings):
     """A recipe decides the whole of a run."""
 
+    rare: ClassVar = {"teacher"}
     data: PrepareSettings
     model: ModelConfig
     batch: BatchSettings = BatchSettings()
@@ -205,9 +194,7 @@ class Recipe(Settings):
             problems.append(f"schedule.batch_growth={growth:g} adds no whole batch to accumulate={self.accumulate}; try 2")
         if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
             problems.append(f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
 
 def decisive(recipe: Recipe) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from typing import Any
 import psutil
 from packaging.requirements import Requirement
 
+from limelight.runtime import available_cores
+
 PURPOSE = {
     "train": "limelight train, prepare, plan, export, import and demo",
     "desk": "limelight inspect, and the lighting desk of the server",
@@ -84,12 +86,11 @@ def cpu() -> dict[str, Any]:
     name = re.search(r"^model name\s*: (.*)$", told, re.M)
     flags = re.search(r"^(?:flags|Features)\s*: (.*)$", told, re.M)
     has = set(flags[1].split()) if flags else set()
-    cores = os.cpu_count() or 1
     return {
         "name": name[1] if name else platform.processor(),
         "flags": [each for each in FLAGS if each in has],
-        "cores": cores,
-        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores,
+        "cores": os.cpu_count() or 1,
+        "affinity": available_cores(),
         "load": psutil.getloadavg()[0],
     }
 

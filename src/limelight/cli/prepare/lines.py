@@ -1,6 +1,7 @@
 """The closing lines of `limelight prepare` tell what was read, dropped, kept and cut into pieces. They end with what to do next."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,11 +97,10 @@ def _place(inputs: Sequence["InputEntry"], row: dict[str, Any]) -> str:
     return f"{inputs[row['file']].paths[0]}:{row['line']}{segment}"
 
 
-def _sum_tables(tables: Any) -> dict[str, int]:
-    total: dict[str, int] = {}
+def _sum_tables(tables: Iterable[dict[str, int]]) -> Counter[str]:
+    total = Counter[str]()
     for table in tables:
-        for key, pairs in table.items():
-            total[key] = total.get(key, 0) + pairs
+        total.update(table)
     return total
 
 

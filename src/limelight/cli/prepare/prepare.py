@@ -108,8 +108,9 @@ def start_engine(name: EngineName, workers: int | None, early: bool = True) -> "
             raise MissingExtraError("ray", "--engine ray", "cluster") from None
         return RayEngine()
     from limelight.corpus.cleaning.clean import Cleaner
-    from limelight.corpus.exchange.engine_local import LocalEngine, available_cores
+    from limelight.corpus.exchange.engine_local import LocalEngine
     from limelight.corpus.exchange.finish import BucketFinish
+    from limelight.runtime import available_cores
 
     engine = LocalEngine(available_cores() if workers is None else workers)
     if early:

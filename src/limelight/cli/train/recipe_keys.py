@@ -46,15 +46,12 @@ def _hint(key: str, known: dict[str, bool]) -> str:
     beside = [each for each in known if each.rpartition(".")[0] == section]
     near = [f"data.{key}"] if f"data.{key}" in known else [each for each in known if each.endswith(f".{last}")]
     if not near and beside:
-        near = [f"{section}.{each}".strip(".") for each in difflib.get_close_matches(last, _last(beside), n=1)]
+        names = [each.rpartition(".")[2] for each in beside]
+        near = [f"{section}.{each}".strip(".") for each in difflib.get_close_matches(last, names, n=1)]
     near = near or ([] if beside and section else difflib.get_close_matches(key, known, n=1))
     if near:
         return f"did you mean {' or '.join(f'`{each}`' for each in near[:MOST_NAMED])}?"
     return f"known keys: {', '.join(beside or known)}"
-
-
-def _last(keys: Sequence[str]) -> list[str]:
-    return [key.rpartition(".")[2] for key in keys]
 
 
 def _value_problems(given: dict[str, str], sections: set[str]) -> list[str]:

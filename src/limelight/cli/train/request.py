@@ -270,13 +270,9 @@ def _folder(output: Path | None, bundle: Path | None, data: PrepareSettings) -> 
     folder = output or Path("-".join(dict.fromkeys(code for direction in data.directions for code in direction)))
     if folder.is_file():
         raise ConfigError(f"{folder} is a file, but a run is a folder; name another with -o")
-    if bundle is not None and folder.resolve() in (bundle.resolve(), _run_of(bundle)):
+    run = bundle.absolute().parent if bundle is not None and bundle.name == BUNDLE else bundle
+    if bundle is not None and run is not None and folder.resolve() in (bundle.resolve(), run.resolve()):
         raise ConfigError(
             f"{folder} holds the translator to go on from, which stays as it is; name another folder, such as -o {folder}-new"
         )
     return folder
-
-
-def _run_of(bundle: Path) -> Path:
-    """en-de/bundle -> en-de"""
-    return bundle.absolute().parent.resolve() if bundle.name == BUNDLE else bundle.resolve()

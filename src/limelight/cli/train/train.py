@@ -29,6 +29,7 @@ limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
 
 limelight train multi.en multi.de multi.fr -o multi --both-directions
 """
+ELSEWHERE = {"inputs", "no_export", "workers", "nproc", "restarts", "as_json", "plain", "quiet"}  # options that no request has
 
 
 class PrecisionName(StrEnum):
@@ -102,33 +103,10 @@ def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
 
     text = {name: tuple(given[name] or ()) for name in ("valid", "test", "weight", "pair", "tag")}
     text |= {name: given[name] for name in ("source", "target", "vocab_size", "swap", "both_directions")}
-    same = (
-        "output",
-        "budget",
-        "steps",
-        "preset",
-        "bundle",
-        "new_pieces",
-        "replay",
-        "no_augment",
-        "probe",
-        "seed",
-        "device",
-        "threads",
-        "dry_run",
-        "anyway",
-    )
-    precision, export = given["precision"], not given["no_export"]
-    return parse_train_request(
-        given["inputs"] or [],
-        text=text,
-        replay_data=tuple(given["replay_data"] or ()),
-        mono=tuple(given["mono"] or ()),
-        rounds=given["rounds"],
-        precision=None if precision is None else precision.value,
-        export=export,
-        **{name: given[name] for name in same},
-    )
+    wished = {name: value for name, value in given.items() if name not in text and name not in ELSEWHERE}
+    wished |= {name: tuple(given[name] or ()) for name in ("replay_data", "mono")}
+    wished |= {"precision": given["precision"] and given["precision"].value, "export": not given["no_export"]}
+    return parse_train_request(given["inputs"] or [], text=text, **wished)
 
 
 def run_training(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:

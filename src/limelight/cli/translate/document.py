@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 
 WISHES, LOADING = ("protect", "guards", "check"), ("device", "dtype", "threads", "engine")
+# The other options that a document has.
+KNOWN = (
+    *("bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "column", "review", "jsonl", "beam"),
+    *("target", "source", "tag"),
+)
 
 
 def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Context) -> None:
@@ -35,24 +40,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     wishes, loading = ({name: asked[name] for name in names} for names in (WISHES, LOADING))
     sources = {name: context.get_parameter_source(name) for name in asked}
     given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    known = {
-        "bundle",
-        "texts",
-        "document",
-        "glossary",
-        "quiet",
-        "fuzzy_below",
-        "column",
-        "review",
-        "jsonl",
-        "beam",
-        "target",
-        "source",
-        "tag",
-        *wishes,
-        *loading,
-    }
-    if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
+    if others := [f"--{name.replace('_', '-')}" for name in given if name not in {*KNOWN, *WISHES, *LOADING}]:
         raise ConfigError("these are for single lines, and not for documents; leave them out:", others)
     pairs = _pairs(texts, asked["review"])
     with Translator.load(bundle, **loading) as loaded:

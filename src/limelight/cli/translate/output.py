@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
 SAID_EVERY = 5.0  # seconds between lines about the speed
+NOT_OF_THE_NAME = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # but of the disk
 MOST_WARNINGS = 20  # printed one by one; all are counted
 # Everything that some program takes for the end of a line, and the tab, which parts columns.
 BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
@@ -78,11 +79,7 @@ def open_output(output: Path | None) -> Iterator[BinaryIO]:
             file = opening.enter_context(path.open("wb"))
             opened = opening.pop_all()
     except OSError as error:
-        if error.errno in (
-            errno.ENOSPC,
-            errno.EDQUOT,
-            errno.EIO,
-        ):  # not the fault of the name: every verb says the same
+        if error.errno in NOT_OF_THE_NAME:  # every verb says the same
             raise
         raise ConfigError(f"{output} cannot be written ({error.strerror}); give a file that you may write") from None
     with opened:

@@ -149,11 +149,6 @@ def _load(used: tuple[type, ...]) -> None:
     """Receiving the classes has loaded their modules."""
 
 
-def available_cores() -> int:
-    """Those this process may use, which in a container are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _store_chunk(stage: Stage, path: Path, content: bytes) -> tuple[Path, bytes] | None:
     """One record batch per bucket, in one file. The mark of a finished part goes back to the parent, which writes it in its turn."""
     if path.suffix == ".json":

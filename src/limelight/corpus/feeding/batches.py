@@ -12,15 +12,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from limelight.chance import draws, key_of
-from limelight.config import Settings
+from limelight.config import Settings, SparseSettings
 from limelight.corpus.config import SpecialIds
 from limelight.corpus.feeding.augment import AugmentedRows, Augmenter, AugmentSettings
 from limelight.corpus.feeding.directions import list_fed, temper
@@ -49,9 +49,10 @@ class SamplingSettings(Settings):
     candidates: int = Field(16, ge=1)
 
 
-class BatchSettings(Settings):
+class BatchSettings(SparseSettings):
     """These settings decide the batches. All of it is part of a loader's state: a run does not go on with other values."""
 
+    rare: ClassVar = {"untagged", "temperature"}  # what only text with tags needs
     budget: int = Field(
         4096,
         ge=2,
@@ -64,12 +65,6 @@ class BatchSettings(Settings):
     augment: AugmentSettings | None = Field(None, description="change some of the text, by chance, each time it comes")
     untagged: float = Field(0.1, ge=0, le=1, description="share of the sources that are told no tags but the language")
     temperature: float = Field(1.0, ge=1, le=100, description="a direction of n pairs is seen in proportion to n ** (1 / temperature)")
-
-    @model_serializer(mode="wrap")
-    def _without_the_usual(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what only text with tags needs, so that runs without go on."""
-        usual = {"untagged": 0.1, "temperature": 1.0}
-        return {key: kept for key, kept in written(self).items() if key not in usual or kept != usual[key]}
 
     @property
     def window_rows(self) -> int:

@@ -24,21 +24,13 @@ import pyarrow as pa
 
 from limelight.corpus.feeding.pieces import Integers, Pieces, replace_rows
 from limelight.corpus.manifest import SIDES, CorpusManifest, FileEntry, Shard, Split
+from limelight.corpus.reading.raw_batches import RAW
 from limelight.corpus.tokenizers import load_tokenizers
 from limelight.errors import DataError
 from limelight.files import sha256_of, whole_file
 from limelight.text.pieces.tokenizer import Tokenizer
 
-TEXT_SCHEMA: Final = pa.schema(
-    [
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("target", pa.string(), nullable=False),
-        pa.field("corpus", pa.int16(), nullable=False),
-        pa.field("file", pa.int32(), nullable=False),
-        pa.field("line", pa.int64(), nullable=False),
-        pa.field("segment", pa.string()),
-    ]
-)
+TEXT_SCHEMA: Final = pa.schema([RAW.field(name) for name in ("source", "target", "corpus", "file", "line", "segment")])
 TAGS_FIELD: Final = pa.field("tags", pa.uint64(), nullable=False)
 FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
 

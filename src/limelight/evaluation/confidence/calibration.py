@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from limelight.bundle.confidence import KNOTS, Calibration, Curve
 from limelight.evaluation.confidence.reliability import Integers, Numbers, Reliability, reliability
@@ -64,7 +65,7 @@ class ConfidenceCheck:
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
         """Back from JSON."""
-        return cls(**{name: Reliability.of(each) for name, each in value.items()})
+        return TypeAdapter(cls).validate_python(value)
 
 
 def collect(translated: Iterable[tuple[Sequence[Word], float]], references: Sequence[str]) -> Claims:

@@ -8,7 +8,6 @@ cases, has the error 0. The area under the ROC curve says that.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +40,6 @@ class Reliability:
     auc: float | None  # None for sentences, and where all are right or all wrong
     bins: tuple[Bin, ...]  # those that anything is in
     claimed_bins: tuple[Bin, ...]  # by what the model claims by itself
-
-    @classmethod
-    def of(cls, value: dict[str, Any]) -> Self:
-        """Back from JSON."""
-        found = {name: tuple(Bin(**each) for each in value[name]) for name in ("bins", "claimed_bins")}
-        return cls(**{**value, **found})
 
 
 def reliability(confidence: Numbers, right: Numbers, claimed: Numbers) -> Reliability:

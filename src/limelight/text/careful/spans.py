@@ -23,75 +23,63 @@ MARK = re.compile(r"⟦(0|[1-9][0-9]{0,2})⟧")  # as `tokenizer.placeholder` wr
 TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
 
 # The repetitions of patterns.PLACEHOLDER are bounded here: "%000..." would take quadratic time. And some that no filter of a corpus needs.
-_PLACEHOLDER = "|".join(
-    (
-        r"%%(?:\(\w{1,80}\)[a-z]|[A-Za-z]\b)?",  # 100%%; and %%a, which a program prints as %a
-        r"(?<![\w%)])(?<![\w%)][ \u00a0\u202f])% [0-9]{0,4}(?:\.[0-9]{1,4})?[dif](?![\w'\u2019])",  # a sign or a blank; not 5 % d'eau
-        r"%[{<]\w{1,80}[}>](?:[-+0]?\d{0,3}(?:\.\d{1,3})?[a-z]\b)?",  # Ruby: %{name} %<n>d
-        r"%(?:\(\w{1,80}\)|\d{1,3}\$)?[-+#0',]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
-        r"%L?\d{1,2}\b",
-        r"%u(?=x%)|%\w{2,80}%(?!\w)",  # %ux%u is a size
-        r"\[X[0-9]{1,6}X\]",  # what Weblate writes in the place of a placeholder
-        r"\$\{[^{}]{1,200}\}|(?<!\$)\$\$(?=\d)",  # ${a + b} of JavaScript; $$5 is $5
-        r"\{\{(?!\s{0,9}(?i:plural|gender|grammar)\b)[^{}]{0,200}\}\}",  # {{name | filter}}, not the {{PLURAL:$1|file|files}} of MediaWiki
-        r"\{%[^{}]{0,200}%\}",  # {% if %}
-        r"[$#]?\{\{?\s{0,9}[\w.:!$#\[\]-]{0,200}\s{0,9}\}\}?",  # "{End of Text}" is translated
-        # {0,10} {0:#,##0} {:>10} {x!r:>10} {0,choice,0#no|1#{0}}
-        r"\{\d{1,3}[,:][^{}]{0,80}(?:\{[^{}]{0,40}\}[^{}]{0,80}){0,9}\}|\{\w{0,80}(?:![rsa])?:[^{}|\s]{1,40}\}",
-        r"\{\s{0,9}\w{1,80}\s{0,9},\s{0,9}(?:number|date|time|spellout|ordinal|duration)\b[^{}]{0,80}\}",
-        r"\{\s{0,9}[A-Z]{2,20}\([^{}()]{0,200}\)\s{0,9}\}",  # { DATETIME($date) }
-        r"\$\(\w{1,80}\)|\$\w{1,80}\$(?!\w)|\$[A-Za-z_]\w{0,80}",
-        r"@[A-Za-z_]\w{0,80}@|__[A-Za-z]\w{0,80}?__",
-        r"\\[nrt](?![a-z])",  # a line break as written in source code
-    )
+_PLACEHOLDER = patterns.join_patterns(
+    r"%%(?:\(\w{1,80}\)[a-z]|[A-Za-z]\b)?",  # 100%%; and %%a, which a program prints as %a
+    r"(?<![\w%)])(?<![\w%)][ \u00a0\u202f])% [0-9]{0,4}(?:\.[0-9]{1,4})?[dif](?![\w'\u2019])",  # a sign or a blank; not 5 % d'eau
+    r"%[{<]\w{1,80}[}>](?:[-+0]?\d{0,3}(?:\.\d{1,3})?[a-z]\b)?",  # Ruby: %{name} %<n>d
+    r"%(?:\(\w{1,80}\)|\d{1,3}\$)?[-+#0',]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
+    r"%L?\d{1,2}\b",
+    r"%u(?=x%)|%\w{2,80}%(?!\w)",  # %ux%u is a size
+    r"\[X[0-9]{1,6}X\]",  # what Weblate writes in the place of a placeholder
+    r"\$\{[^{}]{1,200}\}|(?<!\$)\$\$(?=\d)",  # ${a + b} of JavaScript; $$5 is $5
+    r"\{\{(?!\s{0,9}(?i:plural|gender|grammar)\b)[^{}]{0,200}\}\}",  # {{name | filter}}, not the {{PLURAL:$1|file|files}} of MediaWiki
+    r"\{%[^{}]{0,200}%\}",  # {% if %}
+    r"[$#]?\{\{?\s{0,9}[\w.:!$#\[\]-]{0,200}\s{0,9}\}\}?",  # "{End of Text}" is translated
+    # {0,10} {0:#,##0} {:>10} {x!r:>10} {0,choice,0#no|1#{0}}
+    r"\{\d{1,3}[,:][^{}]{0,80}(?:\{[^{}]{0,40}\}[^{}]{0,80}){0,9}\}|\{\w{0,80}(?:![rsa])?:[^{}|\s]{1,40}\}",
+    r"\{\s{0,9}\w{1,80}\s{0,9},\s{0,9}(?:number|date|time|spellout|ordinal|duration)\b[^{}]{0,80}\}",
+    r"\{\s{0,9}[A-Z]{2,20}\([^{}()]{0,200}\)\s{0,9}\}",  # { DATETIME($date) }
+    r"\$\(\w{1,80}\)|\$\w{1,80}\$(?!\w)|\$[A-Za-z_]\w{0,80}",
+    r"@[A-Za-z_]\w{0,80}@|__[A-Za-z]\w{0,80}?__",
+    r"\\[nrt](?![a-z])",  # a line break as written in source code
 )
 _ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
 
 # Letters that cannot stand just before a word which begins here; without them "aaaa..." would be tried from each letter on.
 _BEGINS = r"(?<![\w.+@/%{}$~-])"
-_ADDRESS = "|".join(
-    (
-        r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|mailto:|www\.)(?!-)[^\s<>\"“”„«»⟦⟧]{0,2000}",
-        r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://",  # as in "eine http://-Adresse"
-        rf"{_BEGINS}[\w.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}}){{1,8}}",
-        rf"{_BEGINS}(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[a-z]{{2,12}}/[^\s<>\"“”„«»⟦⟧]{{1,2000}}",  # example.org/page
-    )
+_ADDRESS = patterns.join_patterns(
+    r"(?<![A-Za-z0-9+.-])(?:[A-Za-z][A-Za-z0-9+.-]{1,20}://|mailto:|www\.)(?!-)[^\s<>\"“”„«»⟦⟧]{0,2000}",
+    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://",  # as in "eine http://-Adresse"
+    rf"{_BEGINS}[\w.+-]{{1,64}}@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}}){{1,8}}",
+    rf"{_BEGINS}(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}[a-z]{{2,12}}/[^\s<>\"“”„«»⟦⟧]{{1,2000}}",  # example.org/page
 )
 _STEP = r"[\w.@+~%${}*-]"  # the letters of a folder's name
-_ROOTED = "|".join(
-    (
-        rf"{_BEGINS}(?<!\*)(?:~|\.\.?)?/{_STEP}{{1,255}}(?:/{_STEP}{{1,255}}){{0,40}}/?",
-        r"(?<!\\)\\\\[\w.-]{1,100}\\[^\s<>\"|?*“”„«»⟦⟧,;]{1,1000}",  # \\server\folder
-    )
+_ROOTED = patterns.join_patterns(
+    rf"{_BEGINS}(?<!\*)(?:~|\.\.?)?/{_STEP}{{1,255}}(?:/{_STEP}{{1,255}}){{0,40}}/?",
+    r"(?<!\\)\\\\[\w.-]{1,100}\\[^\s<>\"|?*“”„«»⟦⟧,;]{1,1000}",  # \\server\folder
 )
-_PATH = "|".join(
-    (
-        r"[A-Za-z]:\\(?:Program Files(?: \(x86\))?\\)?[^\s<>\"|?*“”„«»⟦⟧,;]{0,1000}",
-        rf"{_BEGINS}[\w-]{{1,100}}(?:/[\w.+-]{{1,255}}){{1,40}}\.[a-z][a-z0-9]{{1,5}}\b",  # src/main.py
-    )
+_PATH = patterns.join_patterns(
+    r"[A-Za-z]:\\(?:Program Files(?: \(x86\))?\\)?[^\s<>\"|?*“”„«»⟦⟧,;]{0,1000}",
+    rf"{_BEGINS}[\w-]{{1,100}}(?:/[\w.+-]{{1,255}}){{1,40}}\.[a-z][a-z0-9]{{1,5}}\b",  # src/main.py
 )
-_TAG = "|".join(
-    (
-        r"<(?P<empty>[A-Za-z][\w:.-]{0,80})(?:\s[^<>]{0,400})?></(?P=empty)>",  # with nothing inside: one span, so that it stays so
-        # By the grammar of attributes, whose values may hold a >.
-        r"</?[A-Za-z][\w:.-]{0,80}(?:\s{1,99}[\w:.@-]{1,80}(?:\s{0,9}=\s{0,9}(?:\"[^\"<]{0,4000}\"|'[^'<]{0,4000}'|[^\s\"'<>=]{1,2000}))?){0,50}\s{0,99}/?>",
-        r"</?[A-Za-z][\w:.-]{0,80}(?:[\s/][^<>]{0,4000})?>",  # and broken ones
-        r"<!--[^<>]{0,4000}-->|<!(?:[A-Za-z]|\[CDATA\[)[^<>]{0,4000}>|<\?[A-Za-z][^<>]{0,4000}\?>|<%[=\s-][^<>]{0,4000}%>",
-    )
+_TAG = patterns.join_patterns(
+    r"<(?P<empty>[A-Za-z][\w:.-]{0,80})(?:\s[^<>]{0,400})?></(?P=empty)>",  # with nothing inside: one span, so that it stays so
+    # By the grammar of attributes, whose values may hold a >.
+    r"</?[A-Za-z][\w:.-]{0,80}(?:\s{1,99}[\w:.@-]{1,80}(?:\s{0,9}=\s{0,9}(?:\"[^\"<]{0,4000}\"|'[^'<]{0,4000}'|[^\s\"'<>=]{1,2000}))?){0,50}\s{0,99}/?>",
+    r"</?[A-Za-z][\w:.-]{0,80}(?:[\s/][^<>]{0,4000})?>",  # and broken ones
+    r"<!--[^<>]{0,4000}-->|<!(?:[A-Za-z]|\[CDATA\[)[^<>]{0,4000}>|<\?[A-Za-z][^<>]{0,4000}\?>|<%[=\s-][^<>]{0,4000}%>",
 )
-_LONG = "|".join(
-    (
-        # IBAN
-        r"(?<!\w)(?=[A-Z0-9 ]{15,42}(?!\w))(?=(?:[A-Z ]{0,9}[0-9]){10})[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)",
-        r"(?<![\w.,])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\w|[.,][0-9])(?::[0-9]{1,5}\b)?",  # 192.168.0.1:80
-        # Codes with five digits or more: AB-12345, 2024-05-03; not 2013-2014, where a good translation has another dash
-        r"(?<![\w.,-])(?![0-9]{1,4}-[0-9]{1,4}(?![\w-]))(?=(?:[A-Z_-]{0,20}[0-9]){5})[A-Z0-9]{1,60}(?:[-_][A-Z0-9]{1,60}){0,20}(?!\w|-[0-9]|[.,][0-9])",
-        r"(?<![\w.,-])(?=(?:[a-f-]{0,20}[0-9]){5})[0-9a-f]{7,64}(?:-[0-9a-f]{2,32}){0,9}(?![\w-]|[.,][0-9])",
-        r"(?<![\w.,-])[A-Za-z]{1,20}[0-9]{5,60}(?!\w|[.,][0-9])",
-        # 10:35 and 10:35:07; not 3:30 pm, which is 15:30 elsewhere, and not 16:9
-        r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![\w:]|[.,][0-9]|\s{0,2}[AaPp]\.?[Mm]\b)",
-        r"(?<![\w.,])[0-9]{5,}(?![0-9]|[.,][0-9])",
-    )
+_LONG = patterns.join_patterns(
+    # IBAN
+    r"(?<!\w)(?=[A-Z0-9 ]{15,42}(?!\w))(?=(?:[A-Z ]{0,9}[0-9]){10})[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)",
+    r"(?<![\w.,])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\w|[.,][0-9])(?::[0-9]{1,5}\b)?",  # 192.168.0.1:80
+    # Codes with five digits or more: AB-12345, 2024-05-03; not 2013-2014, where a good translation has another dash
+    r"(?<![\w.,-])(?![0-9]{1,4}-[0-9]{1,4}(?![\w-]))(?=(?:[A-Z_-]{0,20}[0-9]){5})[A-Z0-9]{1,60}(?:[-_][A-Z0-9]{1,60}){0,20}(?!\w|-[0-9]|[.,][0-9])",
+    r"(?<![\w.,-])(?=(?:[a-f-]{0,20}[0-9]){5})[0-9a-f]{7,64}(?:-[0-9a-f]{2,32}){0,9}(?![\w-]|[.,][0-9])",
+    r"(?<![\w.,-])[A-Za-z]{1,20}[0-9]{5,60}(?!\w|[.,][0-9])",
+    # 10:35 and 10:35:07; not 3:30 pm, which is 15:30 elsewhere, and not 16:9
+    r"(?<![\w.,:])[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?![\w:]|[.,][0-9]|\s{0,2}[AaPp]\.?[Mm]\b)",
+    r"(?<![\w.,])[0-9]{5,}(?![0-9]|[.,][0-9])",
 )
 # Dates, times and versions are numbers whose parts are joined; the digits of "MP3" are part of a word.
 _EVERY = r"(?<![A-Za-z_\d])(?<!\d[.,])(?:\d{1,3}(?: \d{3}){1,9}\b(?:[.,]\d{1,40})?|\d{1,4000}(?:[.,:/'\u2019\u00a0\u202f-]\d{1,400}){0,99})"

@@ -35,9 +35,7 @@ class TagSet(Settings):
         for key, values in (("languages", self.languages), ("names", self.names)):
             if twice := sorted({value for value in values if values.count(value) > 1}):
                 problems.append(f"{key}: {', '.join(twice)} stands there twice")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     @property
     def pieces(self) -> tuple[str, ...]:

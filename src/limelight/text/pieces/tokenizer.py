@@ -17,12 +17,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from limelight.config import Settings
+from limelight.config import SparseSettings
 from limelight.errors import DataError
 from limelight.files import write_whole
 from limelight.text.pieces.few_words import FewWords, cut_words
@@ -44,9 +44,10 @@ _PLACEHOLDER = re.compile("\u27e6([0-9]{1,3})\u27e7")
 logger = logging.getLogger(__name__)
 
 
-class PieceSettings(Settings):
+class PieceSettings(SparseSettings):
     """The settings say how the pieces are learnt."""
 
+    rare: ClassVar = {"named"}
     # BPE and unigram need as many pieces per word (1.544 and 1.536), but BPE learns them in 5 s instead of 80 s.
     algorithm: Literal["unigram", "bpe"] = "bpe"
     size: int | None = Field(default=None, ge=64, le=256_000)  # None: `suggest_size` decides
@@ -59,10 +60,6 @@ class PieceSettings(Settings):
     sample: int = Field(default=200_000, ge=1)  # sentence pairs that the learner sees at most
     seed: int = 0  # draws the sample
     character_coverage: float = Field(default=0.9995, gt=0, le=1)  # rarer characters get no piece of their own
-
-    @model_serializer(mode="wrap")
-    def _without_the_unused(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {key: kept for key, kept in written(self).items() if kept or key != "named"}
 
 
 def learn(texts: Iterable[str], settings: PieceSettings) -> bytes:

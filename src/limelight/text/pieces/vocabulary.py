@@ -48,9 +48,7 @@ class Vocabulary(Settings):
         if len(set(self.pieces)) < len(self.pieces):
             twice = next(piece for piece in self.pieces if self.pieces.count(piece) > 1)
             problems.append(f"the piece {twice[:99]!r} occurs twice")
-        if problems:
-            raise ValueError("\n".join(problems))
-        return self
+        return self.refuse(problems)
 
     @property
     def controls(self) -> frozenset[int]:

@@ -83,16 +83,9 @@ def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: Cor
     pairs *= 2 if settings.both_directions else 1
     read = round(sum(corpus.pairs for corpus in corpora))
     seen = compute_size(manifest, pairs, read)
-    counted = all(corpus.whole for corpus in corpora)
+    counted, dropped = all(corpus.whole for corpus in corpora), 1 - everything / max(1, read)
     size = sum(corpus.size() for corpus in corpora) / taken
-    values = {
-        **vars(seen),
-        "bytes_of_pair": size,
-        "sampled": taken,
-        "dropped": 1 - everything / max(1, read),
-        "counted": counted,
-    }
-    return EpochSize(**values)
+    return replace(seen, bytes_of_pair=size, sampled=taken, dropped=dropped, counted=counted)
 
 
 def _single(corpora: "list[_Sample]") -> float:

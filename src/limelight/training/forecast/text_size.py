@@ -14,7 +14,7 @@ from limelight.corpus.manifest import CorpusManifest
 from limelight.planning.corpus_work import BYTES
 from limelight.planning.sizing_rules import TextStats
 from limelight.text.pieces.tokenizer import suggest_size
-from limelight.training.recipe.text_stats import FedText, frequencies
+from limelight.training.recipe.text_stats import FedText, PreparedText, frequencies
 
 PAIRS_OF_THE_PAPER: Final = 4_500_000  # WMT 2014 English-German (5.1)
 LONG: Final = 0.999  # of the sentences are no longer than what a batch of long ones is made of
@@ -50,8 +50,8 @@ class EpochSize:
     def of(self, pairs: float) -> "EpochSize":
         """Return the size of the same kind of text with this number of pairs."""
         more = pairs / self.pairs
-        values = {**vars(self), "pairs": pairs, "source": self.source * more, "target": self.target * more}
-        return EpochSize(**{**values, "read": round(self.read * more), "counted": False})
+        source, target, read = self.source * more, self.target * more, round(self.read * more)
+        return replace(self, pairs=pairs, source=source, target=target, read=read, counted=False)
 
 
 def typical(pairs: float) -> EpochSize:
@@ -64,12 +64,7 @@ def typical(pairs: float) -> EpochSize:
 def measure_prepared(folder: Path) -> EpochSize:
     """Return the exact size of a prepared corpus."""
     manifest = CorpusManifest.load(folder)
-    rows = [0] * len(manifest.corpora)
-    for shard in manifest.splits["train"]:
-        rows = [a + b for a, b in zip(rows, shard.rows_by_corpus, strict=True)]
-    pairs = sum(count * corpus.weight for count, corpus in zip(rows, manifest.corpora, strict=True))
-    pairs *= 2 if manifest.both_directions else 1
-    seen = compute_size(manifest, pairs, sum(corpus.read for corpus in manifest.corpora))
+    seen = compute_size(manifest, PreparedText.of(manifest).pairs, sum(corpus.read for corpus in manifest.corpora))
     return replace(seen, frequencies=frequencies(PreparedCorpus.open(folder, verify=False)))
 
 

@@ -74,11 +74,13 @@ class LostRankDetector:
         return self.find_silent(now, patience) or self._find_stalled(patience)
 
     def find_silent(self, now: float, patience: float) -> list[str]:
-        return [
-            f"{self._name_rank(rank)} has not been heard of for {now - when:.0f} s; its last word: {self._describe_last(rank)}"
-            for rank, when in sorted(self._when.items())
-            if now - when > patience and not self._is_over(rank)
-        ]
+        found = []
+        for rank, when in sorted(self._when.items()):
+            word = self.words[rank]
+            if now - when > patience and (word is None or word.over is None):
+                last = word.doing if word else "none since the run began"
+                found.append(f"{self._name_rank(rank)} has not been heard of for {now - when:.0f} s; its last word: {last}")
+        return found
 
     def find_failed(self) -> list[str]:
         return [
@@ -108,14 +110,6 @@ class LostRankDetector:
         assert word is not None
         return f"{self._name_rank(rank)} has not got on for {word.age:.0f} s in {word.doing}"
 
-    def _is_over(self, rank: int) -> bool:
-        word = self.words[rank]
-        return word is not None and word.over is not None
-
     def _name_rank(self, rank: int) -> str:
         word = self.words[rank]
         return f"rank {rank} (host {word.host})" if word else f"rank {rank}"
-
-    def _describe_last(self, rank: int) -> str:
-        word = self.words[rank]
-        return word.doing if word else "none since the run began"

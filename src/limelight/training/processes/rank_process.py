@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
+from limelight.runtime import available_cores
 from limelight.training.processes.rank_environment import SUPERVISOR
 
 LOOPBACK: Final = "127.0.0.1"
@@ -34,13 +35,9 @@ def environment(rank: int, size: int, port: int, attempt: int) -> dict[str, str]
         "TORCHELASTIC_RESTART_COUNT": str(attempt),
         "GLOO_SOCKET_IFNAME": loopback,
         "NCCL_SOCKET_IFNAME": loopback,
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, _cores() // size))),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, available_cores() // size))),
         SUPERVISOR: str(os.getpid()),
     }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Rank:

@@ -159,14 +159,10 @@ class RecipePlanner:
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
         self.spent += time.monotonic() - began
         if measured.one_thread is not None:
-            many = measured.threads > 1
-            self._say(
-                "threads",
-                str(measured.threads),
-                f"{measured.pieces_per_second:,.0f} target pieces/s, and {measured.one_thread:,.0f} with one"
-                if many
-                else "more were hardly faster, or slower: other programs seem to be busy",
-            )
+            why = "more were hardly faster, or slower: other programs seem to be busy"
+            if measured.threads > 1:
+                why = f"{measured.pieces_per_second:,.0f} target pieces/s, and {measured.one_thread:,.0f} with one"
+            self._say("threads", str(measured.threads), why)
             self.stand = ComputeSetup(self.stand.device, self.stand.precision, measured.threads)
         return measured
 
@@ -228,27 +224,14 @@ class RecipePlanner:
         accumulate = int(self.asked.changes.get("accumulate", accumulate))
         batch = self._settings_of_batch(config, int(cells / accumulate))
         pieces = min(batch.budget * share, self.text.target) * accumulate
-        self._say(
-            "batch",
-            f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else ""),
-            "asked for" if asked else wanted.why,
-        )
+        told = f"{pieces:,.0f} target pieces a step" + (f", in {accumulate} parts" if accumulate > 1 else "")
+        self._say("batch", told, "asked for" if asked else wanted.why)
         return batch, accumulate, pieces
 
     def _settings_of_batch(self, config: ModelConfig, cells: int) -> BatchSettings:
-        longest = max(1, config.max_length - 1)
-        return BatchSettings(
-            **merge(
-                {
-                    "budget": max(cells, 2 * longest + 4),
-                    "longest": longest,
-                    "seed": self.seed,
-                    "augment": self.augment and self.augment.model_dump(),
-                    "temperature": self.temperature,
-                },
-                self._read_changes("batch"),
-            )
-        )
+        longest, augment = max(1, config.max_length - 1), self.augment and self.augment.model_dump()
+        chosen = {"budget": max(cells, 2 * longest + 4), "longest": longest, "seed": self.seed, "augment": augment}
+        return BatchSettings(**merge({**chosen, "temperature": self.temperature}, self._read_changes("batch")))
 
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self._read_changes("model"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.errors import ConfigError
 from limelight.training.config import OF_THE_WORLD, Precision, Recipe
 from limelight.training.recipe.monolingual import MonoText
 from limelight.training.recipe.replay import OldText
@@ -50,16 +51,11 @@ class TrainRequest:
         written = self.recipe.machine.device if self.recipe else None
         return self.changes.get("machine", {}).get("device") or self.device or written
 
-    def _dump_recipe(self) -> dict[str, Any]:
-        """Without a teacher where there is none, as runs from before it wrote it."""
-        assert self.recipe is not None
-        return self.recipe.model_dump(mode="json", exclude={"teacher"} if self.recipe.teacher is None else None)
-
     def fingerprint(self) -> dict[str, Any]:
         """What must be equal for a run to go on. More time or more steps are not another run."""
         return {
             "data": self.data.model_dump(mode="json") if self.data else None,
-            "recipe": _without_world(self._dump_recipe()) if self.recipe else None,
+            "recipe": _without_world(self.recipe.model_dump(mode="json")) if self.recipe else None,
             "changes": _without_world(self.changes),
             "preset": self.preset,
             "bundle": str(self.bundle) if self.bundle else None,
@@ -75,6 +71,12 @@ def _without_world(values: Mapping[str, Any]) -> dict[str, Any]:
     """How many processes share a run, and how, may change while it goes on."""
     machine = {key: value for key, value in values.get("machine", {}).items() if key not in OF_THE_WORLD}
     return {key: machine if key == "machine" else value for key, value in values.items() if key != "machine" or machine}
+
+
+def refuse_other(told: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """What was begun for one request does not go on for another."""
+    if before != now:
+        raise ConfigError(f"{told}; go on with the same command, or give another folder with -o:", differences(before, now))
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

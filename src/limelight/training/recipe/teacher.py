@@ -30,7 +30,7 @@ from limelight.engines.torch import TorchEnsemble
 from limelight.errors import ConfigError, DataError
 from limelight.files import sha256_of, write_whole
 from limelight.text.languages import Direction
-from limelight.training.recipe.request import differences
+from limelight.training.recipe.request import refuse_other
 from limelight.training.run_folder import BUNDLE, DAMAGED, TEACHER, TRANSLATIONS
 from limelight.translator import Translation, Translator
 
@@ -68,11 +68,7 @@ class TeacherWork:
             before = json.loads(place.read_bytes())
         except DAMAGED:
             before = asked
-        if before != asked:
-            raise ConfigError(
-                f"{self.translations} holds what was asked for otherwise; go on with the same command, or give another folder with -o:",
-                differences(before, asked),
-            )
+        refuse_other(f"{self.translations} holds what was asked for otherwise", before, asked)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(place, json.dumps(asked, indent=1).encode() + b"\n")
         self.translations.mkdir(exist_ok=True)

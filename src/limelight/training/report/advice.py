@@ -42,13 +42,9 @@ def _resting(looked: Attention | None) -> list[Advice]:
     if looked is None or 2 * len(looked.resting) <= (of := len(looked.last[0].heads)):
         return []
     heads = max(1, looked.last[0].model.heads // 2)
-    return [
-        Advice(
-            "resting_heads",
-            f"{len(looked.resting)} of {of} heads rest: they look at the end or the start and nowhere else",
-            f"fewer and wider heads may do as well (model.num_heads={heads}); measure it with a run of its own",
-        )
-    ]
+    seen = f"{len(looked.resting)} of {of} heads rest: they look at the end or the start and nowhere else"
+    do = f"fewer and wider heads may do as well (model.num_heads={heads}); measure it with a run of its own"
+    return [Advice("resting_heads", seen, do)]
 
 
 PADDING: Final = 0.15
@@ -59,11 +55,8 @@ def _padding(record: RunRecord) -> Advice | None:
         return None
     window = record.recipe.batch.window_rows if record.recipe else None
     more = f"batch.window={4 * window}, now {window}" if window else "a larger batch.window"
-    return Advice(
-        "padding",
-        f"{hundredths(record.padding)} of the cells of the batches hold nothing",
-        f"sort more pairs together ({more}), or leave out the few longest (batch.longest)",
-    )
+    seen = f"{hundredths(record.padding)} of the cells of the batches hold nothing"
+    return Advice("padding", seen, f"sort more pairs together ({more}), or leave out the few longest (batch.longest)")
 
 
 WAITING: Final = 0.10

@@ -60,12 +60,8 @@ def too_short(record: RunRecord) -> Advice | None:
     short = _shortfall(record)
     seen = f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps"
     if short is not None and short.pieces is None:
-        return Advice(
-            "too_short",
-            seen,
-            f"by the law of limelight plan no time is enough with so little text: {PARENT}",
-            serious=True,
-        )
+        do = f"by the law of limelight plan no time is enough with so little text: {PARENT}"
+        return Advice("too_short", seen, do, serious=True)
     more = short.pieces / (record.epochs * short.unique) if short is not None and short.pieces and record.epochs else None
     told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""
     do = f"train longer, before anything else is changed{told}"
@@ -99,12 +95,8 @@ def still_improving(record: RunRecord) -> Advice | None:
     if found is None or found[0] < GAIN or record.state != "done" or is_too_short(record) or overfits(record):
         return None
     points, steps = found
-    return Advice(
-        "longer",
-        f"still improving: +{points:.1f} {NAMES[record.metric]} in the last {figure(steps)} steps",
-        "train longer",
-        lengthen_command(record),
-    )
+    seen = f"still improving: +{points:.1f} {NAMES[record.metric]} in the last {figure(steps)} steps"
+    return Advice("longer", seen, "train longer", lengthen_command(record))
 
 
 def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
@@ -179,11 +171,9 @@ def underfits(record: RunRecord) -> Advice | None:
     if late is None or best is None or broken_off or not late > best.nll + UNDERFIT:
         return None
     dropout = record.recipe.model.dropout if record.recipe else 0.1
-    return Advice(
-        "underfits",
-        f"the training loss, {late:.2f}, stands far above the validation loss, {best.nll:.2f}",
-        f"so much is dropped while it learns (model.dropout={dropout:g}) that it cannot learn more: less dropout, or a larger model",
-    )
+    seen = f"the training loss, {late:.2f}, stands far above the validation loss, {best.nll:.2f}"
+    do = f"so much is dropped while it learns (model.dropout={dropout:g}) that it cannot learn more: less dropout, or a larger model"
+    return Advice("underfits", seen, do)
 
 
 SKIPPED: Final = 3  # steps; one or two happen to healthy runs
@@ -196,9 +186,8 @@ def unstable(record: RunRecord) -> Advice | None:
         return None
     reasons = Counter(_kind(step.skipped or "") for step in record.skipped).most_common()
     told = ", ".join(f"{figure(number)} times {reason}" for reason, number in reasons)
-    seen = f"{figure(len(record.skipped))} of {figure(len(record.steps))} steps were left out" + (
-        f" ({told}), the first at step {figure(record.skipped[0].step)}" if reasons else ""
-    )
+    seen = f"{figure(len(record.skipped))} of {figure(len(record.steps))} steps were left out"
+    seen += f" ({told}), the first at step {figure(record.skipped[0].step)}" if reasons else ""
     if diverged:
         seen = f"diverged at step {figure(record.last_step)}; {seen}"
     do, settings = "a lower learning rate, and a longer warm-up", []

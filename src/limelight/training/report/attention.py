@@ -25,6 +25,7 @@ from limelight.inspection.head_names import KINDS, Head, Kind
 from limelight.inspection.trace import Array, Trace
 from limelight.inspection.wire.trace_json import from_json
 from limelight.reporting.blocks import (
+    Block,
     Cell,
     Code,
     Confidence,
@@ -137,16 +138,14 @@ def attention(found: Attention | None, languages: tuple[str, str] | None) -> Sec
     ]
     heads = _inline(heads_picture(found), 0)
     every: list[list[Cell]] = [[Code(str(head)), *_figures([each])] for head, each in found.means(max(found.traces)).items()]
-    return Section(
-        "Attention",
-        [
-            Paragraph(told),
-            _by_kind(found),
-            Pictures([(heads, f"Every head, as it was at the end; the same picture as {HEADS_SVG}")]),
-            *_as_it_learned(found, head, languages),
-            Details("Every head in figures", [Table("Every head", ["head", *FIGURES], every)]),
-        ],
-    )
+    blocks: list[Block] = [
+        Paragraph(told),
+        _by_kind(found),
+        Pictures([(heads, f"Every head, as it was at the end; the same picture as {HEADS_SVG}")]),
+        *_as_it_learned(found, head, languages),
+        Details("Every head in figures", [Table("Every head", ["head", *FIGURES], every)]),
+    ]
+    return Section("Attention", blocks)
 
 
 def _resting(heads: Sequence[Head], of: int) -> list[Cell]:

@@ -32,15 +32,13 @@ def confidence(checked: ConfidenceCheck | None, lines: int | None) -> Section:
     bins = [[_between(each), figure(each.count), decimal(each.confidence, 3), decimal(each.right, 3)] for each in checked.words.bins]
     head = ["of", "number", "right", "error", "error as claimed", "right above wrong"]
     by_confidence = Table("Words by confidence", ["confidence", "words", "mean", "right"], bins)
-    return Section(
-        TITLE,
-        [
-            _describe_reliability(checked.words, lines),
-            Pictures([(_picture(checked.words), CAPTION)]) if charts.INSTALLED else charts.MISSING,
-            Table("On the test set", head, rows),
-            Details("Words by confidence", [by_confidence]),
-        ],
-    )
+    blocks = [
+        _describe_reliability(checked.words, lines),
+        Pictures([(_picture(checked.words), CAPTION)]) if charts.INSTALLED else charts.MISSING,
+        Table("On the test set", head, rows),
+        Details("Words by confidence", [by_confidence]),
+    ]
+    return Section(TITLE, blocks)
 
 
 def _describe_reliability(words: Reliability, lines: int) -> str:

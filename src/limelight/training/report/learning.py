@@ -22,14 +22,11 @@ def quality(record: RunRecord) -> Section:
     scores = record.scores
     if scores and scores.buckets:
         titles = [score.metric for score in scores.buckets[0].scores]
-        rows = [
-            [
-                f"{bucket.name} {bucket.unit}" + (" (few)" if bucket.few else ""),
-                figure(bucket.sentences),
-                *(_with_interval(score.value, score.low, score.high) for score in bucket.scores),
-            ]
-            for bucket in scores.buckets
-        ]
+        rows = []
+        for bucket in scores.buckets:
+            length = f"{bucket.name} {bucket.unit}" + (" (few)" if bucket.few else "")
+            cells = (_with_interval(score.value, score.low, score.high) for score in bucket.scores)
+            rows.append([length, figure(bucket.sentences), *cells])
         blocks.append(Table(f"By length of the {scores.bucketed_by}", ["length", "sentences", *titles], rows))
     if record.validations:
         rows = [_validation(valid, valid == record.best) for valid in record.validations]
@@ -114,15 +111,8 @@ def samples(record: RunRecord) -> Section:
         blocks.append(Table(f"Sentence {number}", ["when", "what it said", "confidence"], rows))
     for kind, title in KINDS.items():
         if some := record.scores.examples.get(kind) if record.scores else None:
-            rows = [
-                [
-                    str(number),
-                    Quote(each.source, source),
-                    Quote(each.reference, target),
-                    _compare(each.translation, each.reference, target),
-                ]
-                for number, each in enumerate(some, 1)
-            ]
+            texts = ((Quote(e.source, source), Quote(e.reference, target), _compare(e.translation, e.reference, target)) for e in some)
+            rows = [[str(number), *each] for number, each in enumerate(texts, 1)]
             table = Table(title, ["", "source", "reference", "translation"], rows)
             blocks.append(Details(f"{title}: {len(some)} of the test set", [table]))
     return Section("Watch it learn", blocks or ["Nothing was translated."])
@@ -168,21 +158,11 @@ def suspicious(record: RunRecord) -> Section:
     if not blocks:
         blocks.append("No translation loops, is empty, is its source again, or lost its numbers.")
     if scores.worst:
-        worst: list[list[Cell]] = [
-            [
-                str(figure(each.line)),
-                decimal(each.chrf, 1),
-                "; ".join(each.reasons),
-                Quote(each.source or "", source),
-                Quote(
-                    each.translation,
-                    target,
-                    mark_words(each.translation, *each.references[:1]) if each.references else (),
-                ),
-                Quote(" / ".join(each.references), target),
-            ]
-            for each in scores.worst
-        ]
+        worst: list[list[Cell]] = []
+        for each in scores.worst:
+            marked = mark_words(each.translation, each.references[0]) if each.references else ()
+            texts = (Quote(each.source or "", source), Quote(each.translation, target, marked), Quote(" / ".join(each.references), target))
+            worst.append([str(figure(each.line)), decimal(each.chrf, 1), "; ".join(each.reasons), *texts])
         head = ["line", "chrF", "why", "source", "translation", "reference"]
         blocks.append(Details(f"The {len(worst)} worst sentences", [Table("Worst sentences", head, worst)]))
     return Section("Suspicious", blocks)

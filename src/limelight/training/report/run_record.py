@@ -10,7 +10,7 @@ named in `unreadable`. Reading a run never raises.
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from limelight.evaluation.config import Speed
 from limelight.evaluation.evaluate import Evaluation, WorstSentence
 from limelight.evaluation.metrics.buckets import BucketScore, LengthBucket
 from limelight.evaluation.metrics.metrics import MetricScore
-from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, bounds, judge
+from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, evidence_of, judge
 from limelight.training import run_folder
 from limelight.training.config import Metric, Recipe
 from limelight.training.events import Event, RunNotice, StepReport, ValidReport, event_of, read_events
@@ -180,26 +180,16 @@ class RunRecord:
     @property
     def verdict(self) -> QualityVerdict | None:
         """By the test set; without one by the best validation, which has no interval and does not count what is broken."""
-        scores, best = self.scores, self.best
+        scores, best, language = self.scores, self.best, self.languages[1] if self.languages else None
         if scores is not None:
-            chrf, bleu = bounds(scores.scores, scores.notes)
+            evidence = evidence_of(scores, language, scores.confidence.words.error if scores.confidence else None)
+        elif best is not None:
+            evidence = QualityEvidence(Bound(best.chrf, best.chrf), Bound(best.bleu, best.bleu), language)
         else:
-            chrf, bleu = (None, None) if best is None else (Bound(best.chrf, best.chrf), Bound(best.bleu, best.bleu))
-        return judge(
-            QualityEvidence(
-                chrf,
-                bleu,
-                language=self.languages[1] if self.languages else None,
-                sentences=scores.sentences if scores else 0,
-                degenerate=scores.degenerate if scores else 0,
-                confidence_error=scores.confidence.words.error if scores and scores.confidence else None,
-                epochs=self.epochs,
-                pairs=self.train_pairs(),
-                diverged=self.state == "diverged",
-                mismatched=self.is_mismatched,
-                fine_tuned=self.recipe is not None and self.recipe.fine_tuning is not None,
-            )
-        )
+            return None
+        tuned = self.recipe is not None and self.recipe.fine_tuning is not None
+        evidence = replace(evidence, epochs=self.epochs, pairs=self.train_pairs(), fine_tuned=tuned)
+        return judge(replace(evidence, diverged=self.state == "diverged", mismatched=self.is_mismatched))
 
     def train_pairs(self) -> int | None:
         if self.manifest is None:

@@ -29,7 +29,7 @@ from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stop, Stopped
 from limelight.training.processes.world import World
 from limelight.training.recipe.replay import mix_old_text
-from limelight.training.recipe.request import TrainRequest, TrainResult, differences
+from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
 from limelight.training.recipe.resolve import asks_for_more, extend_recipe, resolve_recipe
 from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.report.report import write_report
@@ -110,11 +110,8 @@ class RunLeader:
                 "\n  - ".join([f"{folder} cannot go on, every checkpoint of it is damaged:", *found.refused])
                 + f"\nto begin again from the first step, remove {folder / CHECKPOINTS}; its bundle and best weights stay"
             )
-        if facts.asked and not resumes and saved is not None:
-            raise ConfigError(
-                f"{folder} holds a run that was asked for other things; go on with the same command, or give another folder with -o:",
-                differences(facts.asked, fingerprint),
-            )
+        if facts.asked and saved is not None:
+            refuse_other(f"{folder} holds a run that was asked for other things", facts.asked, fingerprint)
         if not resumes:  # nothing is lost: what was asked for before failed or was stopped before the first step
             facts = replace(origin(command), asked=fingerprint)
         step, steps = (saved.step, int(saved.state["schedule"]["steps"])) if saved else (0, 0)

@@ -12,6 +12,7 @@ import torch
 
 from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.cost.size import parameters
+from limelight.runtime import available_cores
 from limelight.training.config import Recipe
 from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.run_folder import RunFacts
@@ -46,7 +47,7 @@ def _commit() -> str | None:
 
 def _machine() -> dict[str, str]:
     facts = {"system": f"{platform.system()} {platform.machine()}", "processor": _processor()}
-    facts["cores"] = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    facts["cores"] = str(available_cores())
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         facts["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
     if torch.cuda.is_available():

@@ -30,7 +30,7 @@ from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stopped
 from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
 from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
-from limelight.training.recipe.request import TrainRequest, TrainResult, differences
+from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
 from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
 
 # Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
@@ -111,9 +111,7 @@ class Rounds:
             shutil.rmtree(self._text, ignore_errors=True)  # of a dry run, which may have been asked for other things
         path.parent.mkdir(exist_ok=True)
         before = json.loads(path.read_bytes()) if path.exists() else now
-        if before != now:
-            told = f"{self.folder} was asked for other things; go on with the same command, or give another folder with -o:"
-            raise ConfigError(told, differences(before, now))
+        refuse_other(f"{self.folder} was asked for other things", before, now)
         write_whole(path, json.dumps(now).encode())
 
     def _say(self, name: str, value: str, why: str) -> None:

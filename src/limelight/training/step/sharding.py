@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
+from limelight.planning.cost.weights import BY_INPUTS, BY_OUTPUTS
 from limelight.training.config import Precision
 from limelight.training.step.r_drop import r_drop_loss
 
@@ -97,19 +98,10 @@ def _sum_gradients(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tens
 
 def _cut_products(model: Transformer, mesh: DeviceMesh) -> None:
     """Each process computes some of the heads, and some of the feed-forward layer's inner width; the rest it has whole."""
-    plans: dict[str, type[ParallelStyle]] = {
-        "attention.qkv": ColwiseParallel,
-        "attention.out": RowwiseParallel,
-        "cross_attention.q": ColwiseParallel,
-        "cross_attention.kv": ColwiseParallel,
-        "cross_attention.out": RowwiseParallel,
-        "feed_forward.up": ColwiseParallel,
-        "feed_forward.gate": ColwiseParallel,
-        "feed_forward.down": RowwiseParallel,
-    }
+    styles: dict[str, type[ParallelStyle]] = dict.fromkeys(BY_OUTPUTS, ColwiseParallel) | dict.fromkeys(BY_INPUTS, RowwiseParallel)
     for block in (*model.encoder.blocks, *model.decoder.blocks):
-        there = dict(block.named_modules())
-        parallelize_module(block, mesh, {name: style() for name, style in plans.items() if there.get(name) is not None})
+        last = {name: name.rpartition(".")[2] for name, _ in block.named_modules()}
+        parallelize_module(block, mesh, {name: styles[part]() for name, part in last.items() if part in styles})
     for light in model.spotlights():
         light.attention.num_heads //= mesh.size()
         light.attention.kv_heads //= mesh.size()

@@ -4,6 +4,7 @@ sample_directions(prepared.validation_pairs(), 500)   as many sentences of each 
 pair_zero_shot(prepared.split("test"), 200)           directions that were never trained, where the text is in many languages
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,7 +118,5 @@ def translate_direction(
         parts.append(made)
     sums = [sum(values) for values in zip(*(vars(part.speed).values() for part in parts), strict=True)]
     speed = Speed(int(sums[0]), float(sums[1]), int(sums[2]), int(sums[3]))
-    warnings: dict[str, int] = {}
-    for part in parts:
-        warnings = {code: warnings.get(code, 0) + part.warnings.get(code, 0) for code in (*warnings, *part.warnings)}
-    return replace(parts[0], texts=texts, claimed=claimed, speed=speed, warnings=warnings)
+    warnings = sum((Counter(part.warnings) for part in parts), Counter[str]())
+    return replace(parts[0], texts=texts, claimed=claimed, speed=speed, warnings=dict(warnings))

@@ -87,13 +87,8 @@ class Validator:
         self._tokenizers = tokenizers
         self.search = SearchSettings(beam=settings.beam)
         self._bundle = build_bundle_settings(prepared, model.config, augment)
-        self._specials = Specials(
-            pad=model.config.pad_token,
-            unknown=tokenizers[1].unknown,
-            start=model.config.start_token,
-            end=model.config.end_token,
-            source_ends=self._bundle.source_ends,
-        )
+        config, unknown = model.config, tokenizers[1].unknown
+        self._specials = Specials(config.pad_token, unknown, config.start_token, config.end_token, self._bundle.source_ends)
 
     @property
     def usual(self) -> DirectionSet:
