@@ -37,6 +37,7 @@ FLOORS = {
     "reporting": 1,
     "runtime": 1,
     "safe_xml": 1,
+    "store": 1,
     "errors": 0,
     "files": 0,
     "chance": 0,

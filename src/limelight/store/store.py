@@ -1,0 +1,50 @@
+"""A `Store` is opened by its URL, brought to the newest schema, and deletes what its time is over for or its owner wants gone."""
+
+import time
+from datetime import UTC, datetime
+from functools import cached_property
+
+import sqlalchemy as sql
+
+from limelight.store import schema
+from limelight.store.corrections import Corrections
+from limelight.store.database import Database
+from limelight.store.migrations import migrate
+
+
+class Store:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    @cached_property
+    def corrections(self) -> Corrections:
+        return Corrections(self.database)
+
+    def delete_by_key(self, key: str) -> int:
+        """Delete what a key sent: corrections and glossaries. What it used up this month stays, or its quota would begin anew."""
+        with self.database.write() as connection:
+            gone = [
+                sql.delete(schema.corrections).where(schema.corrections.c.key == key),
+                sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key),
+            ]
+            return sum(connection.execute(each).rowcount for each in gone)
+
+    def expire(self, days: float) -> int:
+        """Delete corrections older than that, and the accounts of months that ended before."""
+        since = time.time() - days * 86_400
+        with self.database.write() as connection:
+            gone = [
+                sql.delete(schema.corrections).where(schema.corrections.c.created < since),
+                sql.delete(schema.usage).where(schema.usage.c.month < f"{datetime.fromtimestamp(since, UTC):%Y-%m}"),
+            ]
+            return sum(connection.execute(each).rowcount for each in gone)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def open_store(url: str) -> Store:
+    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database. Raises `ConfigError`, `StorageError`."""
+    database = Database(url)
+    migrate(database)
+    return Store(database)
