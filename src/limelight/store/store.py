@@ -9,6 +9,7 @@ import sqlalchemy as sql
 from limelight.store import schema
 from limelight.store.corrections import Corrections
 from limelight.store.database import Database
+from limelight.store.memory import TranslationMemory
 from limelight.store.migrations import migrate
 
 
@@ -19,6 +20,10 @@ class Store:
     @cached_property
     def corrections(self) -> Corrections:
         return Corrections(self.database)
+
+    @cached_property
+    def memory(self) -> TranslationMemory:
+        return TranslationMemory(self.database)
 
     def delete_by_key(self, key: str) -> int:
         """Delete what a key sent: corrections and glossaries. What it used up this month stays, or its quota would begin anew."""
@@ -44,7 +49,7 @@ class Store:
 
 
 def open_store(url: str) -> Store:
-    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database. Raises `ConfigError`, `StorageError`."""
+    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database."""
     database = Database(url)
     migrate(database)
     return Store(database)
