@@ -62,7 +62,7 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
-        "completion import_model report screen settings_arguments",
+        "completion import_model memory report screen settings_arguments",
         "evaluate export mcp prepare serve translate",
         "train",
         "inspect plan",
@@ -116,6 +116,7 @@ STOREYS = {
     ),
     "serving": (
         "refusals settings",
+        "served_store",
         "queue",
         "agents http",
         "middleware page",

@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -71,7 +71,8 @@ def make_app(
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
-        yield
+        async with nullcontext() if service.store is None else service.store.kept_tidy(settings.keep_days):
+            yield
         desk.close()
 
     app = FastAPI(
@@ -94,7 +95,7 @@ def make_app(
             Middleware(RequestLog, metrics=metrics, log=log, tracing=tracing),
             Middleware(SecurityHeaders, settings=settings),
             Middleware(DrainGate, under_way=service.under_way),
-            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state)),
+            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state, service.store)),
             Middleware(BodyLimit, settings=settings),
         ],
         exception_handlers={

@@ -18,7 +18,7 @@ from limelight.store.schema import is_storable, rarities, segments, trigrams
 from limelight.store.trigrams import INDEXED, LONGEST, SEARCHED, Grams, Rarity
 
 BATCH = 5_000  # segments of one transaction: others write in between
-LONGEST_SEGMENT = 100_000  # characters
+LONGEST_SEGMENT = 10_000  # characters
 LOOKED_AT = 500  # segments of one trigram
 COMPARED = 200  # segments that share most
 LEAST = 0.7  # similarity of a match
