@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -71,9 +71,11 @@ def make_app(
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
-        async with nullcontext() if service.store is None else service.store.kept_tidy(settings.keep_days):
-            yield
+        tidying = None if service.store is None else asyncio.ensure_future(service.store.tidy(settings.keep_days))
+        yield
         desk.close()
+        if tidying is not None:
+            tidying.cancel()
 
     app = FastAPI(
         title="Limelight",
