@@ -37,6 +37,7 @@ FLOORS = {
     "reporting": 1,
     "runtime": 1,
     "safe_xml": 1,
+    "store": 1,
     "errors": 0,
     "files": 0,
     "chance": 0,
@@ -62,6 +63,7 @@ STOREYS = {
     "cli": (
         "language_arguments",
         "completion import_model report screen settings_arguments",
+        "memory",
         "evaluate export mcp prepare serve translate",
         "train",
         "inspect plan",
@@ -115,6 +117,7 @@ STOREYS = {
     ),
     "serving": (
         "refusals settings",
+        "served_store",
         "queue",
         "agents http",
         "middleware page",

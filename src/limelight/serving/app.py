@@ -71,8 +71,11 @@ def make_app(
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
+        tidying = None if service.store is None else asyncio.ensure_future(service.store.tidy(settings.keep_days))
         yield
         desk.close()
+        if tidying is not None:
+            tidying.cancel()
 
     app = FastAPI(
         title="Limelight",
@@ -94,14 +97,10 @@ def make_app(
             Middleware(RequestLog, metrics=metrics, log=log, tracing=tracing),
             Middleware(SecurityHeaders, settings=settings),
             Middleware(DrainGate, under_way=service.under_way),
-            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state)),
+            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state, service.store)),
             Middleware(BodyLimit, settings=settings),
         ],
-        exception_handlers={
-            Refusal: _answer_refusal,
-            HTTPException: _not_there,
-            RequestValidationError: _not_understood,
-        },
+        exception_handlers={Refusal: _answer_refusal, HTTPException: _not_there, RequestValidationError: _not_understood},
     )
     app.include_router(alive(service))
     app.include_router(native.router(service))

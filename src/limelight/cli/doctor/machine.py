@@ -27,6 +27,8 @@ PURPOSE = {
     "documents": "YAML documents",
     "mcp": "tools for agents and editors",
     "pictures": "PNG pictures of attention",
+    "store": "limelight memory, and serve --store: corrections, translation memory",
+    "postgres": "a store for several servers",
     "hub": "models by their name on the Hugging Face hub",
     "onnx": "export to ONNX",
     "cluster": "corpora prepared on a cluster",

@@ -1,0 +1,49 @@
+"""`Corrections` are the translations that people mended, in the order in which they came."""
+
+import time
+from dataclasses import dataclass
+
+import sqlalchemy as sql
+
+from limelight.store.database import Database
+from limelight.store.schema import corrections as table
+
+MOST = 100_000  # read at once
+
+
+@dataclass(frozen=True)
+class Correction:
+    """`translation` is what the model had said, `key` the name of who mended it (empty: nobody was asked), `model` the id of the bundle."""
+
+    id: int
+    source_language: str
+    target_language: str
+    source: str
+    translation: str
+    correction: str
+    key: str
+    model: str
+    created: float
+
+
+class Corrections:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self, source_language: str, target_language: str, source: str, translation: str, correction: str, key: str = "", model: str = ""
+    ) -> int:
+        """Its id: larger than of all that were added before."""
+        values = dict(
+            zip(table.c.keys()[1:-1], (source_language, target_language, source, translation, correction, key, model), strict=True)
+        )
+        with self._database.write() as connection:
+            added = connection.execute(table.insert().values(values | {"created": time.time()}).returning(table.c.id))
+            return int(added.scalar_one())
+
+    def list(self, pair: tuple[str, str], after: int = 0, most: int = MOST) -> list[Correction]:
+        """Those of a pair of languages with a larger id than `after`, oldest first; `most` at once."""
+        of_pair = (table.c.source_language == pair[0]) & (table.c.target_language == pair[1]) & (table.c.id > after)
+        with self._database.read() as connection:
+            rows = connection.execute(sql.select(table).where(of_pair).order_by(table.c.id).limit(most))
+            return [Correction(**row) for row in rows.mappings()]

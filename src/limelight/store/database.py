@@ -1,0 +1,102 @@
+"""A `Database` is read by many at once and written by one at a time, in SQLite and in PostgreSQL alike.
+
+One writer at a time makes the numbers of rows come in the order in which others see them: who has read up to number 7 misses nothing.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
+
+from limelight.errors import ConfigError, LimelightError, MissingExtraError, StorageError
+
+WAIT_SECONDS = 15  # for another writer
+LOCK = 0x6C696D65  # of all our writers, among the advisory locks of a PostgreSQL
+DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+
+
+class Database:
+    """`read` and `write` give a connection in a transaction. What goes wrong is told without texts: they stand in what is asked."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = _engine(url)
+        self.name = self._engine.url.render_as_string(hide_password=True)
+        self.sqlite = self._engine.dialect.name == "sqlite"
+        # An insert that says what to do if the row is there: each dialect has its own class for it.
+        self.insert: Any = sqlite.insert if self.sqlite else postgresql.insert
+
+    @contextmanager
+    def read(self) -> Iterator[sql.Connection]:
+        with self._tell(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sql.Connection]:
+        with self._tell(), self._engine.execution_options(writes=True).begin() as connection:
+            if not self.sqlite:
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
+            yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _tell(self) -> Iterator[None]:
+        try:
+            yield
+        except sql.exc.SQLAlchemyError as error:
+            cause = getattr(error, "orig", None)
+            if isinstance(cause, LimelightError):
+                raise cause from None
+            why = type(cause or error).__name__ + (f" ({cause})" if self.sqlite and cause else "")
+            raise StorageError(f"the store {self.name} does not answer: {why}; is it there, writable, and not held by another?") from None
+
+
+def _engine(given: str) -> sql.Engine:
+    try:
+        url = sql.make_url(given)
+    except sql.exc.ArgumentError:
+        raise ConfigError("the store is no URL; write sqlite:///limelight.db or postgresql://user@host/name") from None
+    driver = DRIVERS.get(url.drivername.partition("+")[0])
+    if driver is None or not url.database or url.database == ":memory:":
+        raise ConfigError(
+            f"the store {url.render_as_string(hide_password=True)} is neither a file of SQLite nor a PostgreSQL; "
+            "write sqlite:///limelight.db or postgresql://user@host/name"
+        )
+    try:
+        engine = sql.create_engine(url.set(drivername=driver), hide_parameters=True, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name, "a store in PostgreSQL", "postgres") from None
+    sql.event.listen(engine, "connect", _open_sqlite if driver == "sqlite" else _open_postgresql)
+    if driver == "sqlite":
+        _touch(Path(url.database))
+        sql.event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _touch(path: Path) -> None:
+    """For the eyes of its owner only, from the first moment."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise ConfigError(f"the store {path} cannot be opened: {error.strerror}; it must be a file that can be written") from None
+
+
+def _open_sqlite(connection: Any, _: object) -> None:
+    connection.isolation_level = None  # sqlite3 would begin where it likes, and not before CREATE TABLE
+    for pragma in (f"busy_timeout = {WAIT_SECONDS * 1000}", "journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: sql.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+def _open_postgresql(connection: Any, _: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
+    connection.commit()

@@ -1,0 +1,47 @@
+"""A `Store` is opened by its URL, brought to the newest schema, and deletes what its time is over for or its owner wants gone."""
+
+import time
+from datetime import UTC, datetime
+
+import sqlalchemy as sql
+
+from limelight.store import schema
+from limelight.store.accounts import KeptGlossaries, KeptUsage
+from limelight.store.corrections import Corrections
+from limelight.store.database import Database
+from limelight.store.memory import TranslationMemory
+from limelight.store.migrations import migrate
+
+
+class Store:
+    def __init__(self, database: Database) -> None:
+        self.database, self.corrections, self.memory = database, Corrections(database), TranslationMemory(database)
+        self.glossaries, self.usage = KeptGlossaries(database), KeptUsage(database)
+
+    def delete_by_key(self, key: str) -> int:
+        """Delete what a key sent: corrections and glossaries. What it used up this month stays, or its quota would begin anew."""
+        with self.database.write() as connection:
+            corrections = connection.execute(sql.delete(schema.corrections).where(schema.corrections.c.key == key))
+            glossaries = connection.execute(sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key))
+            return corrections.rowcount + glossaries.rowcount
+
+    def expire(self, days: float, unused_days: float = 30) -> int:
+        """Delete corrections older than that, the accounts of months that ended before, and glossaries that nobody used."""
+        since = time.time() - days * 86_400
+        with self.database.write() as connection:
+            gone = [
+                sql.delete(schema.glossaries).where(schema.glossaries.c.used < time.time() - unused_days * 86_400),
+                sql.delete(schema.corrections).where(schema.corrections.c.created < since),
+                sql.delete(schema.usage).where(schema.usage.c.month < f"{datetime.fromtimestamp(since, UTC):%Y-%m}"),
+            ]
+            return sum(connection.execute(each).rowcount for each in gone)
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def open_store(url: str) -> Store:
+    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database."""
+    database = Database(url)
+    migrate(database)
+    return Store(database)
