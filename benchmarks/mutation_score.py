@@ -91,7 +91,7 @@ def survive(mutation: Mutation, python: str, longest: float, near_alone: bool) -
 
 
 def _judged(suites: Sequence[str], folder: Path, python: str, longest: float) -> tuple[str, str]:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "CI": "true"}
     command = [
         python,
         "-m",
