@@ -150,7 +150,7 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
         "heads": settings.model.num_heads,
         "kv_heads": settings.model.kv_heads,
         "d_head": settings.model.d_head,
-        "longest": settings.model.max_length - settings.source_ends,
+        "longest": settings.model.max_length - 1,
     }  # fmt: skip
     (place / CONFIG).write_text(json.dumps(config, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
     pieces = [each.name for each in sorted(place.glob("*.model"))]
