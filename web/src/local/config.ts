@@ -33,6 +33,7 @@ export interface Config {
   source_begin: number[];
   target_begin: number[];
   source_ends: boolean;
+  by_words: boolean;
   tags?: Tags;
   never: number[];
   marks: number;

@@ -68,10 +68,11 @@ export class Pieces {
     return new Pieces(pieces, algorithm, falls);
   }
 
-  /** encode("ab ab") -> [7, 9, 7, 9]: word by word, as in training. */
-  encode(text: string): number[] {
+  /** encode("ab ab") -> [7, 9, 7, 9]: word by word, as in training. Pieces that reach over spaces, or lack a lone one, need the whole text. */
+  encode(text: string, byWords = true): number[] {
     if (!text.isWellFormed()) throw new Error("a text holds half a character; remove it");
     if (!text || /^\s+$/u.test(text)) return [];
+    if (!byWords) return this.segment(text);
     if (this.known.size > REMEMBERED) this.known.clear();
     const ids: number[] = [];
     for (const word of text.split(" ")) {

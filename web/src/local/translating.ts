@@ -52,7 +52,7 @@ export class Translating {
   ) {}
 
   ids(text: string): number[] {
-    return this.pieces.source.encode(normalize(text, this.config.normalization));
+    return this.pieces.source.encode(normalize(text, this.config.normalization), this.config.by_words);
   }
 
   dim(gates: readonly number[]): void {
@@ -83,7 +83,7 @@ export class Translating {
     const kept = protect(given, this.config.marks);
     const text = normalize(kept.text, this.config.normalization);
     const { before, begin } = begins(this.config, asked.source, asked.target, asked.names ?? []);
-    const ids = this.pieces.source.encode(text);
+    const ids = this.pieces.source.encode(text, this.config.by_words);
     if (!ids.length) return { ...NOTHING, text: given };
     const room = this.config.longest - before.length;
     const own = [...before, ...ids.slice(0, room)];

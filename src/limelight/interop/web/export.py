@@ -34,7 +34,7 @@ from limelight.interop.onnx.parity import prove
 from limelight.interop.parity import Parity, find_probes, plain_search
 from limelight.interop.web.browser import find_browser, prove_in_browser
 from limelight.interop.web.numbers import name_of, write_numbers
-from limelight.text.pieces.tokenizer import Tokenizer
+from limelight.text.pieces.tokenizer import SPACE, Tokenizer
 
 FORMAT: Final = 1
 PAGE: Final = Path(__file__).with_name("page")
@@ -118,7 +118,8 @@ def _explain_pieces(tokenizer: Tokenizer) -> list[str]:
         found.append("a table of replacements (such as NFKC) is part of the pieces")
     if tokenizer.facts.algorithm not in ("bpe", "unigram"):
         found.append(f"the algorithm is {tokenizer.facts.algorithm}, and bpe and unigram are known")
-    return found if found or tokenizer.by_words else ["pieces reach over spaces, or a lone space has none"]
+    spaced = tokenizer.processor.normalize("a  b ") == f"{SPACE}a{SPACE}{SPACE}b{SPACE}"
+    return found if found or spaced else ["spaces are joined or dropped by the pieces"]
 
 
 def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
@@ -140,6 +141,7 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
     config = config_of(bundle, place, exact[numbers[-1]]) | {
         "search": plain_search(settings.search).model_dump(mode="json"),
         "source_ends": settings.source_ends,
+        "by_words": bundle.source_tokenizer.by_words,
         "directions": settings.directions,
         "never": sorted({*config_of(bundle, place, exact[numbers[-1]])["never"], *target.controls(), *target.placeholders().values()}
                         - {settings.model.end_token}),
