@@ -53,8 +53,8 @@ found.alternatives = await page.locator("fieldset label").count();
 found.heat_maps = await page.locator("canvas").count();
 // A dark house: every head of the cross-attentions dimmed, so the model no longer sees the source.
 for (let at = 0, many = await page.locator("section select option").count(); at < many; at++) {
-  await page.getByLabel("Head").selectOption(String(at));
-  await page.getByLabel("Light").evaluate((input) => ((input.value = "0"), input.dispatchEvent(new Event("change", { bubbles: true }))));
+  await page.locator("section select").selectOption(String(at));
+  await page.locator("input[type=range]").evaluate((input) => ((input.value = "0"), input.dispatchEvent(new Event("change", { bubbles: true }))));
 }
 await page.waitForFunction((bright) => document.querySelector(".words").innerText.trim() !== bright, wanted, { timeout: 30_000 }).catch(() => {});
 found.dark_differs = (await page.locator(".words").innerText()).trim() !== wanted;
