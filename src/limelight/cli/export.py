@@ -29,14 +29,14 @@ def export(
     bundle: Annotated[Path, typer.Argument(help="Folder of a bundle, or of a run.")],
     to: Annotated[str, typer.Option("--to", autocompletion=exports, help="ctranslate2, huggingface, onnx or web.")] = "ctranslate2",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder to write; for ctranslate2 inside the bundle.")] = None,
-    quantize: Annotated[str | None, typer.Option("--quantize", help="ctranslate2: float32, bfloat16, int8 ...; web: uint8, float32.")] = None,
+    quantize: Annotated[str | None, typer.Option("--quantize", help="ctranslate2: float32, bfloat16, int8; web: uint8, float32.")] = None,
     probe: Annotated[Path | None, typer.Option("--probe", help="Lines of the source to compare with; the run's validation set.")] = None,
     push: Annotated[str | None, typer.Option("--push", help="huggingface: put the folder on the hub as OWNER/NAME, private.")] = None,
     public: Annotated[bool, typer.Option("--public", help="With --push: for everybody.")] = False,
     single_file: Annotated[bool, typer.Option("--single-file", help="web: one HTML file, which opens from a disk.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:  # fmt: skip
-    """Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face, ONNX or a web page, and prove that it is the same."""
+    """Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face, ONNX or a web page, and compare both."""
     ways = {"ctranslate2": _ctranslate2, "huggingface": _huggingface, "onnx": _onnx, "web": _web}
     if to not in ways:
         raise ConfigError(f"there is no export to {to!r}; there are {', '.join(ways)}")
@@ -157,6 +157,6 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
     ]
     if made.browser is None:
         lines.append(
-            "notice: not compared in a browser, since none of Chromium's names is on the PATH; its graphs were compared with torch"
+            "notice: not compared in a browser, since there is no Chromium on the PATH; its graphs were compared with torch"
         )
     return facts | {"parity": [each.model_dump(mode="json") for each in made.parity]}, lines

@@ -37,6 +37,7 @@ export interface Config {
   tags?: Tags;
   never: number[];
   marks: number;
+  taught: number | null; // pieces of the longest sources that it was taught
   search: SearchSettings;
   confidence: { words: Curve; sentences: Curve } | null;
   alignment: [number, number][] | null;

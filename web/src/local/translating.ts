@@ -66,7 +66,8 @@ export class Translating {
   /** `told` is given each part as soon as it is there. */
   async translate(text: string, asked: Asked, gone: () => boolean, told?: (part: string) => void): Promise<Result> {
     const { before } = begins(this.config, asked.source, asked.target, asked.names ?? []);
-    const longest = Math.min(Math.max(64, Math.round(this.config.search.max_length / 1.25)), this.config.longest - before.length);
+    const most = Math.min(Math.max(64, Math.round(this.config.search.max_length / 1.25)), this.config.longest - before.length);
+    const longest = Math.min(most, this.config.taught ?? most);
     const { lead, parts } = cut(text, asked.source, (some) => some.length <= longest / 4 || this.ids(some).length <= longest);
     const made: Result[] = [];
     told?.(lead);
@@ -80,7 +81,7 @@ export class Translating {
   }
 
   private async sentence(given: string, asked: Asked, gone: () => boolean): Promise<Result> {
-    const kept = protect(given, this.config.marks);
+    const kept = protect(given, asked.guards === false ? 0 : this.config.marks);
     const text = normalize(kept.text, this.config.normalization);
     const { before, begin } = begins(this.config, asked.source, asked.target, asked.names ?? []);
     const ids = this.pieces.source.encode(text, this.config.by_words);

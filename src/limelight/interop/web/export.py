@@ -25,6 +25,7 @@ import torch
 
 from limelight.bundle.bundle import Bundle
 from limelight.bundle.layout import CONFIG, PIECES
+from limelight.bundle.settings import Learnt
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import sha256_of, whole_folder, write_whole
 from limelight.inspection.saving.page import embed_json
@@ -137,15 +138,16 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
     for each in PIECES:
         if (bundle.folder / each).is_file():
             shutil.copyfile(bundle.folder / each, place / each)
-    settings, target = bundle.settings, bundle.target_tokenizer
-    config = config_of(bundle, place, exact[numbers[-1]]) | {
+    settings, target, learnt = bundle.settings, bundle.target_tokenizer, bundle.settings.learnt or Learnt()
+    plain = config_of(bundle, place, exact[numbers[-1]])
+    config = plain | {
         "search": plain_search(settings.search).model_dump(mode="json"),
         "source_ends": settings.source_ends,
         "by_words": bundle.source_tokenizer.by_words,
         "directions": settings.directions,
-        "never": sorted({*config_of(bundle, place, exact[numbers[-1]])["never"], *target.controls(), *target.placeholders().values()}
-                        - {settings.model.end_token}),
-        "marks": min(len(target.placeholders().keys() & bundle.source_tokenizer.placeholders().keys()), _marks(bundle)),
+        "never": sorted({*plain["never"], *target.controls(), *target.placeholders().values()} - {settings.model.end_token}),
+        "marks": min(len(target.placeholders().keys() & bundle.source_tokenizer.placeholders().keys()), learnt.marks),
+        "taught": learnt.longest,
         "confidence": None if settings.confidence is None else settings.confidence.model_dump(mode="json"),
         "alignment": settings.alignment,
         "layers": settings.model.decoder_layers,
@@ -153,7 +155,7 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
         "kv_heads": settings.model.kv_heads,
         "d_head": settings.model.d_head,
         "longest": settings.model.max_length - 1,
-    }  # fmt: skip
+    }
     (place / CONFIG).write_text(json.dumps(config, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
     pieces = [each.name for each in sorted(place.glob("*.model"))]
     return {
@@ -165,10 +167,6 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
         "pieces": pieces,
         "files": _describe(place, [CONFIG, *pieces, *(each for some in graphs.values() for each in some)]),
     }
-
-
-def _marks(bundle: Bundle) -> int:
-    return 0 if bundle.settings.learnt is None else bundle.settings.learnt.marks
 
 
 def _describe(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
