@@ -5,7 +5,8 @@
     python benchmarks/web.py sizes                                  a bundle of the preset `small`, never trained
     python benchmarks/web.py visit BUNDLE "a sentence" [PICTURES]   download, offline, changed bytes, file://, axe-core
 
-Chromium is found on the PATH, FLORES in LIMELIGHT_DATA; a visit needs web/node_modules. Ids, translations and sizes do not depend on the machine; speeds do.
+Chromium is found on the PATH, FLORES in LIMELIGHT_DATA; a visit needs web/node_modules.
+Ids, translations and sizes do not depend on the machine; speeds do.
 """
 
 import argparse

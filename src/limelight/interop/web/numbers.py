@@ -61,7 +61,7 @@ def quantize(graph: Any) -> None:
             made["nodes"] += _look_up(node, weight)
             continue
         if node.input[0] not in known:
-            outputs = [f"{node.input[0]}.{part}" for part in ("q", "scale", "zero")]
+            outputs = [f"{node.input[0]}.in.{part}" for part in ("q", "scale", "zero")]
             made["nodes"].append(helper.make_node("DynamicQuantizeLinear", [node.input[0]], outputs))
             known.add(node.input[0])
         made["nodes"] += _multiply(node, weight, by_row)
@@ -104,8 +104,8 @@ def _store(name: str, array: Any, axis: int) -> Iterator[Any]:
 def _look_up(node: Any, weight: str) -> list[Any]:
     ids, out = node.input[1], node.output[0]
     return [
-        helper.make_node("Gather", [f"{weight}.q", ids], [f"{out}.q"]),
-        helper.make_node("Cast", [f"{out}.q"], [f"{out}.float"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Gather", [f"{weight}.q", ids], [f"{out}.rows"]),
+        helper.make_node("Cast", [f"{out}.rows"], [f"{out}.float"], to=onnx.TensorProto.FLOAT),
         helper.make_node("Sub", [f"{out}.float", "zero_float"], [f"{out}.steps"]),
         helper.make_node("Gather", [f"{weight}.scale", ids], [f"{out}.scales"]),
         helper.make_node("Constant", [], [f"{out}.last"], value_ints=[-1]),
@@ -123,9 +123,9 @@ def _multiply(node: Any, weight: str, by_row: bool) -> list[Any]:
     product = f"{out}.product" if biased else out
     return [
         *turned,
-        helper.make_node("MatMulInteger", [f"{x}.q", matrix, f"{x}.zero", "zero"], [f"{out}.whole"]),
+        helper.make_node("MatMulInteger", [f"{x}.in.q", matrix, f"{x}.in.zero", "zero"], [f"{out}.whole"]),
         helper.make_node("Cast", [f"{out}.whole"], [f"{out}.float"], to=onnx.TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{x}.scale", f"{weight}.scale"], [f"{out}.scale"]),
+        helper.make_node("Mul", [f"{x}.in.scale", f"{weight}.scale"], [f"{out}.scale"]),
         helper.make_node("Mul", [f"{out}.float", f"{out}.scale"], [product]),
         *([helper.make_node("Add", [product, node.input[2]], [out])] if biased else []),
     ]
