@@ -1,4 +1,4 @@
-/** A text in sentences with what stands between them. Lines are cut always; a line only where the model cannot take it at once. */
+/** A text in sentences with what stands between them. One line that the model can take stays whole; else lines and their sentences are cut. */
 
 export interface Part {
   text: string;
@@ -7,24 +7,34 @@ export interface Part {
 
 const CUTS = [/[.!?…;:]["'”“»)\]]*\s+|[。！？；：]/gu, /,\s+|\s[\u2013\u2014-]\s+|[，、]/gu, /\s+/gu];
 
+const FIRST = /^[\s\x1c-\x1f\x85]+/;
+const LAST = /(?<![\s\x1c-\x1f\x85])[\s\x1c-\x1f\x85]+$/;
+const BREAK = /[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/;
+
 /** cut(" One.\n\nTwo", ...) -> lead " ", "One." + "\n\n", "Two" + "" */
 export function cut(text: string, language: string, fits: (text: string) => boolean): { lead: string; parts: Part[] } {
   const parts: Part[] = [];
   let lead = "";
   const add = (body: string): void => {
-    const bare = body.trimStart();
+    const bare = body.replace(FIRST, "");
     const space = body.slice(0, body.length - bare.length);
     if (parts.length) parts[parts.length - 1]!.after += space;
     else lead += space;
     if (!bare) return;
-    const core = bare.trimEnd();
+    const core = bare.replace(LAST, "");
     parts.push({ text: core, after: bare.slice(core.length) });
   };
-  for (const line of text.split(/(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])/)) {
-    if (!line.trim() || fits(line.trim())) add(line);
-    else for (const { segment } of sentences(line, language)) for (const piece of fits(segment.trim()) ? [segment] : halves(segment, fits)) add(piece);
-  }
+  const core = strip(text);
+  if (!BREAK.test(core) && (!core || fits(core))) add(text);
+  else
+    for (const line of text.split(/(?<=[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])/))
+      for (const { segment } of sentences(line, language)) for (const piece of fits(strip(segment)) ? [segment] : halves(segment, fits)) add(piece);
   return { lead, parts };
+}
+
+/** White space as Python sees it: \s lacks four signs of it. */
+function strip(text: string): string {
+  return text.replace(FIRST, "").replace(LAST, "");
 }
 
 function sentences(line: string, language: string): Iterable<{ segment: string }> {
@@ -43,7 +53,7 @@ function halves(text: string, fits: (text: string) => boolean): string[] {
   const todo = [text];
   while (todo.length) {
     const part = todo.pop()!;
-    if (fits(part.trim()) || [...part.trim()].length < 2) {
+    if (fits(strip(part)) || [...strip(part)].length < 2) {
       found.push(part);
       continue;
     }

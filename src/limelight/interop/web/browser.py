@@ -22,7 +22,7 @@ from typing import Any, Final
 from limelight.bundle.bundle import Bundle
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ModelFileError
-from limelight.interop.parity import Parity, ParityProbes, compare, plain_search, translate_probes
+from limelight.interop.parity import NONSENSE, Parity, ParityProbes, compare, plain_search, translate_probes
 from limelight.runtime import count_threads
 from limelight.translator.loading import specials
 from limelight.translator.translate import Translator
@@ -40,6 +40,9 @@ def prove_in_browser(
     bundle: Bundle, folder: Path, model: str, numbers: Sequence[str], probes: ParityProbes, browser: str
 ) -> list[Parity]:  # fmt: skip
     """The figures in each kind of numbers; an error when a translation is another than torch's beyond the bounds."""
+    if probes.origin == NONSENSE:  # line breaks are cut in another way there, and marks of menus (_File, &File) are text
+        plain = [text for text in probes.texts if text.isprintable() and not set("_&~^") & set(text)]
+        probes = ParityProbes(plain or probes.texts, NONSENSE)
     ours = TorchEngine(bundle.load_model(), specials(bundle), bundle.settings.alignment, count_threads(None).value)
     wanted = translate_probes(bundle, ours, probes)
     views = probes.share_out(Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer))

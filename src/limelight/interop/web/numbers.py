@@ -74,7 +74,7 @@ def quantize(graph: Any) -> None:
 
 def share(graphs: list[Any], location: str) -> bytes:
     """Take out what all graphs hold, byte by byte, and leave in each where it lies in the file `location`. The content of that file."""
-    places: list[dict[str, Any]] = [{_key(t): t for t in graph.initializer if _size(t) >= SHARED_FROM} for graph in graphs]
+    places: list[dict[tuple[Any, ...], Any]] = [{_key(t): t for t in graph.initializer if _size(t) >= SHARED_FROM} for graph in graphs]
     content = bytearray()
     for key in places[0]:
         if not all(key in place for place in places):
@@ -141,4 +141,4 @@ def _key(tensor: Any) -> tuple[Any, ...]:
 
 
 def _size(tensor: Any) -> int:
-    return int(np.prod(tensor.dims)) * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    return int(numpy_helper.to_array(tensor).nbytes)
