@@ -74,7 +74,8 @@ def _check(to: str, asked: ExportOptions) -> None:
     if asked.public and asked.push is None:
         raise ConfigError("--public says who may see what is pushed; say where with --push OWNER/NAME")
     if to != "ctranslate2" and asked.output is None:
-        raise ConfigError(f"--to {to} writes {'a new file' if asked.single_file else 'a new folder'}; say which with -o")
+        written = "one new file; say which with -o FILE.html" if asked.single_file else "a new folder; say which with -o FOLDER"
+        raise ConfigError(f"--to {to} writes {written}")
 
 
 def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
