@@ -22,6 +22,7 @@ from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
+import limelight.interop.web.export
 from limelight.bundle import BundleSettings, read, write
 from limelight.interop.parity import plain_search
 from limelight.interop.web.browser import find_browser, run_jobs
@@ -126,6 +127,7 @@ def captions(args: argparse.Namespace) -> None:
 
 
 def sizes(_: argparse.Namespace) -> None:
+    limelight.interop.web.export.find_browser = lambda: None  # what was never trained has no translations to compare
     with tempfile.TemporaryDirectory() as work:
         page = Path(work, "page")
         export_web(read(untrained(Path(work, "small"))), page)

@@ -157,7 +157,5 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
         for each in made.parity
     ]
     if made.browser is None:
-        lines.append(
-            "notice: not compared in a browser, since there is no Chromium on the PATH; its graphs were compared with torch"
-        )
+        lines.append("notice: not compared in a browser, since there is no Chromium on the PATH; its graphs were compared with torch")
     return facts | {"parity": [each.model_dump(mode="json") for each in made.parity]}, lines
