@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CI_TESTS := not long and not gpu and not network
 unexport PYTHONDONTWRITEBYTECODE # else each process of the tests compiles package and tests anew
 
-.PHONY: setup constraints web check test test-all test-long test-web docs release coverage mutants demo clean
+.PHONY: setup constraints web check test test-all test-long test-web docs release coverage mutants demo web-demo clean
 
 # torch by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU. What is imported is compiled then.
 setup:
@@ -61,6 +61,11 @@ mutants:
 
 demo:
 	$(BIN)/python examples/digits.py reverse
+
+# The number-words demo as a folder that translates in a browser, for a site to embed.
+web-demo:
+	$(BIN)/limelight demo --no-open -o build/demo
+	$(BIN)/limelight export build/demo/en-de --to web --quantize uint8 -o site/try
 
 claim-%:
 	@$(BIN)/python claims/$*.py $(if $(FULL),--full)

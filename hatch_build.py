@@ -1,6 +1,7 @@
-"""Puts two pages into the wheel and the sdist: that of the server, and the lighting desk as one file, which exports are made from.
+"""Puts three pages into the wheel and the sdist: that of the server, the lighting desk as one file, which exports are made from, and the
+one that translates inside a browser.
 
-Both are built from web/ when they are not there, so they are not in git. A wheel that lacks them would install and start without complaint,
+All are built from web/ when they are not there, so they are not in git. A wheel that lacks them would install and start without complaint,
 and its first user would find the gap. LIMELIGHT_NO_PAGE=1 makes a wheel for APIs alone.
 """
 
@@ -14,6 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PAGE = Path("src", "limelight", "serving", "page")
 DESK = Path("src", "limelight", "inspection", "page")
+LOCAL = Path("src", "limelight", "interop", "web", "page")
+LOCAL_FILES = ("index.html", "prove.html", "worker.js", "ort.wasm", "sw.js", "manifest.webmanifest", "icon.svg")
 PLACE = b'<script type="application/json" id="trace">null</script>'
 WITHOUT = "LIMELIGHT_NO_PAGE"
 HOW = f"run `make web` (Node.js 20.19 or newer) and try again, or set {WITHOUT}=1 for a server without a page"
@@ -30,12 +33,13 @@ class PageHook(BuildHookInterface[Any]):
         if not built(root):
             build(root / "web")
         if not built(root):
-            raise SystemExit(f"the pages were built and yet are not whole in {PAGE} and {DESK}; {HOW}")
-        build_data["artifacts"] += [f"/{folder.as_posix()}/" for folder in (PAGE, DESK)]
+            raise SystemExit(f"the pages were built and yet are not whole in {PAGE}, {DESK} and {LOCAL}; {HOW}")
+        build_data["artifacts"] += [f"/{folder.as_posix()}/" for folder in (PAGE, DESK, LOCAL)]
 
 
 def built(root: Path) -> bool:
-    return complete(root / PAGE) and fillable(root / DESK / "desk.html")
+    there = all((root / LOCAL / name).is_file() for name in LOCAL_FILES)
+    return there and complete(root / PAGE) and fillable(root / DESK / "desk.html")
 
 
 def complete(page: Path) -> bool:

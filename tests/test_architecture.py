@@ -106,7 +106,7 @@ STOREYS = {
     ),
     "interop": (
         "alignment_heads architecture language_codes names onnx parity quarantine",
-        "ctranslate2 published_pieces",
+        "ctranslate2 published_pieces web",
         "exported_pieces stored_weights",
         "huggingface",
     ),

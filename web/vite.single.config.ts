@@ -8,34 +8,35 @@ import { defineConfig } from "vite";
 import { nobodyElse } from "./vite.config.ts";
 
 /** What the file may do: run this script, wear this style, show pictures it made itself. Nothing may be fetched, sent or framed. */
-function policy(script: string, style: string): string {
+function policy(script: string, style: string, more: readonly string[]): string {
   const hash = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   return [
     "default-src 'none'",
-    `script-src ${hash(script)}`,
+    `script-src ${hash(script)}${more.length ? " 'wasm-unsafe-eval' blob:" : ""}`,
     `style-src ${hash(style)}`,
-    "img-src data:",
+    more.length ? "img-src 'self' data:" : "img-src data:",
+    ...more,
     "base-uri 'none'",
     "form-action 'none'",
   ].join("; ");
 }
 
 /** Script, style and icon move into the page, and the page says that nothing else may come in. */
-function oneFile(): Plugin {
+export function oneFile(name = "desk.html", more: readonly string[] = []): Plugin {
   return {
     name: "one-file",
     enforce: "post",
     generateBundle(_, bundle) {
       let script = "";
       let style = "";
-      for (const [name, made] of Object.entries(bundle)) {
+      for (const [part, made] of Object.entries(bundle)) {
         if (made.type === "chunk") script += made.code;
-        else if (name.endsWith(".css")) style += text(made.source);
+        else if (part.endsWith(".css")) style += text(made.source);
         else continue;
-        delete bundle[name];
+        delete bundle[part];
       }
-      const page = bundle["desk.html"];
-      if (page?.type !== "asset") throw new Error("vite made no desk.html");
+      const page = bundle[name];
+      if (page?.type !== "asset") throw new Error(`vite made no ${name}`);
       script = script.trim().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--"); // would end or comment out the element
       style = style.trim();
       if (style.includes("</")) throw new Error("the style would end its own element");
@@ -44,7 +45,7 @@ function oneFile(): Plugin {
         .replace(/\s*<script[^>]*\ssrc=[^>]*><\/script>/, "")
         .replace(/\s*<link[^>]*rel="stylesheet"[^>]*>/, "")
         .replace("%ICON%", () => icon)
-        .replace("%POLICY%", () => policy(script, style));
+        .replace("%POLICY%", () => policy(script, style, more));
       // Functions, for "$&" in a script means something to replace().
       page.source = html
         .replace("</head>", () => `  <style>${style}</style>\n  </head>`)

@@ -11,6 +11,7 @@ EXPORTS = {
     "ctranslate2": "the fast engine of translate and serve",
     "huggingface": "a folder for transformers",
     "onnx": "encoder and decoder step as graphs",
+    "web": "a page that translates inside a browser",
 }
 
 

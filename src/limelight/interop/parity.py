@@ -14,6 +14,7 @@ from limelight.bundle import Bundle, BundleSettings
 from limelight.config import Settings
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.feeding.tagging import Tagger
+from limelight.decoding.config import SearchSettings
 from limelight.engines.engine import Engine
 from limelight.errors import DataError, LimelightError
 from limelight.translator.translate import Translator
@@ -78,10 +79,9 @@ class ParityProbes:
         return [(translator.towards(target, source, told), some) for ((source, target), told), some in places.items()]
 
 
-def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> list[Translation]:
-    """Translate the probes by the bundle's own search, or by a beam where that is one which other engines lack."""
-    search = bundle.settings.search
-    plain = search.changed(
+def plain_search(search: SearchSettings) -> SearchSettings:
+    """The search itself, or the beam that is nearest to it where other engines lack it."""
+    return search.changed(
         coverage_penalty=0.0,
         groups=1,
         sampling=None,
@@ -89,6 +89,11 @@ def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> li
         patience=search.patience or 1.0,
         nbest=min(search.nbest, search.beam),
     )
+
+
+def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> list[Translation]:
+    """Translate the probes by the bundle's own search, or by a beam where that is one which other engines lack."""
+    plain = plain_search(bundle.settings.search)
     translator = Translator(engine, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer)
     found = {
         at: made

@@ -5,7 +5,8 @@
               past.i.k, past.i.v (B, G, T, K)          present.i.k, present.i.v (B, G, T + 1, K): the past of the next step
 
 The first past has no positions: T = 0. A token stands where its past ends, so no position is handed over. B, S and T may differ from run
-to run; G are the heads of k and v.
+to run; G are the heads of k and v. A lit decoder is also given `gates` (L, H), by which its cross-attentions are dimmed, and tells where
+they looked: look.i (B, H, S).
 """
 
 import logging
@@ -58,14 +59,18 @@ def encoder_ports(config: ModelConfig) -> tuple[list[Port], list[Port]]:
     return [source], [*_pairs(config, "memory", "source"), VISIBLE]
 
 
-def decoder_ports(config: ModelConfig) -> tuple[list[Port], list[Port]]:
+def decoder_ports(config: ModelConfig, lit: bool = False) -> tuple[list[Port], list[Port]]:
     token = Port("token", "int64", ("batch",))
     log_probs = Port("log_probs", "float32", ("batch", config.vocab_size))
     inputs = [token, VISIBLE, *_pairs(config, "memory", "source"), *_pairs(config, "past", "past")]
-    return inputs, [log_probs, *_pairs(config, "present", "past + 1")]
+    outputs, layers, heads = [log_probs, *_pairs(config, "present", "past + 1")], config.decoder_layers, config.num_heads
+    if lit:
+        inputs.append(Port("gates", "float32", (layers, heads)))
+        outputs += [Port(f"look.{layer}", "float32", ("batch", heads, "source")) for layer in range(layers)]
+    return inputs, outputs
 
 
-def write_graphs(model: Transformer, folder: Path) -> None:
+def write_graphs(model: Transformer, folder: Path, lit: bool = False) -> None:
     """encoder.onnx and decoder.onnx of a float32 model.
 
     torch puts weights of more than 1.5 GB beside them, into *.onnx.data: a file of ONNX ends at 2 GB.
@@ -82,8 +87,11 @@ def write_graphs(model: Transformer, folder: Path) -> None:
         pasts = [memory[0].new_zeros(ROWS, config.kv_heads, PAST_LENGTH, config.d_head) for _ in range(count)]
         graph: Any = _trace_graph(EncoderGraph(model), (ids,), ({0: batch, 1: source},), encoder_ports(config))
         graph.save(folder / ENCODER)
-        shapes = ({0: batch}, {0: batch, 1: source}, [{0: batch, 2: source}] * count, [{0: batch, 2: past}] * count)
-        graph = _trace_graph(DecoderGraph(model), (token, visible, memory, pasts), shapes, decoder_ports(config))
+        shapes: tuple[Any, ...] = ({0: batch}, {0: batch, 1: source}, [{0: batch, 2: source}] * count, [{0: batch, 2: past}] * count)
+        given: tuple[Any, ...] = (token, visible, memory, pasts)
+        if lit:
+            shapes, given = (*shapes, {}), (*given, torch.ones(config.decoder_layers, config.num_heads))
+        graph = _trace_graph(DecoderGraph(model), given, shapes, decoder_ports(config, lit))
         graph.save(folder / DECODER)
 
 
@@ -107,7 +115,24 @@ class DecoderGraph(nn.Module):
         self.model = model
         self.eval()
 
-    def forward(self, token: Tensor, visible: Tensor, memory: list[Tensor], past: list[Tensor]) -> tuple[Tensor, ...]:
+    def forward(
+        self, token: Tensor, visible: Tensor, memory: list[Tensor], past: list[Tensor], gates: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        if gates is None:
+            return self._step(token, visible, memory, past)
+        lights = [light.attention for light in self.model.spotlights() if light.kind == "cross"]
+        seen: list[Tensor] = []
+        for light, gate in zip(lights, gates.unbind(), strict=True):
+            light.gate = gate
+            light.looks.append(lambda stage, value: seen.append(value.squeeze(2)) if stage == "weights" else None)
+        try:
+            return *self._step(token, visible, memory, past), *seen
+        finally:
+            for light in lights:
+                light.gate = None
+                light.looks.pop()
+
+    def _step(self, token: Tensor, visible: Tensor, memory: list[Tensor], past: list[Tensor]) -> tuple[Tensor, ...]:
         model, decoder = self.model, self.model.decoder
         caches, length = [JoinedCache(pair) for pair in _pair_tensors(past)], past[0].shape[2]
         token_B1, first = token[:, None], torch.zeros_like(token[:1])

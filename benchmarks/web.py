@@ -1,0 +1,205 @@
+"""A translator inside a browser, beside the same translator in torch: ids, translations, sizes, speed, and a visit as a person makes it.
+
+    python benchmarks/web.py ids                                    six tokenizers, 5,000 lines in ten scripts, nasty strings
+    python benchmarks/web.py captions BUNDLE LINES [--references]   float32 by greedy search and beam 4, uint8 by beam 4
+    python benchmarks/web.py sizes                                  a bundle of the preset `small`, never trained
+    python benchmarks/web.py visit BUNDLE "a sentence" [PICTURES]   download, offline, changed bytes, file://, axe-core
+
+Chromium is found on the PATH, FLORES in LIMELIGHT_DATA; a visit needs web/node_modules.
+Ids, translations and sizes do not depend on the machine; speeds do.
+"""
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics.chrf import CHRF
+
+import limelight.interop.web.export
+from limelight.bundle import BundleSettings, read, write
+from limelight.interop.parity import plain_search
+from limelight.interop.web.browser import find_browser, run_jobs
+from limelight.interop.web.export import PAGE, export_web
+from limelight.model.config import ModelConfig
+from limelight.model.transformer import Transformer
+from limelight.text.normalize import DEFAULT_STEPS, normalize_text
+from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
+from limelight.translator.translate import Translator
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ("arb_Arab", "ell_Grek", "heb_Hebr", "hin_Deva", "jpn_Jpan", "kor_Hang", "rus_Cyrl", "tha_Thai", "zho_Hans", "deu_Latn")
+LINES = 500  # of each
+NASTY = (
+    *(
+        "",
+        " ",
+        "\u2581",
+        "\u2581\u2581a",
+        "a  b ",
+        "⟦0⟧",
+        "a⟦1⟧b ⟦15⟧⟦16⟧",
+        "⟦0⟧⟦0⟧x",
+        "<s></s><pad>",
+        "<0x41>",
+        "<tag:3>",
+        "\t\n\r",
+        "\0a",
+    ),
+    *("e\u0301", "\u1100\u1161\u11a8", "\ufeffa\u200bb\u00adc", "\U0001f469\u200d\U0001f467\U0001f1e9\U0001f1ea", "\U0001d573\U0001d58a"),
+    *("\U0010ffff", "\ufffd", "a\u0300\u0301\u0302" * 20, "\ufb01\xbd\u338f", "\u01c5", "\u202eabc", "\xbf\xa1\xab\xbb\u201e\u201c"),
+    *("\U0002070e\U00020731", "\ufdfa", "\u0e01\u0e33", "\u0939\u093f\u0928\u094d\u0926\u0940\u200d", "a" * 3000, "ab" * 2000, "字" * 999),
+    *("\u3000全\u3000", "It's 3.14 €!", "\u2028x\u2029", "⟦0⟧" * 300, "x⟦", "⟧⟦1⟧⟦"),
+)
+WORD = "Donaudampfschifffahrtsgesellschaft" * 1471  # 50,014 letters without a space
+
+
+def lines_in_ten_scripts() -> list[str]:
+    data = Path(os.environ["LIMELIGHT_DATA"], "flores200")
+    found = []
+    for script in SCRIPTS:
+        with gzip.open(data / f"devtest.{script}.gz", "rt", encoding="utf-8", newline="\n") as file:
+            found += file.read().split("\n")[:LINES]
+    return found
+
+
+def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], browser: str) -> tuple[list[int], float]:
+    """Of each tokenizer the texts whose ids or whose text again differ in a browser, and the seconds for a word of 50,000 letters."""
+    jobs: list[dict[str, Any]] = []
+    for tokenizer in tokenizers:
+        own = {"pieces": base64.b64encode(tokenizer.model).decode(), "steps": DEFAULT_STEPS, "by_words": tokenizer.by_words}
+        jobs += [{**own, "texts": list(texts)}, {**own, "texts": [WORD]}]
+    answer = run_jobs(PAGE, jobs, browser)
+    others = []
+    for tokenizer, found in zip(tokenizers, answer["results"][::2], strict=True):
+        tidy = [normalize_text(text, DEFAULT_STEPS) for text in texts]
+        ids = tokenizer.encode_texts(["" if text.isspace() else text for text in tidy])
+        again = tokenizer.decode(ids)
+        others.append(sum(each != {"ids": own, "text": text} for each, own, text in zip(found, ids, again, strict=True)))
+    return others, max(timing["seconds"] for timing in answer["timings"][1::2])
+
+
+def ids(_: argparse.Namespace) -> None:
+    texts = lines_in_ten_scripts()
+    kinds = [(way, size, fall) for way in ("bpe", "unigram") for size, fall in ((1000, True), (6000, True), (6000, False))]
+    tokenizers = [
+        Tokenizer(learn(texts[:: 3 if way == "unigram" else 1], PieceSettings(algorithm=way, size=size, byte_fallback=fall)))
+        for way, size, fall in kinds
+    ]
+    others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser())
+    for kind, count in zip(kinds, others, strict=True):
+        print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
+    print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
+
+
+def captions(args: argparse.Namespace) -> None:
+    texts = read_lines(args.lines)
+    with tempfile.TemporaryDirectory() as work:
+        page = Path(work, "page")
+        bundle = read(args.bundle)
+        made = export_web(bundle, page, texts=texts[:8])
+        model = json.loads((page / "models.json").read_bytes())["models"][0]
+        (page / "prove.html").write_bytes((PAGE / "prove.html").read_bytes())
+        print(f"{sum(made.files.values()) / 1e6:.1f} MB; uint8 {size_of(model, 'uint8') / 1e6:.2f} MB")
+        source, target = bundle.settings.languages
+        ways = (("float32", 1), ("float32", 4), ("uint8", 4))
+        job = {"model": model["id"], "source": source, "target": target, "names": [], "texts": texts}
+        answer = run_jobs(page, [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways], browser(), 3600)
+    with Translator.load(args.bundle, engine="torch") as translator:
+        for (numbers, beam), found, timing in zip(ways, answer["results"], answer["timings"], strict=True):
+            search = plain_search(bundle.settings.search.changed(beam=beam, nbest=1))
+            ours = [each.text for each in translator.translate(texts, search, guards=False)]
+            theirs = [each["text"] for each in found]
+            same = sum(a == b for a, b in zip(ours, theirs, strict=True))
+            line = f"{numbers}, beam {beam}: {same} of {len(texts)} as torch, {len(texts) / timing['seconds']:.1f} sentences/s, "
+            print(line + f"ready in {timing['ready']:.2f} s")
+            if args.references:
+                wanted = [read_lines(args.references)]
+                print(
+                    f"  chrF {CHRF().corpus_score(theirs, wanted).score:.2f}, torch float32 {CHRF().corpus_score(ours, wanted).score:.2f}"
+                )
+
+
+def sizes(_: argparse.Namespace) -> None:
+    limelight.interop.web.export.find_browser = lambda: None  # what was never trained has no translations to compare
+    with tempfile.TemporaryDirectory() as work:
+        page = Path(work, "page")
+        export_web(read(untrained(Path(work, "small"))), page)
+        model = json.loads((page / "models.json").read_bytes())["models"][0]
+        shell = [page / name for name in ("index.html", "worker.js", "ort.wasm", "models.json")]
+        place = page / "models" / model["id"]
+        own = [place / name for name in ("config.json", *model["pieces"], *model["graphs"]["uint8"])]
+        packed = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in (*shell, *own)}
+        print(f"model, uint8: {size_of(model, 'uint8') / 1e6:.2f} MB, {sum(packed[path.name] for path in own) / 1e6:.2f} compressed")
+        print(f"first visit, compressed: {sum(packed.values()) / 1e6:.2f} MB")
+
+
+def untrained(folder: Path) -> Path:
+    """A bundle of the preset `small` with pieces of FLORES, as large as a trained one."""
+    pieces = learn(lines_in_ten_scripts(), PieceSettings(size=8000))
+    tokenizer = Tokenizer(pieces)
+    config = ModelConfig.preset("small", tokenizer.size)
+    write(folder, BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), pieces)
+    return folder
+
+
+def visit(args: argparse.Namespace) -> None:
+    print(json.dumps(visit_page(args.bundle, args.sentence, args.pictures), indent=1))
+
+
+def visit_page(bundle: Path, sentence: str, pictures: Path | None = None) -> dict[str, Any]:
+    """What web/measure/local.mjs found: it drives Chromium by playwright."""
+    with tempfile.TemporaryDirectory() as work, Translator.load(bundle, engine="torch") as translator:
+        page, single = Path(work, "page"), Path(work, "one.html")
+        export_web(read(bundle), page)
+        export_web(read(bundle), single, single_file=True)
+        wanted = translator.translate([sentence])[0].text
+        command = ["node", "measure/local.mjs", str(page), str(single), sentence, wanted, *([str(pictures)] if pictures else [])]
+        done = subprocess.run(command, cwd=ROOT / "web", capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def size_of(model: dict[str, Any], numbers: str) -> int:
+    return sum(model["files"][name]["bytes"] for name in model["graphs"][numbers])
+
+
+def read_lines(path: Path) -> list[str]:
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return content.decode().removesuffix("\n").split("\n")
+
+
+def browser() -> str:
+    found = find_browser()
+    if found is None:
+        raise SystemExit("there is no Chromium on the PATH")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(required=True)
+    ways.add_parser("ids").set_defaults(work=ids)
+    ways.add_parser("sizes").set_defaults(work=sizes)
+    way = ways.add_parser("captions")
+    way.add_argument("bundle", type=Path)
+    way.add_argument("lines", type=Path)
+    way.add_argument("--references", type=Path)
+    way.set_defaults(work=captions)
+    way = ways.add_parser("visit")
+    way.add_argument("bundle", type=Path)
+    way.add_argument("sentence")
+    way.add_argument("pictures", type=Path, nargs="?")
+    way.set_defaults(work=visit)
+    args = parser.parse_args()
+    args.work(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does.
+
+A server of this process gives the folder to the browser, on an address of this machine that nobody else knows, and is given the
+translations. Chromium is looked for by its names; where there is none, nothing is proven, and the export says so.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any, Final
+
+from limelight.bundle.bundle import Bundle
+from limelight.engines.torch import TorchEngine
+from limelight.errors import ModelFileError
+from limelight.interop.parity import NONSENSE, Parity, ParityProbes, compare, plain_search, translate_probes
+from limelight.runtime import count_threads
+from limelight.translator.loading import specials
+from limelight.translator.translate import Translator
+
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
+PATIENCE: Final = 600.0  # seconds for all probes
+LARGEST: Final = 64 << 20  # bytes of an answer
+
+
+def find_browser() -> str | None:
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def prove_in_browser(
+    bundle: Bundle, folder: Path, model: str, numbers: Sequence[str], probes: ParityProbes, browser: str
+) -> list[Parity]:  # fmt: skip
+    """The figures in each kind of numbers; an error when a translation is another than torch's beyond the bounds."""
+    if probes.origin == NONSENSE:  # line breaks are cut in another way there, and marks of menus (_File, &File) are text
+        plain = [text for text in probes.texts if text.isprintable() and not set("_&~^") & set(text)]
+        probes = ParityProbes(plain or probes.texts, NONSENSE)
+    ours = TorchEngine(bundle.load_model(), specials(bundle), bundle.settings.alignment, count_threads(None).value)
+    wanted = translate_probes(bundle, ours, probes)
+    views = probes.share_out(Translator(ours, bundle.settings, bundle.source_tokenizer, bundle.target_tokenizer))
+    search = plain_search(bundle.settings.search)
+    jobs = [
+        {
+            "model": model,
+            "numbers": each,
+            "source": view.settings.languages[0],
+            "target": view.settings.languages[1],
+            "names": _names(view),
+            "beam": search.beam,
+            "texts": [probes.texts[at] for at in places],
+        }
+        for each in numbers
+        for view, places in views
+    ]
+    answers = iter(run_jobs(folder, jobs, browser)["results"])
+    made = []
+    for each in numbers:
+        theirs = list(wanted)
+        for _, places in views:
+            for at, found in zip(places, next(answers), strict=True):
+                theirs[at] = replace(wanted[at], text=found["text"], score=found["score"])
+        made.append(compare(wanted, theirs, Path(browser).name, each, probes.origin))
+    if problems := [f"{parity.numbers}: {problem}" for parity in made for problem in parity.problems()]:
+        listed = "\n".join(f"  - {problem}" for problem in problems)
+        raise ModelFileError(
+            f"in a browser the export of {bundle.folder} does not translate as the bundle does, and was not kept:\n{listed}\n"
+            f"compared: {len(wanted)} sentences, {probes.origin}; try --quantize float32, or report it with these figures"
+        )
+    return made
+
+
+def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patience: float = PATIENCE) -> dict[str, Any]:
+    """What prove.html answers: for each job its translations, and how long things took."""
+    answers, word = Queue[bytes](), secrets.token_urlsafe(16)
+    asked = json.dumps(jobs, ensure_ascii=False).encode()
+    handler = partial(ProofHandler, directory=str(folder), word=word, asked=asked, answers=answers)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as profile:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/prove.html#{word}"
+        flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
+        flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root Chromium starts in no other way
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([browser, *flags, address], **quiet)  # type: ignore[call-overload]
+        try:
+            answer = _wait(answers, process, patience, browser)
+        finally:
+            process.terminate()
+            process.wait()
+            server.shutdown()
+    found: dict[str, Any] = json.loads(answer)
+    if "error" in found:
+        raise ModelFileError(f"the page cannot translate in {browser}: {found['error'][:500]}")
+    return found
+
+
+class ProofHandler(SimpleHTTPRequestHandler):
+    """A proof handler serves the folder, the jobs and the place for answers to whoever knows the word."""
+
+    def __init__(self, *arguments: Any, word: str, asked: bytes, answers: "Queue[bytes]", **named: Any) -> None:
+        self.word, self.asked, self.answers = word, asked, answers
+        super().__init__(*arguments, **named)
+
+    def do_GET(self) -> None:
+        if self.path != f"/{self.word}":
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.asked)))
+        self.end_headers()
+        self.wfile.write(self.asked)
+
+    def do_POST(self) -> None:
+        size = int(self.headers.get("Content-Length", "0"))
+        welcome = self.path == f"/{self.word}" and 0 < size <= LARGEST
+        if welcome:
+            self.answers.put(self.rfile.read(size))
+        self.send_response(204 if welcome else 403)
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing is logged: requests hold no text, and nobody reads them."""
+
+
+def _wait(answers: "Queue[bytes]", process: "subprocess.Popen[bytes]", patience: float, browser: str) -> bytes:
+    for _ in range(max(1, round(patience))):
+        try:
+            return answers.get(timeout=1)
+        except Empty:
+            if (code := process.poll()) is not None:
+                raise ModelFileError(f"{browser} ended with code {code} before it had translated; start it by hand to see why") from None
+    raise ModelFileError(f"{browser} has not translated the probes in {patience:.0f} s; give fewer lines with --probe")
+
+
+def _names(view: Translator) -> list[str]:
+    tags, before = view.settings.tags, view.settings.source_begin
+    return [] if tags is None else [name for name, number in tags.names.items() if number in before]

@@ -1,0 +1,185 @@
+"""A bundle as a page: graphs in uint8 compute what they should, what is shared is stored once, and a browser translates as torch does.
+
+torch.onnx takes about ten seconds for the smallest model, so what needs a real export is marked `reference`.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed; pip install 'limelight[onnx]'")
+pytest.importorskip("onnxscript", reason="ONNX Script is not installed; pip install 'limelight[onnx]'")
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import limelight.interop.web.export as web
+from limelight.bundle import read
+from limelight.cli.main import app
+from limelight.errors import ConfigError, ModelFileError
+from limelight.interop.web.browser import find_browser, run_jobs
+from limelight.interop.web.numbers import quantize, share
+
+sys.path.insert(0, str(Path(__file__).parent))
+from web_cases import CASES, TEXTS, cases
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "tests" / "bundles" / "format-1"
+CHANCE = np.random.Generator(np.random.PCG64(1))
+
+
+def made_graph(biased: bool = True) -> Any:
+    """ids -> table[ids] -> W -> logits by the table and a bias: what a decoder does."""
+    table, weight, bias = (CHANCE.normal(size=size).astype(np.float32) for size in ((20, 8), (8, 8), (20,)))
+    bias = bias if biased else bias[:0]
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["x"]),
+        helper.make_node("MatMul", ["x", "weight"], ["h"]),
+        helper.make_node("Gemm", ["h", "table", *(["bias"] if biased else [])], ["y"], transB=1),
+    ]
+    tensors = [numpy_helper.from_array(array, name) for name, array in (("table", table), ("weight", weight), ("bias", bias)) if array.size]
+    given = helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])
+    found = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 20])
+    graph = helper.make_graph(nodes, "g", [given], [found], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def computed(model: Any) -> Any:
+    onnx.checker.check_model(model)
+    return onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"ids": np.arange(20)})[0]
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_uint8_is_close_and_the_tied_table_is_stored_once(biased: bool) -> None:
+    model = made_graph(biased)
+    before, size = computed(model), len(model.SerializeToString())
+    quantize(model.graph)
+    after = computed(model)
+    assert np.abs(after - before).max() < 0.1 * np.abs(before).max()
+    assert (after.argmax(axis=1) == before.argmax(axis=1)).mean() >= 0.9
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    assert "table.q" in stored and "table" not in stored and len([name for name in stored if name.endswith(".q")]) == 2
+    assert sum(len(tensor.raw_data) for tensor in stored.values()) < size / 2
+
+
+def test_what_both_graphs_hold_is_taken_out_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limelight.interop.web.numbers.SHARED_FROM", 256)
+    first, second = made_graph(), made_graph()
+    own = next(t for t in first.graph.initializer if t.name == "table")
+    next(t for t in second.graph.initializer if t.name == "table").CopyFrom(own)
+    wanted = computed(first)
+    content = share([first.graph, second.graph], "shared")
+    assert content == numpy_helper.to_array(own).tobytes() if not own.external_data else len(content) == 20 * 8 * 4
+    (tmp_path / "shared").write_bytes(content)
+    (tmp_path / "first.onnx").write_bytes(first.SerializeToString())
+    found = onnxruntime.InferenceSession(tmp_path / "first.onnx").run(None, {"ids": np.arange(20)})[0]
+    assert np.array_equal(found, wanted)
+
+
+def test_the_cases_of_the_browsers_search_are_those_of_python() -> None:
+    assert json.loads(CASES.read_bytes()) == json.loads(json.dumps(cases()))
+
+
+def test_strange_pieces_are_refused_with_every_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = read(STORED)
+    web.refuse_pieces(bundle)
+    monkeypatch.setattr(bundle.source_tokenizer, "facts", type(bundle.source_tokenizer.facts)("char", False, ()))
+    with pytest.raises(ConfigError) as caught:
+        web.refuse_pieces(bundle)
+    assert "table of replacements" in str(caught.value) and "algorithm is char" in str(caught.value)
+
+
+def test_a_page_that_was_not_built_names_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "PAGE", tmp_path)
+    with pytest.raises(ModelFileError, match="run make web"):
+        web.export_web(read(STORED), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_page_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "built_page", lambda: tmp_path)
+    (tmp_path / "notes").mkdir()
+    for single in (True, False):
+        with pytest.raises(ModelFileError, match="is no page of models"):
+            web.export_web(read(STORED), tmp_path / "notes", single_file=single)
+    with pytest.raises(ConfigError, match="'int4'; choose uint8 or float32"):
+        web.export_web(read(STORED), tmp_path / "new", quantize="int4")
+
+
+@pytest.mark.parametrize("arguments", [["--to", "onnx", "--single-file", "-o", "x"], ["--to", "onnx", "--quantize", "uint8", "-o", "x"]])
+def test_options_of_others_are_refused(arguments: list[str]) -> None:
+    done = CliRunner().invoke(app, ["export", str(STORED), *arguments])
+    assert isinstance(done.exception, ConfigError) and "web" in str(done.exception)
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A built page stands there, whether or not Node.js is at hand."""
+    if not (web.PAGE / web.INDEX).is_file():
+        made = tmp_path / "built"
+        made.mkdir()
+        for name in (web.PROOF, "sw.js", *web.SHELL):
+            (made / name).write_bytes(b"//")
+        (made / web.INDEX).write_bytes(web.PLACE)
+        monkeypatch.setattr(web, "PAGE", made)
+    return web.PAGE
+
+
+@pytest.mark.reference
+@pytest.mark.usefixtures("page")
+def test_an_export_lists_its_files_adds_models_and_fits_into_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "find_browser", lambda: None)
+    made = web.export_web(read(STORED), tmp_path / "out")
+    assert made.browser is None and made.parity == []
+    listed = json.loads((tmp_path / "out" / web.MODELS).read_bytes())
+    (model,) = listed["models"]
+    for place, files in ((tmp_path / "out", listed["shell"]), (tmp_path / "out" / "models" / model["id"], model["files"])):
+        for name, facts in files.items():
+            content = (place / name).read_bytes()
+            assert facts == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert model["numbers"] == ["uint8", "float32"] and not (tmp_path / "out" / web.PROOF).exists()
+    config = json.loads((tmp_path / "out" / "models" / model["id"] / "config.json").read_bytes())
+    assert config["search"]["beam"] == read(STORED).settings.search.beam and "source_ends" in config
+    (tmp_path / "twin").symlink_to(STORED)
+    monkeypatch.setattr(web, "_write_model", lambda bundle, folder, numbers: {**model, "id": "another"})
+    web.export_web(read(STORED), tmp_path / "out")
+    assert [each["id"] for each in json.loads((tmp_path / "out" / web.MODELS).read_bytes())["models"]] == [model["id"], "another"]
+    monkeypatch.undo()
+    packed = web._one_file(tmp_path / "out", model)
+    inside = json.loads(re.search(rb'id="files">(.*?)</script>', packed)[1])  # type: ignore[index]
+    for name, facts in model["files"].items():
+        content = gzip.decompress(base64.b64decode(inside[f"models/{model['id']}/{name}"]))
+        assert hashlib.sha256(content).hexdigest() == facts["sha256"]
+
+
+@pytest.mark.process
+@pytest.mark.reference
+def test_a_browser_translates_as_torch_does_and_cuts_words_alike(tmp_path: Path) -> None:
+    browser = find_browser()
+    if browser is None or not (web.PAGE / web.INDEX).is_file():
+        pytest.skip("there is no Chromium on the PATH, or the page was not built (make web)")
+    made = web.export_web(read(STORED), tmp_path / "out")
+    exact = next(each for each in made.parity if each.numbers == "float32")
+    assert exact.same >= 0.9 and exact.score_apart < 1e-4
+    tokenizer = read(STORED).source_tokenizer
+    job = {"pieces": base64.b64encode(tokenizer.model).decode(), "steps": [], "by_words": tokenizer.by_words, "texts": list(TEXTS)}
+    found = run_jobs(web.PAGE, [job], browser)["results"][0]
+    assert [each["ids"] for each in found] == tokenizer.encode_texts(list(TEXTS))
+    (tmp_path / "out" / web.PROOF).write_bytes((web.PAGE / web.PROOF).read_bytes())
+    pieces = next((tmp_path / "out" / "models").glob("*/decoder.uint8.onnx"))
+    content = bytearray(pieces.read_bytes())
+    content[len(content) // 2] ^= 1
+    pieces.write_bytes(content)
+    asked = {"model": pieces.parent.name, "numbers": "uint8", "names": [], "beam": 1, "texts": ["one"]}
+    source, target = read(STORED).settings.languages
+    with pytest.raises(ModelFileError, match="was changed on its way or on its disk"):
+        run_jobs(tmp_path / "out", [{**asked, "source": source, "target": target}], browser)
