@@ -199,7 +199,13 @@ def test_a_part_that_makes_no_sense_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [pytest.param("github://corpus.tsv", marks=pytest.mark.process), "github://a:b@/x.tsv", "nowhere://a.tsv", "hdfs://x/a.tsv", "reference://a.tsv"],
+    [
+        pytest.param("github://corpus.tsv", marks=pytest.mark.process),
+        "github://a:b@/x.tsv",
+        "nowhere://a.tsv",
+        "hdfs://x/a.tsv",
+        "reference://a.tsv",
+    ],
 )
 def test_an_address_that_cannot_be_read_is_an_error_for_people(address: str) -> None:
     with pytest.raises(DataError, match="cannot be read") as refused:
