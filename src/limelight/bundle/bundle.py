@@ -69,7 +69,7 @@ class Bundle:
 
 
 def read(folder: Path, weights: bool = True) -> Bundle:
-    """A bundle, or the one of a run, in the version that is in use. Else a ModelFileError that lists every file that is not as it was written.
+    """A bundle, or the one of a run, in the version that is in use. Else a ModelFileError that lists every file that is not as written.
 
     Without `weights` these are verified when they are loaded, and never where an export runs: a large file takes seconds.
     """

@@ -29,7 +29,7 @@ class LearntVersion(Settings):
     at: str
     corrections: int = Field(ge=0, description="That it was taught.")
     held_out: int = Field(ge=0)
-    refused: dict[str, int] = {}
+    refused: dict[str, int] = Field(default={}, description="How many, by reason.")
     minutes: float
     effect: dict[str, tuple[float, float, float]] = Field(default={}, description="Of each test set: chrF before, after, and p.")
     kept: bool

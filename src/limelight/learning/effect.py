@@ -1,4 +1,4 @@
-"""The effect of learning is the difference in chrF between two versions, by a paired test, on corrections that were held out and on old text.
+"""The effect of learning is the difference in chrF between two versions, on corrections that were held out and on old text.
 
 A version is kept only if it is better where it should be, which chance alone would hardly do, and not worse where it should not be.
 """

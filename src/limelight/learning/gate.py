@@ -56,15 +56,8 @@ def sift(pairs: Sequence[Pair], translator: Translator) -> Sifted:
     """`pairs` are sources and corrections. Equal pairs are taken once."""
     pairs = list(dict.fromkeys(pairs))
     reasons = _ask_filters(pairs, translator.settings.languages)
-    room = translator.settings.model.max_length - 1
-    sides = [
-        translator.source_ids([text for pair in pairs for text in pair]),
-        translator.target_ids([text for pair in pairs for text in pair]),
-    ]
-    for number in range(len(pairs)):
-        lengths = [len(side[2 * number + place]) for side in sides for place in (0, 1)]
-        if not reasons[number] and not (min(lengths) > 0 and max(lengths) <= room):
-            reasons[number] = ROOM
+    for number in _find_too_long(pairs, [number for number, reason in enumerate(reasons) if not reason], translator):
+        reasons[number] = ROOM
     still = [number for number, reason in enumerate(reasons) if not reason]
     for number, contrast in zip(still, find_contrasts([pairs[number] for number in still], translator), strict=True):
         if contrast < LEAST_CONTRAST:
@@ -83,13 +76,20 @@ def find_contrasts(pairs: Sequence[Pair], translator: Translator) -> list[float]
     return found
 
 
+def _find_too_long(pairs: Sequence[Pair], asked: Sequence[int], translator: Translator) -> list[int]:
+    """Those of which the model cannot look at a side, or cannot write it: each is read and written."""
+    room, texts = translator.settings.model.max_length - 1, [text for number in asked for text in pairs[number]]
+    fit = [0 < len(a) <= room and len(b) < room for a, b in zip(translator.source_ids(texts), translator.target_ids(texts), strict=True)]
+    return [number for place, number in enumerate(asked) if not (fit[2 * place] and fit[2 * place + 1])]
+
+
 def _ask_filters(pairs: Sequence[Pair], languages: tuple[str, str]) -> list[str]:
     """The label of the first filter that objects to each, or an empty one."""
     if not pairs:
         return []
     settings = PrepareSettings(languages=languages, corpora=[CorpusSettings(name="corrections", paths=["-"])], filters=FILTERS)
     part = CorpusPart(0, 0, "jsonl", ("-",), languages)
-    sources, targets = (pa.array([pair[side].encode("utf-8", "replace").decode() for pair in pairs], pa.string()) for side in (0, 1))
+    sources, targets = (pa.array([pair[side] for pair in pairs], pa.string()) for side in (0, 1))
     batch = assemble(part, sources, targets, np.arange(len(pairs)), np.zeros(len(pairs), np.uint8))
     found = Cleaner(settings, 1).judge_rows(batch)["reason"].to_list()
     return ["" if reason == Reason.KEPT else Reason(reason).label for reason in found]

@@ -32,9 +32,9 @@ class Takeover:
         self._refused: dict[str, Stamp] = {}
         self._apart = ThreadPoolExecutor(1, "takeover")  # loading takes seconds, and the threads of requests are few
 
-    async def follow(self, every: float = EVERY) -> None:
+    async def follow(self) -> None:
         while True:
-            await asyncio.sleep(every)
+            await asyncio.sleep(EVERY)
             for served in self.models.all:
                 await self.look(served)
 
