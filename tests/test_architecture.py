@@ -63,7 +63,7 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
-        "completion import_model report screen settings_arguments",
+        "completion import_model memory report screen settings_arguments",
         "evaluate export mcp prepare serve translate",
         "train",
         "inspect learn plan",
@@ -117,6 +117,7 @@ STOREYS = {
     ),
     "serving": (
         "refusals settings",
+        "served_store",
         "queue",
         "agents http",
         "middleware page",

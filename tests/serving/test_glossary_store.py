@@ -70,7 +70,7 @@ def test_bytes_of_one_owner_and_of_all_are_bounded(monkeypatch: pytest.MonkeyPat
 
 def test_what_nobody_uses_for_a_month_is_gone_and_what_is_used_stays(tmp_path: Path) -> None:
     clock = Clock()
-    store = GlossaryStore(tmp_path, clock)
+    store = GlossaryStore(tmp_path, now=clock)
     used, unused = added(store), added(store)
     for stored in (used, unused):
         store.write(stored)

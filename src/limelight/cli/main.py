@@ -50,6 +50,10 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
         "Translate one sentence and look inside: where each head looks, how sure each piece is, what changes when a head is dark.",
     ),
     "serve": ("serve", "Serve translators: LibreTranslate- and DeepL-compatible APIs, an API of our own, and a page."),
+    "memory": (
+        "memory",
+        "Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it.",
+    ),
     "mcp": (
         "mcp",
         "Give translators to agents and editors as tools of the Model Context Protocol, on standard input and output. They change nothing.",

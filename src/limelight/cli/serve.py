@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight.cli.memory import open_named_store
 from limelight.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ EXAMPLES = """Examples:
 limelight serve en-de
 
 limelight serve en-de de-en --metrics --port 8080
+
+limelight serve en-de --store sqlite:///limelight.db --keep-days 90
 
 limelight serve --make-key forum --api-key-file keys.toml
 
@@ -37,6 +40,9 @@ def serve(
     port: Annotated[int | None, typer.Option("--port", help="0: any that is free.", envvar="LIMELIGHT_PORT")] = None,
     keys: Annotated[Path | None, typer.Option("--api-key-file", help="Ask for a key; it holds hashes.", envvar="LIMELIGHT_KEYS")] = None,
     make_key: Annotated[str | None, typer.Option("--make-key", metavar="NAME", help="Make a key, print it once, and end.")] = None,
+    store: Annotated[str | None, typer.Option("--store", help="Database that remembers.", envvar="LIMELIGHT_STORE")] = None,
+    keep_days: Annotated[float | None, typer.Option("--keep-days", help="How long the store keeps what people sent; 365.")] = None,
+    forget_key: Annotated[str | None, typer.Option("--forget-key", metavar="NAME", help="Delete what a key sent, and end.")] = None,
     public: Annotated[bool, typer.Option("--public", help="Listen on other than loopback without asking for a key.")] = False,
     no_ui: Annotated[bool, typer.Option("--no-ui", help="No page, only the APIs.")] = False,
     metrics: Annotated[bool, typer.Option("--metrics", help="Prometheus metrics at /metrics.")] = False,
@@ -49,9 +55,12 @@ def serve(
     if make_key is not None:
         _make_key(make_key, keys)
         return
+    if forget_key is not None:
+        _forget_key(forget_key, store)
+        return
     given = bundles or []
     places = [each for each in given if not _is_setting(each)]
-    asked = {"host": host, "port": port, "keys": keys, "threads": threads}
+    asked = {"host": host, "port": port, "keys": keys, "threads": threads, "store": store, "keep_days": keep_days}
     asked |= {"public": public or None, "page": False if no_ui else None, "metrics": metrics or None}
     values = {name: value for name, value in asked.items() if value is not None}
     settings = _settings(config, values, [each for each in given if _is_setting(each)])
@@ -109,11 +118,20 @@ def _make_key(name: str, path: Path | None) -> None:
     typer.echo(f"the key of {name}, shown this once; {path} holds its hash, and limits can be set there", err=True)
 
 
+def _forget_key(name: str, store: str | None) -> None:
+    if store is None:
+        raise ConfigError("what a key sent stands in a store; say which with --store")
+    opened = open_named_store(store)
+    typer.echo(f"{opened.delete_by_key(name):,} corrections and glossaries of {name} are deleted", err=True)
+    opened.close()
+
+
 def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_page: bool, as_json: bool) -> int:
     gc.disable()  # until all is loaded: what is loaded stays, and looking through it again and again takes a twentieth of the start
     try:
         from limelight.serving.http.lifecycle import bind_socket
         from limelight.serving.http.lifecycle import serve as live
+        from limelight.serving.served_store import ServedStore
         from limelight.serving.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name, "serving", "serve") from None
@@ -128,11 +146,12 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     if settings.keys is not None:
         Keys.load(settings.keys)
     bind_socket(settings.host, settings.port).close()
+    store = None if settings.store is None else ServedStore(open_named_store(settings.store))
     if places:
         typer.echo(f"loading {', '.join(places)}", err=True)
     models = load(places, settings.threads, engine)
     log, tracing = json_lines(sys.stderr.buffer), OtelTracing.from_environment(os.environ)
-    server = Server.of(models, settings, log, tracing)
+    server = Server.of(models, settings, log, tracing, store)
 
     def started(address: str) -> None:
         server.read_ahead()
@@ -151,6 +170,8 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     finally:
         server.service.close()
         undo()
+        if store is not None:
+            store.close()
         if tracing is not None:
             tracing.close()
 
@@ -178,6 +199,8 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
     if settings.page:
         lines.append(f" page         {address}/")
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
+    if settings.store:
+        lines.append(f" store        keeps what people send for {settings.keep_days:g} days; the memory is for everybody who may ask")
     if settings.metrics:
         lines.append(f" metrics      {address}/metrics")
     asks = f"asks for a key ({settings.keys})" if settings.keys else "asks for no key"

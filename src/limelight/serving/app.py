@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -73,7 +73,8 @@ def make_app(
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
         following = asyncio.ensure_future(Takeover(service.models, settings.queue.timeout_seconds + JOINING).follow())
-        yield
+        async with nullcontext() if service.store is None else service.store.kept_tidy(settings.keep_days):
+            yield
         following.cancel()
         desk.close()
 
@@ -97,7 +98,7 @@ def make_app(
             Middleware(RequestLog, metrics=metrics, log=log, tracing=tracing),
             Middleware(SecurityHeaders, settings=settings),
             Middleware(DrainGate, under_way=service.under_way),
-            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state)),
+            Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state, service.store)),
             Middleware(BodyLimit, settings=settings),
         ],
         exception_handlers={

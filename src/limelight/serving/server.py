@@ -15,6 +15,7 @@ from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.middleware.otel import OtelTracing
 from limelight.serving.queue.models import WARM_UP, Models
 from limelight.serving.queue.service import Service
+from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.language_names import name
 
@@ -29,10 +30,12 @@ class Server:
     detector: Detector
 
     @classmethod
-    def of(cls, models: Models, settings: ServeSettings, log: Log, tracing: OtelTracing | None = None) -> "Server":
+    def of(
+        cls, models: Models, settings: ServeSettings, log: Log, tracing: OtelTracing | None = None, store: ServedStore | None = None
+    ) -> "Server":
         keys = None if settings.keys is None else Keys.load(settings.keys)
         metrics = Metrics()
-        service = Service(models, settings, metrics)
+        service = Service(models, settings, metrics, store)
         metrics.attach(service)
         detector = Detector(ServedLanguages(models).all)
         return cls(make_app(service, keys, metrics, log, tracing, detector), service, keys, detector)

@@ -101,6 +101,12 @@ class ServeSettings(Settings):
     public: bool = Field(default=False, description="Listen wide although no key is asked for.")
     keys: Path | None = Field(default=None, description="File with the keys of callers, as hashes.")
     state: Path | None = Field(default=None, description="Folder in which what keys have used up outlives a restart.")
+    store: str | None = Field(
+        default=None,
+        max_length=1_000,
+        description="Database for what outlives a restart: sqlite:///limelight.db, postgresql://... None: none.",
+    )
+    keep_days: float = Field(default=365.0, gt=0, le=36_500, description="How long the store keeps what people sent.")
     hosts: tuple[str, ...] = Field(default=(), max_length=100, description="Names by which the server is called, beside its address.")
     cors: Literal["compatible", "off"] = Field(
         default="compatible",

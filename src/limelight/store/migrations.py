@@ -21,7 +21,11 @@ def _create_tables(connection: sql.Connection) -> None:
     schema.tables.create_all(connection, [schema.corrections, schema.glossaries, schema.usage])
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create_tables,)  # number 1 first
+def _create_memory(connection: sql.Connection) -> None:
+    schema.tables.create_all(connection, [schema.segments, schema.trigrams, schema.rarities])
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create_tables, _create_memory)  # number 1 first
 
 
 def migrate(database: Database) -> int:

@@ -16,11 +16,13 @@ class StorableText(sql.TypeDecorator[str]):
     impl, cache_ok = sql.Text, True
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
-        if value is not None and "\0" in value:
-            raise DataError("a text holds the character U+0000, which no database keeps; take it out")
-        if value is not None and any("\ud800" <= sign <= "\udfff" for sign in value):
-            raise DataError("a text holds half a surrogate pair, which is no character; take it out")
+        if value is not None and not is_storable(value):
+            raise DataError("a text holds U+0000 or half a surrogate pair, which no database keeps; take it out")
         return value
+
+
+def is_storable(text: str) -> bool:
+    return "\0" not in text and text.encode("utf-8", "replace").decode() == text
 
 
 def _text(name: str) -> sql.Column[Any]:
@@ -58,4 +60,28 @@ usage = sql.Table(
     sql.Column("month", StorableText, primary_key=True),  # 2026-11
     sql.Column("name", StorableText, primary_key=True),
     sql.Column("characters", sql.BigInteger, nullable=False),
+)
+# The number of a segment is given under the lock of writers, and its keys are hashes: an index over texts would refuse the longest.
+segments = sql.Table(
+    "segments",
+    tables,
+    sql.Column("id", Number, primary_key=True, autoincrement=False),
+    *map(_text, ("pair", "source", "target", "origin")),  # pair: en>de
+    sql.Column("source_key", sql.BigInteger, nullable=False, index=True),
+    sql.Column("pair_key", sql.BigInteger, nullable=False, unique=True),
+    sql.Index("segments_of_origin", "pair", "origin"),
+)
+trigrams = sql.Table(
+    "trigrams",
+    tables,
+    sql.Column("gram", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("segment", Number, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+rarities = sql.Table(
+    "rarities",
+    tables,
+    sql.Column("pair", StorableText, primary_key=True),
+    sql.Column("segments", sql.BigInteger, nullable=False),  # of which was learnt what is rare
+    sql.Column("counts", sql.LargeBinary, nullable=False),
 )

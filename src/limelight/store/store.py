@@ -7,8 +7,10 @@ from functools import cached_property
 import sqlalchemy as sql
 
 from limelight.store import schema
+from limelight.store.accounts import KeptGlossaries, KeptUsage
 from limelight.store.corrections import Corrections
 from limelight.store.database import Database
+from limelight.store.memory import TranslationMemory
 from limelight.store.migrations import migrate
 
 
@@ -20,6 +22,18 @@ class Store:
     def corrections(self) -> Corrections:
         return Corrections(self.database)
 
+    @cached_property
+    def memory(self) -> TranslationMemory:
+        return TranslationMemory(self.database)
+
+    @cached_property
+    def glossaries(self) -> KeptGlossaries:
+        return KeptGlossaries(self.database)
+
+    @cached_property
+    def usage(self) -> KeptUsage:
+        return KeptUsage(self.database)
+
     def delete_by_key(self, key: str) -> int:
         """Delete what a key sent: corrections and glossaries. What it used up this month stays, or its quota would begin anew."""
         with self.database.write() as connection:
@@ -29,11 +43,12 @@ class Store:
             ]
             return sum(connection.execute(each).rowcount for each in gone)
 
-    def expire(self, days: float) -> int:
-        """Delete corrections older than that, and the accounts of months that ended before."""
+    def expire(self, days: float, unused_days: float = 30) -> int:
+        """Delete corrections older than that, the accounts of months that ended before, and glossaries that nobody used."""
         since = time.time() - days * 86_400
         with self.database.write() as connection:
             gone = [
+                sql.delete(schema.glossaries).where(schema.glossaries.c.used < time.time() - unused_days * 86_400),
                 sql.delete(schema.corrections).where(schema.corrections.c.created < since),
                 sql.delete(schema.usage).where(schema.usage.c.month < f"{datetime.fromtimestamp(since, UTC):%Y-%m}"),
             ]
@@ -44,7 +59,7 @@ class Store:
 
 
 def open_store(url: str) -> Store:
-    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database. Raises `ConfigError`, `StorageError`."""
+    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database."""
     database = Database(url)
     migrate(database)
     return Store(database)

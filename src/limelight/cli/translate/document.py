@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
+from limelight.cli.memory import open_named_store
 from limelight.cli.screen import Screen, clock, group_digits
 from limelight.cli.translate.output import MOST_WARNINGS, aim, as_json, open_output, warn_of, write_all
 from limelight.cli.translate.review import check_review, write_review
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from limelight.documents.document import Kind
     from limelight.documents.translating import DocumentCounts, Translate, TranslatedDocument
-    from limelight.documents.units import Remark
+    from limelight.documents.units import Remark, UnitTranslation
+    from limelight.store.store import Store
     from limelight.text.careful.glossary import Glossary
     from limelight.translator.translate import Translator
     from limelight.translator.translation import Translation
@@ -44,6 +46,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
         "fuzzy_below",
         "column",
         "review",
+        "memory",
         "jsonl",
         "beam",
         "target",
@@ -55,6 +58,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in known]:
         raise ConfigError("these are for single lines, and not for documents; leave them out:", others)
     pairs = _pairs(texts, asked["review"])
+    store = None if asked["memory"] is None else open_named_store(asked["memory"])
     with Translator.load(bundle, **loading) as loaded:
         translator = aim(loaded, asked["target"], asked["source"], asked["tag"])
         warn_of(translator, asked["quiet"])
@@ -68,12 +72,32 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
         documents = []
         for source, target in pairs:
             wanted = {"unsure_below": asked["fuzzy_below"], "column": asked["column"], "quiet": asked["quiet"]}
-            done = run_document(translator, source, target, translate=translate, **wanted)
+            recalling = MemoryFirst(translate, store, translator.settings.languages)
+            done = run_document(translator, source, target, translate=recalling.translate, **wanted)
+            if store is not None and not asked["quiet"]:
+                typer.echo(f"{source}: {group_digits(recalling.used)} texts were in the memory, and its translations are used", err=True)
             documents.append((source, done))
             if asked["jsonl"]:
                 _write_jsonl(source, done)
         if asked["review"] is not None:
             write_review(asked["review"], documents, translator.settings.languages)
+
+
+class MemoryFirst:
+    """The memory is asked for each text before the translator is; without a store nobody is."""
+
+    def __init__(self, translate: "Translate", store: "Store | None", languages: tuple[str, str]) -> None:
+        self._translate, self._store, self._languages = translate, store, languages
+        self.used = 0
+
+    def translate(self, texts: list[str]) -> "Sequence[UnitTranslation]":
+        from limelight.translator.translation import Translation
+
+        known = {} if self._store is None else self._store.memory.find_exact(self._languages, texts)
+        self.used += len(known)
+        left = [text for text in texts if text not in known]
+        made = dict(zip(left, self._translate(left), strict=True)) if left else {}
+        return [Translation(known[text].target, 0.0, 1.0, [], "eos", source=text) if text in known else made[text] for text in texts]
 
 
 def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:

@@ -81,6 +81,7 @@ def translate(
     column: Annotated[str | None, typer.Option("--column", help="Tables: source=target, by names or numbers; or one, in place.")] = None,
     fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
     review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", help="Documents: a store whose memory has the same texts; it is used.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
@@ -94,7 +95,7 @@ def translate(
     if document:
         document_command(bundle, given, context)
         return
-    _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review)))
+    _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review, memory)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
     _translate_chunks(chunks, TranslateProgress(quiet or bool(given), total), _apart(segment, given), context.params)
 

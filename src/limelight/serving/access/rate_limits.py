@@ -53,6 +53,7 @@ class UsageAccount:
     name: str
     month: str = ""
     characters: int = 0
+    settled: int = 0  # of these, known to the store
     requests_bucket: LeakyBucket = field(default_factory=LeakyBucket)
     characters_bucket: LeakyBucket = field(default_factory=LeakyBucket)
 
@@ -60,7 +61,7 @@ class UsageAccount:
         """A new month begins at nothing."""
         month = f"{day:%Y-%m}"
         if self.month != month:
-            self.month, self.characters = month, 0
+            self.month, self.characters, self.settled = month, 0, 0
 
 
 class Strangers:

@@ -3,6 +3,7 @@
     STATE/usage.json   {"month": "2026-11", "characters": {"forum": 81234}}
 
 The file is written whole every few seconds while there is something new, and at the end. A server that is killed forgets the last seconds.
+Where there is a store, it stands there instead, and the servers of that store count together: each tells every other second what came.
 """
 
 import asyncio
@@ -18,14 +19,16 @@ from pathlib import Path
 from pydantic import Field, NonNegativeInt
 
 from limelight.config import Settings
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, StorageError
 from limelight.files import write_whole
 from limelight.serving.access.keys import Key, today
 from limelight.serving.access.rate_limits import Caller, UsageAccount
+from limelight.serving.served_store import ServedStore
 
 logger = logging.getLogger(__name__)
 
 WRITTEN_EVERY = 10.0
+SETTLED_EVERY = 2.0
 FAILED = "what keys have used up could not be written"
 
 
@@ -37,8 +40,16 @@ class UsageFile(Settings):
 class Ledger:
     """A ledger has one account for each name that ever called: as many as there are keys, and one for those without."""
 
-    def __init__(self, state: Path | None = None, *, now: Callable[[], float] = time.monotonic, day: Callable[[], date] = today) -> None:
-        self._path = None if state is None else state / "usage.json"
+    def __init__(
+        self,
+        state: Path | None = None,
+        store: ServedStore | None = None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        day: Callable[[], date] = today,
+    ) -> None:
+        self._path = None if state is None or store is not None else state / "usage.json"
+        self._store = store
         self._now, self._day = now, day
         self._accounts: dict[str, UsageAccount] = {}
         self._states = itertools.count()
@@ -46,6 +57,8 @@ class Ledger:
         self._disk = threading.Lock()
         if self._path is not None:
             self._open(self._path)
+        if store is not None:
+            self._take_totals(f"{day():%Y-%m}", {}, store.store.usage.settle(f"{day():%Y-%m}", {}))
 
     def caller(self, key: Key | None) -> Caller:
         name = "" if key is None else key.name
@@ -55,17 +68,41 @@ class Ledger:
     async def keep(self) -> None:
         """Write now and then, until cancelled. On a thread: a slow disk must not make requests wait."""
         while True:
-            await asyncio.sleep(WRITTEN_EVERY)
+            await asyncio.sleep(WRITTEN_EVERY if self._store is None else SETTLED_EVERY)
             try:
+                if self._store is not None:
+                    await self.settle(self._store)
+                    continue
                 await asyncio.to_thread(self._write, next(self._states), self._content())
             except Exception:  # the disk is full or gone, or worse: the server goes on, and tries again the next time
                 logger.exception(FAILED)
 
+    async def settle(self, store: ServedStore) -> None:
+        """Tell the store what came since the last time, and hear what came to all its servers."""
+        month, more = self._unsettled()
+        self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
+
     def close(self) -> None:
         try:
             self._write(next(self._states), self._content())
-        except OSError:
+            if self._store is not None:
+                self._store.store.usage.settle(*self._unsettled())
+        except (OSError, StorageError):
             logger.exception(FAILED)
+
+    def _unsettled(self) -> tuple[str, dict[str, int]]:
+        month = f"{self._day():%Y-%m}"
+        own = [account for account in self._accounts.values() if account.month == month and account.characters != account.settled]
+        return month, {account.name: account.characters - account.settled for account in own}
+
+    def _take_totals(self, month: str, more: dict[str, int], totals: dict[str, int]) -> None:
+        """What was spent while the store was asked is not in the totals yet."""
+        for name, total in totals.items():
+            account = self._accounts.setdefault(name, UsageAccount(name))
+            if month == f"{self._day():%Y-%m}":
+                account.turn(self._day())
+                account.characters += total - account.settled - more.get(name, 0)
+                account.settled = total
 
     def _open(self, path: Path) -> None:
         """Read it and write it at once: a folder that cannot be used is better told at the start than in the log of a server that runs."""

@@ -67,6 +67,8 @@ class TranslateRequest(StrictRequest):
         default=True, description="Sentence by sentence. null: only texts of several lines, or too long for the model."
     )
     glossary: Terms | None = Field(default=None, description="Terms, each with its translation or several that will do.")
+    matches: bool = Field(default=False, description="Tell what the memory has of the same or similar texts, if the server has one.")
+    memory: Literal["use"] | None = Field(default=None, description="use: what the memory has of the same text is its translation.")
     format: Literal["text", "html"] = Field(default="text", description="html: tags and entities stay.")
     stream: bool = Field(default=False, description="Server-sent events, one for each sentence that is done.")
     timeout: float | None = Field(default=None, description="Seconds after which the answer is of no use.")

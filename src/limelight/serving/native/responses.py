@@ -55,9 +55,19 @@ class WarningAnswer(BaseModel):
     message: Text
 
 
+class MatchAnswer(BaseModel):
+    score: Share = Field(description="1: the same text, but for blanks around it.")
+    source: Text
+    target: Text
+    origin: Text = Field(description="Where the operator has it from.")
+    difference: Annotated[list[tuple[Text, Text]], Field(max_length=MANY)] = Field(
+        description="What its source has where the text has something else, and what that is."
+    )
+
+
 class ResultAnswer(BaseModel):
     text: Text
-    score: Number | None = Field(description="What the search maximized; null for html.")
+    score: Number | None = Field(description="What the search maximized; null for html and from the memory.")
     confidence: Share | None = Field(description="Share of the words that should be right; null for html.")
     finish: Finish = Field(description="Ended by the model, by the limit, or there was nothing to translate.")
     words: Annotated[list[WordAnswer], Field(max_length=MANY)]
@@ -68,7 +78,9 @@ class ResultAnswer(BaseModel):
     degenerate: bool = Field(description="It repeats itself, or is empty, and a second search did not help.")
     warnings: Annotated[list[WarningAnswer], Field(max_length=MANY)]
     characters: Count = Field(description="Of the text that was given.")
-    source_pieces: Count | None = Field(description="That the model read; null for html.")
+    source_pieces: Count | None = Field(description="That the model read; null for html and from the memory.")
+    from_memory: Literal[True] | None = Field(default=None, description="Told where no model made it.")
+    matches: Annotated[list[MatchAnswer], Field(max_length=100)] | None = Field(default=None, description="Best first, if asked for.")
 
 
 class TranslateAnswer(BaseModel):

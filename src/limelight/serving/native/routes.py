@@ -22,6 +22,7 @@ from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.native import responses
 from limelight.serving.native.events import encode_translated, stream_events
+from limelight.serving.native.matches import check_memory, recall_texts
 from limelight.serving.native.piece_offsets import locate_pieces
 from limelight.serving.native.requests import TranslateRequest, read_request, requests
 from limelight.serving.queue.markup import HtmlMarkup
@@ -69,6 +70,7 @@ class Native:
         begin = time.monotonic()
         asked = await read_request(request, self.asked.translate)
         served, texts = self.service.models.pick(asked.source, asked.target, asked.model, asked.tags), asked.texts
+        check_memory(self.service, asked)
         untaught = {} if served.translator.settings.is_trained else {"zero_shot": True}
         options = self._options(request, asked, served, sum(map(len, texts)))
         if asked.glossary is not None:
@@ -83,8 +85,9 @@ class Native:
                 made = self.service.stream(texts, options, prefixes=prefixes)
                 encode = partial(encode_translated, result=lambda at, each: responses.result(texts[at], each, asked))
                 return await stream_events(request, made, encode, told=untaught)
-            work = self.service.translate(texts, options, prefixes=prefixes)
-            found = _results(request, asked, await while_connected(request, work))
+            recalled = await recall_texts(self.service, (served.source, served.target), asked)
+            work = self.service.translate(recalled.left, options, prefixes=prefixes)
+            found = recalled.join(_results(request, asked, recalled.left, await while_connected(request, work)))
         facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target, **untaught}
 
         def answer() -> Response:
@@ -189,10 +192,10 @@ class Native:
         return (responses.html_result(text, *page) for text, page in zip(texts, made, strict=True))
 
 
-def _results(request: Request, asked: TranslateRequest, made: Sequence[Translation]) -> Iterable[dict[str, Any]]:
+def _results(request: Request, asked: TranslateRequest, texts: list[str], made: Sequence[Translation]) -> Iterable[dict[str, Any]]:
     """Each is made when it is looked at: many of them not in the event loop."""
     note(request, pieces=sum(each.source_pieces for each in made))
-    return (responses.result(text, each, asked) for text, each in zip(asked.texts, made, strict=True))
+    return (responses.result(text, each, asked) for text, each in zip(texts, made, strict=True))
 
 
 def _search(asked: TranslateRequest, own: SearchSettings) -> SearchSettings | None:

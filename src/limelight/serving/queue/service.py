@@ -23,6 +23,7 @@ from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, within
 from limelight.serving.refusals import Failed, Late, NotKept
+from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan
@@ -79,8 +80,8 @@ class Pressure(NamedTuple):
 class Service:
     """The service lives in one event loop. Loading is done before."""
 
-    def __init__(self, models: Models, settings: ServeSettings, watching: ServiceObserver) -> None:
-        self.models, self.settings, self.watching = models, settings, watching
+    def __init__(self, models: Models, settings: ServeSettings, watching: ServiceObserver, store: ServedStore | None = None) -> None:
+        self.models, self.settings, self.watching, self.store = models, settings, watching, store
         self.started = time.monotonic()
         workers = max(each.translator.engine.workers for each in models.all)
         speed = min(each.speed for each in models.all)

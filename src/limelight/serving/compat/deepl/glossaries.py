@@ -28,7 +28,7 @@ class Glossaries:
 
     def __init__(self, service: Service, languages: ServedLanguages) -> None:
         self.service, self.known = service, languages
-        self.store = GlossaryStore(service.settings.state)
+        self.store = GlossaryStore(service.settings.state, service.store)
 
     async def pairs(self, request: Request) -> Response:
         """The pairs of languages that a glossary can be for."""
@@ -57,38 +57,45 @@ class Glossaries:
             terms = await asyncio.to_thread(terms_of, pairs)
         except ConfigError as error:
             raise BadRequest("The entries cannot be used", "; ".join(error.problems)[:1_000]) from None
+        await self.store.settle(caller.name)
         stored = self.store.add(name, pair, terms, caller.name)
-        await asyncio.to_thread(self.store.write, stored)
+        await self.store.settle(caller.name, stored)
         return JSONResponse(_describe_glossary(stored), 201)
 
     async def list(self, request: Request) -> Response:
         """The glossaries of this key."""
         _, caller = await admit_request(request, "auth_key")
+        await self.store.settle(caller.name)
         return JSONResponse({"glossaries": [_describe_glossary(stored) for stored in self.store.of(caller.name)]})
 
     async def show(self, request: Request, id: NameInPath) -> Response:
         """A glossary, without its entries."""
         _, caller = await admit_request(request, "auth_key")
+        await self.store.settle(caller.name)
         return JSONResponse(_describe_glossary(self.store.find(id, caller.name)))
 
     async def entries(self, request: Request, id: NameInPath) -> Response:
         """The entries of a glossary: source, tab, target in each line."""
         _, caller = await admit_request(request, "auth_key")
+        await self.store.settle(caller.name)
         return Response(self.store.find(id, caller.name).file.entries, media_type=TSV)
 
     async def delete(self, request: Request, id: NameInPath) -> Response:
         """Delete a glossary."""
         _, caller = await admit_request(request, "auth_key")
+        await self.store.settle(caller.name)
         self.store.remove(self.store.find(id, caller.name))
+        await self.store.settle(caller.name)
         return Response(status_code=204)
 
-    def find_terms(self, parameters: Parameters, caller: Caller, source: str | None, target: str) -> Glossary | None:
+    async def find_terms(self, parameters: Parameters, caller: Caller, source: str | None, target: str) -> Glossary | None:
         """The terms that a translation names by their id. It has to say its source language, and the glossary has to be for that pair."""
         id = parameters.text("glossary_id")
         if not id:
             return None
         if source is None:
             raise BadRequest("Parameter 'glossary_id' needs 'source_lang'.")
+        await self.store.settle(caller.name)
         stored = self.store.use(id, caller.name)
         of = stored.file.source, stored.file.target
         if (deepl(source), deepl(target)) != (deepl(of[0]), deepl(of[1])):

@@ -1,10 +1,12 @@
 """A store keeps the glossaries of callers, each for its owner alone, until it was not used for a month. It holds no more than fit.
 
     STATE/glossaries/ID.json      one for each, where there is a folder for what outlives a restart
+    a table of the store          where there is one: all servers of that store have the same, and `settle` makes it so
 
 Clients remember ids: Weblate for a day. So what a client uses stays, and room is made of what its owner has not used longest.
 """
 
+import asyncio
 import logging
 import os
 import time
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -21,7 +24,11 @@ from limelight.config import Settings
 from limelight.errors import ConfigError
 from limelight.files import whole_file
 from limelight.serving.refusals import Busy, NotFound
+from limelight.serving.served_store import ServedStore
 from limelight.text.careful.glossary import Glossary
+
+if TYPE_CHECKING:
+    from limelight.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +61,21 @@ class StoredGlossary:
     def __post_init__(self) -> None:
         self.size = len(self.file.entries.encode())
 
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> "StoredGlossary":
+        used = row.pop("used")
+        file = GlossaryFile(**row)
+        return cls(file, used, terms_of(pairs_of(file.entries)))
+
 
 class GlossaryStore:
     """The store lives in the event loop; `write` is for a thread."""
 
-    def __init__(self, state: Path | None = None, now: Callable[[], float] = time.time) -> None:
-        self._folder = None if state is None else state / "glossaries"
-        self._now = now
+    def __init__(self, state: Path | None = None, store: ServedStore | None = None, now: Callable[[], float] = time.time) -> None:
+        self._folder = None if state is None or store is not None else state / "glossaries"
+        self._kept, self._now = store, now
+        self._gone: set[str] = set()  # since the store was told
+        self._touched: dict[str, float] = {}
         self._stored: dict[str, StoredGlossary] = {}  # longest unused first
         for stored in sorted(self._read(), key=lambda stored: stored.used):
             self._stored[stored.file.id] = stored
@@ -101,13 +116,37 @@ class GlossaryStore:
         stored = self.find(id, owner)
         self._stored[id] = self._stored.pop(id)
         if self._now() - stored.used > TOUCHED_EVERY:
-            stored.used = self._now()
+            stored.used = self._touched[id] = self._now()
             self._with_file(id, lambda path: os.utime(path))
         return stored
 
     def remove(self, stored: StoredGlossary) -> None:
         self._stored.pop(stored.file.id, None)
+        if self._kept is not None:
+            self._gone.add(stored.file.id)
         self._with_file(stored.file.id, lambda path: path.unlink(missing_ok=True))
+
+    async def settle(self, owner: str, new: StoredGlossary | None = None) -> None:
+        """Tell the store what is new and gone, and take over what other servers did for this owner. Without a store there is a file."""
+        if self._kept is None:
+            if new is not None:
+                await asyncio.to_thread(self.write, new)
+            return
+        gone, used, self._gone, self._touched = self._gone, self._touched, set(), {}
+        rows = [] if new is None else [{**new.file.model_dump(), "used": new.used}]
+        known = {stored.file.id for stored in self._stored.values() if stored.file.owner == owner}
+
+        def ask(opened: "Store") -> tuple[dict[str, float], list[StoredGlossary]]:
+            times, others = opened.glossaries.settle(owner, known, rows, gone, used)
+            return times, [StoredGlossary.from_row(row) for row in others]
+
+        times, others = await self._kept.ask(ask)
+        for stored in [self._stored[id] for id in known & self._stored.keys()]:
+            if stored.file.id not in times:
+                del self._stored[stored.file.id]
+            else:
+                stored.used = max(stored.used, times[stored.file.id])
+        self._stored |= {stored.file.id: stored for stored in others if stored.file.id not in self._gone}
 
     def write(self, stored: StoredGlossary) -> None:
         """Write it for the owner's eyes only. A disk that is full loses it at the next restart, and no sooner."""

@@ -86,7 +86,7 @@ class DeepLRoutes:
         """Translate texts, each by itself."""
         parameters, caller = await admit_request(request, "auth_key")
         asked = parse_deepl_request(parameters, self.known, self.service.settings.limits)
-        glossary = self.glossaries.find_terms(parameters, caller, asked.source, asked.target)
+        glossary = await self.glossaries.find_terms(parameters, caller, asked.source, asked.target)
         answering = RequestTranslator(self.service, request, caller)
         answering.pay_for(asked.texts)
         sources = await self._sources(asked)
@@ -130,7 +130,7 @@ class DeepLRoutes:
         source = source_of(parameters, self.known, target)
         refuse_unknown_options(parameters)
         formality = formality_of(parameters, self.known, source, target)
-        glossary = self.glossaries.find_terms(parameters, caller, source, target)
+        glossary = await self.glossaries.find_terms(parameters, caller, source, target)
         wanted = parameters.text("output_format")
         if wanted and wanted.lower() != PurePosixPath(name).suffix.lower().removeprefix("."):
             raise BadRequest("Parameter 'output_format' is not supported by this server.")

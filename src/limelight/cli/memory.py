@@ -1,0 +1,107 @@
+"""`limelight memory` fills a translation memory with files, searches it, and lists and deletes what is in it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from limelight.cli.screen import group_digits
+from limelight.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from limelight.store.store import Store
+
+EXAMPLES = """Examples:
+
+limelight memory add sqlite:///limelight.db menu.tmx old.po --from en --to de
+
+limelight memory find sqlite:///limelight.db "Could not open the file" --from en --to de
+
+limelight memory list sqlite:///limelight.db
+
+limelight memory delete sqlite:///limelight.db menu.tmx
+"""
+
+
+class Action(StrEnum):
+    add, find, list, delete = "add", "find", "list", "delete"
+
+
+def memory(
+    action: Annotated[Action, typer.Argument(help="What to do.")],
+    store: Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER@HOST/NAME.")],
+    given: Annotated[list[str] | None, typer.Argument(metavar="[FILE|TEXT]...", help="Files to add or delete, or a text to find.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Language of the sources.")] = None,
+    target: Annotated[str | None, typer.Option("--to", help="Language of the translations.")] = None,
+    columns: Annotated[str | None, typer.Option("--columns", help="Of JSONL or TSV: source,target.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, a line for each.")] = False,
+) -> None:  # fmt: skip
+    """Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it."""
+    words = given or []
+    if bool(words) == (action == Action.list):
+        raise ConfigError(f"limelight memory {action} {'lists everything' if words else 'needs to know what'}; see limelight memory --help")
+    pair = (source or "", target or "")
+    if action in (Action.add, Action.find) and not all(pair):
+        raise ConfigError("which languages? Say --from en --to de")
+    texts = _find_files(words, pair, columns) if action == Action.add else []
+    opened = open_named_store(store)
+    try:
+        if action == Action.add:
+            _tell([_add(opened, pair, origin, rows) for origin, rows in texts], as_json)
+        elif action == Action.find:
+            _tell([{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
+                   for text in words for each in opened.memory.find(pair, text)], as_json)  # fmt: skip
+        elif action == Action.list:
+            _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()], as_json)
+        else:
+            _tell([{"origin": origin, "deleted": opened.memory.delete(origin)} for origin in words], as_json)
+    finally:
+        opened.close()
+
+
+def open_named_store(url: str) -> "Store":
+    try:
+        from limelight.store.store import open_store
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name, "a store", "store") from None
+    return open_store(url)
+
+
+def _find_files(paths: list[str], pair: tuple[str, str], columns: str | None) -> list[tuple[str, Iterator[tuple[str, str]]]]:
+    """Every file is found before one is read."""
+    from limelight.corpus.readers import find
+
+    named = tuple(columns.split(",")) if columns else None
+    if named is not None and len(named) != 2:
+        raise ConfigError(f"--columns {columns} are not two; write --columns source,target")
+    return [(Path(part.paths[0]).name, _read(part)) for part in find(paths, pair, columns=named)]
+
+
+def _read(part: object) -> Iterator[tuple[str, str]]:
+    """What a reader found a fault in (broken, too long, marked as fuzzy) is no memory."""
+    from limelight.corpus.readers import read
+
+    for batch in read(part):  # type: ignore[arg-type]
+        rows = zip(batch["source"].to_pylist(), batch["target"].to_pylist(), batch["fault"].to_pylist(), strict=True)
+        yield from ((source, target) for source, target, fault in rows if not fault)
+
+
+def _add(store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tuple[str, str]]) -> dict[str, str | int]:
+    told = {"added": 0, "known": 0, "refused": 0}
+    for done in store.memory.add(pair, rows, origin):
+        told = {name: count + getattr(done, name) for name, count in told.items()}
+    return {"origin": origin, **told}
+
+
+def _tell(rows: list[dict[str, object]], as_json: bool) -> None:
+    for row in rows:
+        line = (
+            json.dumps(row, ensure_ascii=False)
+            if as_json
+            else "\t".join(group_digits(each) if isinstance(each, int) else str(each) for each in row.values())
+        )
+        sys.stdout.write(line + "\n")

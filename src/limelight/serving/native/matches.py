@@ -1,0 +1,73 @@
+"""`recall_texts` looks up what was translated before: matches stand beside translations, and the same text is used if that is asked for."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from limelight.serving.native.requests import TranslateRequest
+from limelight.serving.queue.service import Service
+from limelight.serving.refusals import BadRequest, Forbidden
+from limelight.translator.translation import DIGITS
+
+if TYPE_CHECKING:
+    from limelight.store.memory import MemoryMatch
+    from limelight.store.store import Store
+
+
+@dataclass(frozen=True)
+class RecalledTexts:
+    """`used` are the texts, by number, whose translation is the memory's; `left` are the others, for the model."""
+
+    texts: list[str]
+    used: "dict[int, MemoryMatch]"
+    matches: "list[list[MemoryMatch]] | None"
+
+    @property
+    def left(self) -> list[str]:
+        return [text for at, text in enumerate(self.texts) if at not in self.used]
+
+    def join(self, results: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Those of the model and those of the memory, in the order of the texts."""
+        made = iter(results)
+        for at, text in enumerate(self.texts):
+            found = _result(text, self.used[at]) if at in self.used else next(made)
+            yield found if self.matches is None else {**found, "matches": [_match(text, each) for each in self.matches[at]]}
+
+
+async def recall_texts(service: Service, pair: tuple[str, str], asked: TranslateRequest) -> RecalledTexts:
+    texts, use = asked.texts, asked.memory == "use"
+    if not use and not asked.matches:
+        return RecalledTexts(texts, {}, None)
+
+    def look(store: "Store") -> RecalledTexts:
+        exact = store.memory.find_exact(pair, texts) if use else {}
+        matches = [store.memory.find(pair, text) for text in texts] if asked.matches else None
+        return RecalledTexts(texts, {at: exact[text] for at, text in enumerate(texts) if text in exact}, matches)
+
+    assert service.store is not None  # `check_memory` was asked
+    return await service.store.ask(look)
+
+
+def check_memory(service: Service, asked: TranslateRequest) -> None:
+    """Before anything is paid for: is there a memory, and can it be asked together with the rest?"""
+    wanted = [name for name, given in (("matches", asked.matches), ("memory", asked.memory is not None)) if given]
+    others = {"format=html": asked.format == "html", "stream=true": asked.stream, "prefix": asked.prefixes is not None}
+    if wanted and service.store is None:
+        raise Forbidden(f"{', '.join(wanted)}: this server has no memory", "The operator can give it one: limelight serve --store.")
+    if wanted and any(others.values()):
+        raise BadRequest(f"{', '.join(wanted)}: not with {', '.join(name for name, given in others.items() if given)}", "Leave one out.")
+
+
+def _match(text: str, found: "MemoryMatch") -> dict[str, Any]:
+    """A `MatchAnswer`."""
+    facts = {"source": found.source, "target": found.target, "origin": found.origin}
+    return {"score": round(found.score, DIGITS), **facts, "difference": [list(pair) for pair in found.describe_difference(text)]}
+
+
+def _result(text: str, found: "MemoryMatch") -> dict[str, Any]:
+    """A `ResultAnswer` that no model made: the blanks around the text are put around its translation."""
+    core = text.strip()
+    before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
+    told = {"text": before + found.target + after, "score": None, "confidence": 1.0, "finish": "eos", "words": [], "alternatives": []}
+    facts = {"protected": True, "degenerate": False, "warnings": [], "characters": len(text), "source_pieces": None}
+    return {**told, **facts, "from_memory": True}

@@ -1,0 +1,63 @@
+"""A `ServedStore` asks the store of a server in threads of its own, few at a time, and refuses where it does not answer."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from limelight.errors import DataError, StorageError
+from limelight.serving.refusals import BadRequest, Busy
+
+if TYPE_CHECKING:
+    from limelight.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+THREADS = 4
+WAITING = 64  # that wait for a thread; others are refused
+TIDIED_EVERY = 3_600.0  # seconds
+Result = TypeVar("Result")
+
+
+class ServedStore:
+    def __init__(self, store: "Store") -> None:
+        self.store = store
+        self._threads = ThreadPoolExecutor(THREADS, "store")
+        self._waiting = 0
+
+    async def ask(self, work: "Callable[[Store], Result]") -> Result:
+        """What `work` makes of the store, in a thread. Refused where a text cannot be kept, too many wait, or the database is away."""
+        if self._waiting >= WAITING + THREADS:
+            raise Busy("too many wait for the store", "try again a little later", retry_after=2.0)
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work, self.store)
+        except DataError as error:
+            raise BadRequest(str(error)) from None
+        except StorageError as error:  # its message has no texts
+            logger.error("%s", error)
+            raise Busy("the store does not answer", "try again a little later", retry_after=5.0) from None
+        finally:
+            self._waiting -= 1
+
+    @contextlib.asynccontextmanager
+    async def kept_tidy(self, days: float) -> AsyncIterator[None]:
+        """While the server lives, what is older than so many days is deleted."""
+        tidying = asyncio.ensure_future(self._tidy(days))
+        try:
+            yield
+        finally:
+            tidying.cancel()
+
+    async def _tidy(self, days: float) -> None:
+        while True:
+            with contextlib.suppress(Busy):  # it was logged
+                if gone := await self.ask(lambda store: store.expire(days)):
+                    logger.info("%d rows of the store were older than is kept", gone)
+            await asyncio.sleep(TIDIED_EVERY)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        self.store.close()

@@ -1,0 +1,55 @@
+"""`KeptUsage` and `KeptGlossaries` are what several servers know of their callers together: what they used up, and their glossaries."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sql
+
+from limelight.store.database import Database
+from limelight.store.schema import glossaries, usage
+
+
+class KeptUsage:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def settle(self, month: str, more: Mapping[str, int]) -> dict[str, int]:
+        """Add what each name has used since the last time, and tell the characters of all names in this month."""
+        if more:
+            insert = self._database.insert(usage).values(
+                [{"month": month, "name": name, "characters": more[name]} for name in sorted(more)]
+            )
+            total = usage.c.characters + insert.excluded.characters
+            with self._database.write() as connection:
+                connection.execute(insert.on_conflict_do_update(index_elements=["month", "name"], set_={"characters": total}))
+        with self._database.read() as connection:
+            rows = connection.execute(sql.select(usage.c.name, usage.c.characters).where(usage.c.month == month))
+            return dict(rows.tuples().all())
+
+
+class KeptGlossaries:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def settle(
+        self,
+        owner: str,
+        known: Collection[str],
+        new: Sequence[dict[str, Any]] = (),
+        gone: Collection[str] = (),
+        used: Mapping[str, float] = {},
+    ) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        """Write what changed; then tell when each glossary of the owner was last used, and the rows of those that are not known."""
+        if new or gone or used:
+            with self._database.write() as connection:
+                connection.execute(sql.delete(glossaries).where(glossaries.c.id.in_(gone)))
+                for id, at in used.items():
+                    connection.execute(sql.update(glossaries).where(glossaries.c.id == id, glossaries.c.used < at).values(used=at))
+                if new:
+                    connection.execute(glossaries.insert(), list(new))
+        with self._database.read() as connection:
+            there = connection.execute(sql.select(glossaries.c.id, glossaries.c.used).where(glossaries.c.owner == owner))
+            times = dict(there.tuples().all())
+            missing = times.keys() - set(known)
+            rows = connection.execute(sql.select(glossaries).where(glossaries.c.id.in_(missing))) if missing else None
+            return times, [] if rows is None else [dict(row) for row in rows.mappings()]

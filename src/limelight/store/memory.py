@@ -1,0 +1,181 @@
+"""A `TranslationMemory` finds what was translated before: the same text by its hash, and similar ones by the rare trigrams they share.
+
+A search costs the same in a memory of any size: of each trigram so many segments are looked at, and the best of them are compared.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sql
+import xxhash
+from rapidfuzz import process
+from rapidfuzz.distance import Indel
+
+from limelight.store.database import Database
+from limelight.store.schema import is_storable, rarities, segments, trigrams
+from limelight.store.trigrams import INDEXED, LONGEST, SEARCHED, Grams, Rarity
+
+BATCH = 5_000  # segments of one transaction: others write in between
+LONGEST_SEGMENT = 10_000  # characters
+LOOKED_AT = 500  # segments of one trigram
+COMPARED = 200  # segments that share most
+LEAST = 0.7  # similarity of a match
+ENOUGH = 50_000  # segments, by which what is rare is known well
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class MemoryMatch:
+    """`score` is 1 for the same text, else the share of characters that need not be inserted or deleted."""
+
+    score: float
+    source: str
+    target: str
+    origin: str
+
+    def describe_difference(self, text: str) -> list[tuple[str, str]]:
+        """[("the source of the match has", "the text has")] wherever they differ."""
+        steps = Indel.opcodes(self.source, text.strip())
+        return [
+            (self.source[step.src_start : step.src_end], text.strip()[step.dest_start : step.dest_end])
+            for step in steps
+            if step.tag != "equal"
+        ]
+
+
+@dataclass(frozen=True)
+class AddedSegments:
+    added: int = 0
+    known: int = 0  # the same pair was there
+    refused: int = 0  # empty, or larger than a segment
+
+    def __add__(self, other: "AddedSegments") -> "AddedSegments":
+        return AddedSegments(self.added + other.added, self.known + other.known, self.refused + other.refused)
+
+
+class TranslationMemory:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._rarities: dict[str, tuple[int, Rarity]] = {}
+
+    def add(self, pair: Pair, texts: Iterable[tuple[str, str]], origin: str = "") -> Iterator[AddedSegments]:
+        """Take them in, a batch at a time: what was told is kept. `origin` is by what they can be deleted again, such as a file's name."""
+        waiting = iter(texts)
+        while batch := list(islice(waiting, BATCH)):
+            with self._database.write() as connection:
+                done = self._add(connection, ">".join(pair), batch, origin)
+            yield done
+
+    def find_exact(self, pair: Pair, texts: Sequence[str]) -> dict[str, MemoryMatch]:
+        """The newest match of each text that is there, but for blanks around it."""
+        asked = {text: _key(">".join(pair), text.strip()) for text in texts}
+        waiting, found = iter(asked.values()), dict[int, MemoryMatch]()
+        with self._database.read() as connection:
+            while some := list(islice(waiting, BATCH)):
+                rows = connection.execute(sql.select(segments).where(segments.c.source_key.in_(some)).order_by(segments.c.id))
+                found |= {row.source_key: MemoryMatch(1.0, row.source, row.target, row.origin) for row in rows}
+        return {text: found[key] for text, key in asked.items() if key in found and found[key].source == text.strip()}
+
+    def find(self, pair: Pair, text: str, most: int = 5, least: float = LEAST) -> list[MemoryMatch]:
+        """The most similar, best first; of a text that is too long to compare only the same one."""
+        text, name = text.strip(), ">".join(pair)
+        if not text or len(text) > LONGEST:
+            return list(self.find_exact(pair, [text]).values())
+        with self._database.read() as connection:
+            grams = self._rarity(connection, name).choose(text, SEARCHED)
+            rows = [row for row in connection.execute(_select_similar(grams)) if row.pair == name]
+        best = process.extract(text, [row.source for row in rows], scorer=Indel.normalized_similarity, limit=most, score_cutoff=least)
+        return [MemoryMatch(score, rows[at].source, rows[at].target, rows[at].origin) for _, score, at in best]
+
+    def list_origins(self) -> list[tuple[str, str, int]]:
+        """[("en>de", "menu.tmx", 1200)]"""
+        of = segments.c.pair, segments.c.origin
+        with self._database.read() as connection:
+            found = connection.execute(sql.select(*of, sql.func.count()).group_by(*of).order_by(*of))
+            return [(pair, origin, count) for pair, origin, count in found]
+
+    def delete(self, origin: str) -> int:
+        """Delete what came from there, and say how much it was."""
+        chosen = segments.c.origin == origin
+        with self._database.write() as connection:
+            _forget_trigrams(connection, chosen)
+            return connection.execute(sql.delete(segments).where(chosen)).rowcount
+
+    def _add(self, connection: sql.Connection, pair: str, batch: list[tuple[str, str]], origin: str) -> AddedSegments:
+        stripped = [(source.strip(), target.strip()) for source, target in batch]
+        good = {_key(pair, *texts): texts for texts in stripped if all(_is_storable(text) for text in texts)}
+        known = set(connection.execute(sql.select(segments.c.pair_key).where(segments.c.pair_key.in_(good))).scalars())
+        last = connection.execute(sql.select(sql.func.max(segments.c.id))).scalar() or 0
+        rows = [
+            {"pair": pair, "source": source, "target": target, "origin": origin, "source_key": _key(pair, source), "pair_key": key}
+            for key, (source, target) in good.items()
+            if key not in known
+        ]
+        refused = sum(not all(map(_is_storable, texts)) for texts in stripped)
+        if rows:
+            numbered = [{"id": number, **row} for number, row in enumerate(rows, last + 1)]
+            connection.execute(segments.insert(), numbered)
+            if not self._learn(connection, pair):
+                self._index(connection, pair, [(row["id"], row["source"]) for row in numbered])
+        return AddedSegments(len(rows), len(batch) - refused - len(rows), refused)
+
+    def _learn(self, connection: sql.Connection, pair: str) -> bool:
+        """Learn what is rare anew while a memory is small and has grown fourfold, and index all of it by that."""
+        learnt = connection.execute(sql.select(rarities.c.segments).where(rarities.c.pair == pair)).scalar() or 0
+        if learnt >= ENOUGH:
+            return False
+        of_pair = segments.c.pair == pair
+        count = connection.execute(sql.select(sql.func.count()).select_from(segments).where(of_pair)).scalar_one()
+        if count < 4 * learnt:
+            return False
+        texts = [(id, source) for id, source in connection.execute(sql.select(segments.c.id, segments.c.source).where(of_pair))]
+        rarity = Rarity(pair)
+        rarity.learn(source for _, source in texts)
+        connection.execute(sql.delete(rarities).where(rarities.c.pair == pair))
+        connection.execute(rarities.insert().values(pair=pair, segments=count, counts=rarity.counts.tobytes()))
+        _forget_trigrams(connection, of_pair)
+        self._index(connection, pair, texts)
+        return True
+
+    def _index(self, connection: sql.Connection, pair: str, texts: list[tuple[int, str]]) -> None:
+        rarity = self._rarity(connection, pair)
+        rows = sorted((gram, id) for id, source in texts for gram in rarity.choose(source, INDEXED).tolist())
+        if self._database.sqlite:
+            connection.execute(trigrams.insert(), [{"gram": gram, "segment": id} for gram, id in rows])
+        else:  # row by row it would take ten times as long
+            grams, ids = zip(*rows, strict=True)
+            connection.execute(
+                sql.text("INSERT INTO trigrams SELECT * FROM unnest(CAST(:grams AS int[]), CAST(:ids AS bigint[]))"),
+                {"grams": list(grams), "ids": list(ids)},
+            )
+
+    def _rarity(self, connection: sql.Connection, pair: str) -> Rarity:
+        """Read again what another process has learnt anew."""
+        learnt = connection.execute(sql.select(rarities.c.segments).where(rarities.c.pair == pair)).scalar() or 0
+        if pair not in self._rarities or self._rarities[pair][0] != learnt:
+            counts = connection.execute(sql.select(rarities.c.counts).where(rarities.c.pair == pair)).scalar()
+            self._rarities[pair] = learnt, Rarity(pair, counts)
+        return self._rarities[pair][1]
+
+
+def _select_similar(grams: Grams) -> Any:
+    """The segments that share most of these trigrams. In few they are all there; of a common one those that come first."""
+    some = [sql.select(trigrams.c.segment).where(trigrams.c.gram == gram).limit(LOOKED_AT).subquery() for gram in grams.tolist()]
+    every = sql.union_all(*(sql.select(each) for each in some)).subquery()
+    shared = sql.select(every.c.segment).group_by(every.c.segment).order_by(sql.func.count().desc(), every.c.segment.desc()).limit(COMPARED)
+    return sql.select(segments).where(segments.c.id.in_(shared)).order_by(segments.c.id.desc())
+
+
+def _forget_trigrams(connection: sql.Connection, chosen: Any) -> None:
+    connection.execute(sql.delete(trigrams).where(trigrams.c.segment.in_(sql.select(segments.c.id).where(chosen))))
+
+
+def _is_storable(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_SEGMENT and is_storable(text)
+
+
+def _key(*parts: str) -> int:
+    """64 bits with a sign, as databases have them."""
+    return xxhash.xxh3_64_intdigest("\0".join(parts).encode("utf-8", "surrogatepass")) - (1 << 63)
