@@ -1,4 +1,4 @@
-"""Versions of the repository's bundle that answer differently: in version 1 "one" is "zwei" and "two" is "eins"."""
+"""Versions of the repository's bundle that answer differently: in version 1 "three" is "vier" and "four" is "drei"."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ from limelight.bundle.layout import SHARED
 from limelight.bundle.versions import LEARNT, RUN, LearntHistory, LearntVersion, write_history
 
 BUNDLE = Path(__file__).parent / "bundles" / "format-1"
-WORDS = ("eins", "zwei")
+WORDS = ("drei", "vier")
 
 
 def make_version(number: int, **changes: object) -> LearntVersion:

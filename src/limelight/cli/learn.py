@@ -52,9 +52,11 @@ def learn(
     from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
+    from limelight.cli.train.recipe_keys import check_changes
     from limelight.training.run.folder_lock import lock_folder
 
     folders, written = split_settings(inputs)
+    check_changes(written)
     folder = _check(folders, store, corrections, back, history, test or [])
     if history:
         _tell([_describe(each, read_history(folder).current) for each in read_history(folder).versions] or ["nothing was learnt yet"],
