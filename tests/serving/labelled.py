@@ -19,7 +19,9 @@ from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
+from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
+from limelight.store.store import open_store
 from limelight.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -62,7 +64,8 @@ def serving(models: Models, **settings: Any) -> Iterator[Serving]:
     """The models stay open; whoever loaded them closes them."""
     lines: list[Mapping[str, Any]] = []
     chosen, metrics = ServeSettings(**settings), Metrics()
-    service = Service(models, chosen, metrics)
+    store = None if chosen.store is None else ServedStore(open_store(chosen.store))
+    service = Service(models, chosen, metrics, store)
     app = make_app(service, Keys.load(chosen.keys) if chosen.keys else None, metrics, lines.append)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False))
     thread = threading.Thread(target=server.run)
@@ -77,3 +80,5 @@ def serving(models: Models, **settings: Any) -> Iterator[Serving]:
         server.should_exit = True
         thread.join(20)
         service.batcher.close()
+        if store is not None:
+            store.close()

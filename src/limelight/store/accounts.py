@@ -24,7 +24,7 @@ class KeptUsage:
                 connection.execute(insert.on_conflict_do_update(index_elements=["month", "name"], set_={"characters": total}))
         with self._database.read() as connection:
             rows = connection.execute(sql.select(usage.c.name, usage.c.characters).where(usage.c.month == month))
-            return dict(rows.tuples().all())
+            return {row.name: row.characters for row in rows}
 
 
 class KeptGlossaries:
@@ -49,7 +49,7 @@ class KeptGlossaries:
                     connection.execute(glossaries.insert(), list(new))
         with self._database.read() as connection:
             there = connection.execute(sql.select(glossaries.c.id, glossaries.c.used).where(glossaries.c.owner == owner))
-            times = dict(there.tuples().all())
+            times = {row.id: row.used for row in there}
             missing = times.keys() - set(known)
             rows = connection.execute(sql.select(glossaries).where(glossaries.c.id.in_(missing))) if missing else None
             return times, [] if rows is None else [dict(row) for row in rows.mappings()]

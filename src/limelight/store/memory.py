@@ -15,7 +15,7 @@ from rapidfuzz.distance import Indel
 
 from limelight.store.database import Database
 from limelight.store.schema import is_storable, rarities, segments, trigrams
-from limelight.store.trigrams import INDEXED, LONGEST, SEARCHED, Grams, Rarity
+from limelight.store.trigrams import INDEXED, LONGEST, SEARCHED, Rarity
 
 BATCH = 5_000  # segments of one transaction: others write in between
 LONGEST_SEGMENT = 10_000  # characters
@@ -24,6 +24,15 @@ COMPARED = 200  # segments that share most
 LEAST = 0.7  # similarity of a match
 ENOUGH = 50_000  # segments, by which what is rare is known well
 Pair = tuple[str, str]
+# The segments that share most of some trigrams: of a rare one all are looked at, of a common one those that come first. As text, since
+# to build it of parts takes longer than the database takes to answer it.
+_NAMES = [f"gram{at}" for at in range(SEARCHED)]
+_ONE = "SELECT segment FROM (SELECT segment FROM trigrams WHERE gram = CAST(:{} AS INTEGER) LIMIT {}) AS {}_"
+_SIMILAR = sql.text(
+    f"SELECT id, pair, source, target, origin FROM segments WHERE id IN (SELECT segment FROM "
+    f"({' UNION ALL '.join(_ONE.format(name, LOOKED_AT, name) for name in _NAMES)}) AS every_ "
+    f"GROUP BY segment ORDER BY count(*) DESC, segment DESC LIMIT {COMPARED}) ORDER BY id DESC"
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,8 @@ class TranslationMemory:
             return list(self.find_exact(pair, [text]).values())
         with self._database.read() as connection:
             grams = self._rarity(connection, name).choose(text, SEARCHED)
-            rows = [row for row in connection.execute(_select_similar(grams)) if row.pair == name]
+            asked = dict.fromkeys(_NAMES) | {f"gram{at}": gram for at, gram in enumerate(grams.tolist())}
+            rows = [row for row in connection.execute(_SIMILAR, asked) if row.pair == name]
         best = process.extract(text, [row.source for row in rows], scorer=Indel.normalized_similarity, limit=most, score_cutoff=least)
         return [MemoryMatch(score, rows[at].source, rows[at].target, rows[at].origin) for _, score, at in best]
 
@@ -143,7 +153,7 @@ class TranslationMemory:
         rarity = self._rarity(connection, pair)
         rows = sorted((gram, id) for id, source in texts for gram in rarity.choose(source, INDEXED).tolist())
         if self._database.sqlite:
-            connection.execute(trigrams.insert(), [{"gram": gram, "segment": id} for gram, id in rows])
+            connection.exec_driver_sql("INSERT INTO trigrams VALUES (?, ?)", rows)
         else:  # row by row it would take ten times as long
             grams, ids = zip(*rows, strict=True)
             connection.execute(
@@ -158,14 +168,6 @@ class TranslationMemory:
             counts = connection.execute(sql.select(rarities.c.counts).where(rarities.c.pair == pair)).scalar()
             self._rarities[pair] = learnt, Rarity(pair, counts)
         return self._rarities[pair][1]
-
-
-def _select_similar(grams: Grams) -> Any:
-    """The segments that share most of these trigrams. In few they are all there; of a common one those that come first."""
-    some = [sql.select(trigrams.c.segment).where(trigrams.c.gram == gram).limit(LOOKED_AT).subquery() for gram in grams.tolist()]
-    every = sql.union_all(*(sql.select(each) for each in some)).subquery()
-    shared = sql.select(every.c.segment).group_by(every.c.segment).order_by(sql.func.count().desc(), every.c.segment.desc()).limit(COMPARED)
-    return sql.select(segments).where(segments.c.id.in_(shared)).order_by(segments.c.id.desc())
 
 
 def _forget_trigrams(connection: sql.Connection, chosen: Any) -> None:

@@ -15,11 +15,9 @@ SEARCHED = 16  # of a text that is looked for
 BUCKETS = 1 << 16
 LONGEST = 2_000  # characters by which a text is found
 
-Grams = npt.NDArray[np.int32]
-
 
 class Rarity:
-    """`counts` says in how many segments a trigram of each bucket is; `salt` keeps the trigrams of pairs of languages apart."""
+    """`counts` says in how many segments a trigram of each bucket is. The trigrams of each pair of languages are others."""
 
     def __init__(self, pair: str, counts: bytes | None = None) -> None:
         self._pair = pair
@@ -34,9 +32,9 @@ class Rarity:
 
     def learn(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self.counts[np.unique(self._grams(text) & (BUCKETS - 1))] += 1
+            self.counts[self._grams(text) & (BUCKETS - 1)] += 1  # once, however often it is there
 
-    def choose(self, text: str, most: int) -> Grams:
+    def choose(self, text: str, most: int) -> npt.NDArray[np.int32]:
         """The rarest trigrams of a text. Of two that are as rare the smaller number comes first, in every text the same."""
         grams = np.unique(self._grams(text))
         if len(grams) > most:

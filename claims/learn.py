@@ -1,0 +1,64 @@
+"""What the docs state about what a server remembers and learns from its users.
+
+make claim-learn               under a minute: a memory of some thousand made-up strings, in SQLite
+make claim-learn FULL=1        a million segments of LIMELIGHT_DATA: about ten minutes, and a gigabyte in the folder for temporary files
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from itertools import product
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims")]
+
+from rapidfuzz import process
+from rapidfuzz.distance import Indel
+
+from claim import Claims, run
+from limelight.store.memory import LEAST
+from limelight.store.store import Store, open_store
+from memory import fill, lines_of, time_searches
+
+PAIR = ("en", "de")
+VERBS = ("open", "close", "rename", "delete", "copy", "move", "print", "mount", "lock", "import")
+THINGS = ("file", "folder", "window", "account", "connection", "printer", "document", "picture", "message", "calendar")
+WHY = ("permission denied", "no such device", "the disk is full", "it is used by another program", "the network is down", "it was moved")
+FORMS = ("Could not {} the {}: {}", "Cannot {} this {} because {}", "{} of the {} failed ({})", "Do you want to {} the {} although {}?")
+
+
+def remember(claims: Claims, store: Store) -> None:
+    """Every string with a word more is looked for: comparing all says what should be found."""
+    made = [form.format(*words) for form in FORMS for words in product(VERBS, THINGS, WHY)]
+    list(store.memory.add(PAIR, [(text, text.upper()) for text in made], "made"))
+    queries = [text.replace("the", "the old", 1) for text in made[:: len(made) // 150]]
+    taken, right = [], 0
+    for text in queries:
+        began = time.process_time()
+        found = store.memory.find(PAIR, text, most=1)
+        taken.append((time.process_time() - began) * 1000)
+        best = process.extractOne(text, made, scorer=Indel.normalized_similarity, score_cutoff=LEAST)
+        right += bool(found) and best is not None and found[0].score >= best[1] - 1e-9
+    claims.at_least("memory: share of best matches that are found", right / len(queries), 0.95)
+    claims.at_most("... milliseconds of a processor for a search, 95th percentile", statistics.quantiles(taken, n=20)[-1], 20)
+    exact = store.memory.find_exact(PAIR, made)
+    claims.at_least("... the same text is found", sum(exact[text].target == text.upper() for text in made) / len(made), 1)
+
+
+def measure(claims: Claims, full: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"sqlite:///{folder}/small.db")
+        remember(claims, store)
+        store.close()
+        if full:
+            large = open_store(f"sqlite:///{folder}/large.db")
+            claims.at_least("segments", fill(large, 1_000_000)["segments"], 1_000_000)
+            told, _ = time_searches(large, list(lines_of("l10n/test.en-de.en.gz"))[:1_000])
+            claims.at_most("... milliseconds of a search, 95th percentile", told["p95_ms"], 20)
+            large.close()
+
+
+if __name__ == "__main__":
+    run(measure, __doc__)

@@ -1,0 +1,96 @@
+"""`limelight memory`, and the two that use what it fills: `translate --memory` and `serve --forget-key`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from test_translate_command import run
+from typer.testing import CliRunner
+
+from limelight.cli.main import app
+from limelight.errors import ConfigError, LimelightError
+from limelight.store.store import open_store
+
+PO = """msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\\n"
+
+msgid "three seven"
+msgstr "DREI SIEBEN"
+
+#, fuzzy
+msgid "four"
+msgstr "FALSCH"
+
+msgid "five"
+msgstr ""
+"""
+TMX = """<?xml version="1.0"?><tmx version="1.4"><header/><body><tu><tuv xml:lang="en"><seg>six</seg></tuv>
+<tuv xml:lang="de"><seg>SECHS</seg></tuv></tu></body></tmx>
+"""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+def told(*words: object) -> list[dict[str, object]]:
+    done = CliRunner().invoke(app, ["memory", *map(str, words), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
+
+
+@pytest.mark.slow
+def test_files_are_added_once_found_listed_and_deleted(tmp_path: Path, url: str) -> None:
+    (tmp_path / "menu.po").write_text(PO, "utf-8")
+    (tmp_path / "old.tmx").write_text(TMX, "utf-8")
+    (tmp_path / "more.jsonl").write_text('{"en": "eight", "de": "ACHT"}\n', "utf-8")
+    pair = ("--from", "en", "--to", "de")
+    files = [tmp_path / name for name in ("menu.po", "old.tmx", "more.jsonl")]
+    added = told("add", url, *files, *pair)
+    assert {row["origin"]: row["added"] for row in added} == {"menu.po": 1, "old.tmx": 1, "more.jsonl": 1}
+    assert all(row["added"] == 0 for row in told("add", url, *files, *pair))
+    assert told("find", url, "three sevens", *pair)[0]["target"] == "DREI SIEBEN"
+    assert told("find", url, "four", *pair) == []
+    assert [(row["origin"], row["segments"]) for row in told("list", url)] == [("menu.po", 1), ("more.jsonl", 1), ("old.tmx", 1)]
+    assert told("delete", url, "old.tmx") == [{"origin": "old.tmx", "deleted": 1}]
+
+
+@pytest.mark.slow
+def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str) -> None:
+    store = open_store(url)
+    list(store.memory.add(("en", "de"), [("one", "EINS AUS DEM SPEICHER"), ("two <b>three</b>", "ohne Marken")]))
+    store.close()
+    (tmp_path / "page.html").write_text("<p>one</p>\n<p>seven</p><p>two <b>three</b></p>", "utf-8")
+    done = run(b"", "--document", tmp_path / "page.html", tmp_path / "page.de.html", "--memory", url)
+    page = (tmp_path / "page.de.html").read_text("utf-8")
+    assert done.code == 0 and "texts were in the memory" in done.stderr.decode()
+    assert "<p>EINS AUS DEM SPEICHER</p>" in page and "<p>sieben</p>" in page
+    assert "<b>drei</b>" in page  # what would have lost a tag is not used
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["add", "sqlite:///a.db"], "needs to know what"),
+        (["list", "sqlite:///a.db", "x"], "lists everything"),
+        (["find", "sqlite:///a.db", "x"], "which languages"),
+        (["delete", "nowhere", "x"], "no URL"),
+    ],
+)
+def test_what_cannot_be_done_is_told(words: list[str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        CliRunner().invoke(app, ["memory", *words], catch_exceptions=False)
+
+
+def test_what_a_key_sent_is_deleted(url: str) -> None:
+    store = open_store(url)
+    for key in ("forum", "shop"):
+        store.corrections.add("en", "de", "a", "b", "c", key)
+    done = CliRunner().invoke(app, ["serve", "--forget-key", "forum", "--store", url], catch_exceptions=False)
+    assert done.exit_code == 0 and "1 corrections" in done.output
+    assert [each.key for each in store.corrections.list(("en", "de"))] == ["shop"]
+    store.close()
+    with pytest.raises(LimelightError, match="--store"):
+        CliRunner().invoke(app, ["serve", "--forget-key", "forum"], catch_exceptions=False)

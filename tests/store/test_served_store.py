@@ -1,0 +1,106 @@
+"""A server with a store: the memory answers, and two servers of one store agree on quotas and glossaries. Without one nothing is kept."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import deepl
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
+from labelled import Serving, labelled, loaded, serving
+
+from limelight.serving.access.keys import Keys
+from limelight.serving.native.responses import TranslateAnswer
+from limelight.store.store import open_store
+from limelight.translator import Translator
+
+pytestmark = pytest.mark.process
+PAIR = ("en", "de")
+
+
+@pytest.fixture(scope="module")
+def translator() -> Iterator[Translator]:
+    with loaded() as translator:
+        yield translator
+
+
+@pytest.fixture(scope="module")
+def server(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    url = f"sqlite:///{tmp_path_factory.mktemp('store')}/a.db"
+    store = open_store(url)
+    list(store.memory.add(PAIR, [("twenty seven", "SIEBENUNDZWANZIG"), ("twenty seventh", "ACHTUNDZWANZIG")], "numbers.tmx"))
+    store.close()
+    with serving(labelled(translator, PAIR), store=url) as server:
+        yield server
+
+
+def asked(server: Serving, status: int = 200, **fields: object) -> dict:  # type: ignore[type-arg]
+    response = server.client.post("/api/v1/translate", json=fields)
+    assert response.status_code == status, response.text
+    return response.json()  # type: ignore[no-any-return]
+
+
+def test_matches_stand_beside_the_translation(server: Serving) -> None:
+    found = asked(server, text=["twenty seven", "one"], matches=True)
+    TranslateAnswer.model_validate(found)
+    same, other = found["results"][0]["matches"]
+    assert (same["score"], same["target"], same["difference"]) == (1.0, "SIEBENUNDZWANZIG", [])
+    assert other["source"] == "twenty seventh" and 0.7 <= other["score"] < 1
+    assert other["difference"] == [["th", ""]]
+    assert found["results"][0]["text"] != "SIEBENUNDZWANZIG" and found["results"][1]["matches"] == []
+    assert "matches" not in asked(server, text="twenty seven")["results"][0]
+
+
+def test_the_same_text_is_used_if_that_is_asked_for(server: Serving) -> None:
+    found = asked(server, text=["seven", " twenty seven\n", "twenty seventh"], memory="use")
+    TranslateAnswer.model_validate(found)
+    assert [each["text"] for each in found["results"]] == ["sieben", " SIEBENUNDZWANZIG\n", "ACHTUNDZWANZIG"]
+    assert [each.get("from_memory") for each in found["results"]] == [None, True, True]
+    assert asked(server, text="twenty seventh", memory="use")["results"][0]["text"] == "ACHTUNDZWANZIG"  # none left for the model
+
+
+@pytest.mark.parametrize("more", [{"format": "html"}, {"stream": True}, {"prefix": "a"}])
+def test_what_the_memory_cannot_do_is_refused(server: Serving, more: dict[str, object]) -> None:
+    assert "memory: not with" in asked(server, 400, text="seven", memory="use", **more)["error"]["message"]
+
+
+def test_without_a_store_there_is_no_memory(translator: Translator) -> None:
+    with serving(labelled(translator, PAIR)) as server:
+        assert "no memory" in asked(server, 403, text="seven", matches=True)["error"]["message"]
+
+
+def test_no_text_of_the_memory_is_in_the_log(server: Serving) -> None:
+    asked(server, text="twenty seven", matches=True, memory="use")
+    assert "twenty" not in json.dumps(server.lines) and "ZWANZIG" not in json.dumps(server.lines)
+
+
+def test_two_servers_of_one_store_agree(translator: Translator, url: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.toml"
+    key = Keys.add_key(keys, "weblate")
+    models = labelled(translator, PAIR)
+    with (
+        serving(models, keys=keys, store=url) as one,
+        serving(models, keys=keys, store=url) as two,
+        closing(deepl.DeepLClient(key, server_url=one.url)) as first,
+        closing(deepl.DeepLClient(key, server_url=two.url)) as second,
+    ):
+        made = first.create_glossary("terms", "EN", "DE", {"seven": "Siebending"})
+        assert [each.glossary_id for each in second.list_glossaries()] == [made.glossary_id]
+        assert second.get_glossary_entries(made.glossary_id) == {"seven": "Siebending"}
+        found = second.translate_text("seven", source_lang="EN", target_lang="DE", glossary=made.glossary_id)
+        assert isinstance(found, deepl.TextResult) and "Siebending" in found.text
+        second.delete_glossary(made.glossary_id)
+        assert first.list_glossaries() == []
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            first.get_glossary(made.glossary_id)
+        first.translate_text("seven " * 10, target_lang="DE")
+        until = time.monotonic() + 20
+        while first.get_usage().character.count != second.get_usage().character.count and time.monotonic() < until:
+            time.sleep(0.2)
+        assert first.get_usage().character.count == second.get_usage().character.count >= 60
+    with serving(models, keys=keys, store=url) as again, closing(deepl.DeepLClient(key, server_url=again.url)) as third:
+        assert third.get_usage().character.count >= 60
