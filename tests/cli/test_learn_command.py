@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -99,19 +98,17 @@ def test_killed_in_the_middle_it_goes_on_and_is_kept_if_better(tmp_path: Path) -
     old, replay = _write(tmp_path / "old", draw(80, 6, held_out=True)), _write(tmp_path / "replay", draw(300, 8))
     both = [each for path in old for each in ("--test", path)] + [each for path in replay for each in ("--replay-data", path)]
     command = [sys.executable, "-m", "limelight", "learn", str(folder), "--corrections", str(tmp_path / "c.jsonl"), *both]
-    command += ["schedule.steps=80", "schedule.warmup=5", "optimizer.learning_rate=0.003", "checkpoints.every=10", "--threads", "1"]
+    command += ["schedule.steps=80", "schedule.warmup=5", "optimizer.learning_rate=0.003", "checkpoints.every_seconds=2", "--threads", "1"]
     with subprocess.Popen([*command, "--plain"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as killed:
         assert killed.stderr is not None
         for line in killed.stderr:
-            if "step=25/" in line or "saved" in line:
+            if " step=2" in line or "saved" in line:
                 break
         os.kill(killed.pid, signal.SIGKILL)
     assert killed.returncode == -signal.SIGKILL
     assert read_history(folder).current == 0
-    began = time.monotonic()
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
-    assert time.monotonic() > began
     assert told["number"] == 1
     assert told["kept"], told["why"]
     assert told["effect"][NEW][1] > told["effect"][NEW][0] + 3

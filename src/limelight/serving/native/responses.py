@@ -189,7 +189,7 @@ class QueueAnswer(BaseModel):
 
 
 class CorrectionAnswer(BaseModel):
-    id: int
+    id: Count
 
 
 class HealthAnswer(BaseModel):
