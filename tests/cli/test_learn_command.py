@@ -21,8 +21,9 @@ from limelight.learning.effect import NEW, OLD
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
-from learning_versions import BUNDLE, copy_bundle, learn_by_hand, make_version
 from make_numbers import draw_pairs
+
+from learning_versions import BUNDLE, copy_bundle, learn_by_hand, make_version
 
 
 def run(*arguments: str) -> Any:

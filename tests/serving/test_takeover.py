@@ -18,6 +18,7 @@ from limelight.serving.queue.models import Models, load
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from labelled import Serving, serving
+
 from learning_versions import copy_bundle, learn_by_hand, put_in_use
 
 TEXTS = ["three four", "four three", "three", "four"] * 4
