@@ -63,7 +63,8 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
-        "completion import_model memory report screen settings_arguments",
+        "completion import_model report screen settings_arguments",
+        "memory",
         "evaluate export mcp prepare serve translate",
         "train",
         "inspect learn plan",

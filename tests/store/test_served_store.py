@@ -9,6 +9,7 @@ from pathlib import Path
 
 import deepl
 import pytest
+import sqlalchemy as sql
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
 from labelled import Serving, labelled, loaded, serving
@@ -50,7 +51,7 @@ def test_matches_stand_beside_the_translation(server: Serving) -> None:
     same, other = found["results"][0]["matches"]
     assert (same["score"], same["target"], same["difference"]) == (1.0, "SIEBENUNDZWANZIG", [])
     assert other["source"] == "twenty seventh" and 0.7 <= other["score"] < 1
-    assert other["difference"] == [["th", ""]]
+    assert other["difference"] == [["seventh", "seven"]]
     assert found["results"][0]["text"] != "SIEBENUNDZWANZIG" and found["results"][1]["matches"] == []
     assert "matches" not in asked(server, text="twenty seven")["results"][0]
 
@@ -66,6 +67,31 @@ def test_the_same_text_is_used_if_that_is_asked_for(server: Serving) -> None:
 @pytest.mark.parametrize("more", [{"format": "html"}, {"stream": True}, {"prefix": "a"}])
 def test_what_the_memory_cannot_do_is_refused(server: Serving, more: dict[str, object]) -> None:
     assert "memory: not with" in asked(server, 400, text="seven", memory="use", **more)["error"]["message"]
+
+
+def test_while_the_database_is_away_translations_go_on(translator: Translator, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    with serving(labelled(translator, PAIR), store=url) as server:
+        store = open_store(url)
+        with store.database.write() as connection:
+            connection.execute(sql.text("DROP TABLE segments"))
+        store.close()
+        assert "store does not answer" in asked(server, 503, text="seven", matches=True)["error"]["message"]
+        assert asked(server, text="seven")["results"][0]["text"] == "sieben"
+
+
+def test_what_is_too_old_is_deleted_while_the_server_lives(translator: Translator, tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/a.db")
+    old, new = (store.corrections.add("en", "de", "a", "b", "c") for _ in range(2))
+    with store.database.write() as connection:
+        connection.execute(sql.text("UPDATE corrections SET created = created - 3 * 86400 WHERE id = :id"), {"id": old})
+    with serving(labelled(translator, PAIR), store=f"sqlite:///{tmp_path}/a.db", keep_days=2) as server:
+        asked(server, text="seven")
+        until = time.monotonic() + 20
+        while len(store.corrections.list(PAIR)) == 2 and time.monotonic() < until:
+            time.sleep(0.05)
+    assert [each.id for each in store.corrections.list(PAIR)] == [new]
+    store.close()
 
 
 def test_without_a_store_there_is_no_memory(translator: Translator) -> None:

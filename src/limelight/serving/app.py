@@ -101,11 +101,7 @@ def make_app(
             Middleware(AccessGuard, keys=keys, settings=settings, ledger=Ledger(settings.state, service.store)),
             Middleware(BodyLimit, settings=settings),
         ],
-        exception_handlers={
-            Refusal: _answer_refusal,
-            HTTPException: _not_there,
-            RequestValidationError: _not_understood,
-        },
+        exception_handlers={Refusal: _answer_refusal, HTTPException: _not_there, RequestValidationError: _not_understood},
     )
     app.include_router(alive(service))
     app.include_router(native.router(service))

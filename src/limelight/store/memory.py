@@ -3,6 +3,7 @@
 A search costs the same in a memory of any size: of each trigram so many segments are looked at, and the best of them are compared.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import Any
 import sqlalchemy as sql
 import xxhash
 from rapidfuzz import process
-from rapidfuzz.distance import Indel
+from rapidfuzz.distance import Indel, Levenshtein
 
 from limelight.store.database import Database
 from limelight.store.schema import is_storable, rarities, segments, trigrams
@@ -24,6 +25,7 @@ COMPARED = 200  # segments that share most
 LEAST = 0.7  # similarity of a match
 ENOUGH = 50_000  # segments, by which what is rare is known well
 Pair = tuple[str, str]
+_WORDS = re.compile(r"\w+|\W")
 # The segments that share most of some trigrams: of a rare one all are looked at, of a common one those that come first. As text, since
 # to build it of parts takes longer than the database takes to answer it.
 _NAMES = [f"gram{at}" for at in range(SEARCHED)]
@@ -45,13 +47,10 @@ class MemoryMatch:
     origin: str
 
     def describe_difference(self, text: str) -> list[tuple[str, str]]:
-        """[("the source of the match has", "the text has")] wherever they differ."""
-        steps = Indel.opcodes(self.source, text.strip())
-        return [
-            (self.source[step.src_start : step.src_end], text.strip()[step.dest_start : step.dest_end])
-            for step in steps
-            if step.tag != "equal"
-        ]
+        """[("the source of the match has", "the text has")] wherever their words differ."""
+        theirs, ours = _WORDS.findall(self.source), _WORDS.findall(text.strip())
+        steps = [step for step in Levenshtein.opcodes(theirs, ours) if step.tag != "equal"]
+        return [("".join(theirs[step.src_start : step.src_end]), "".join(ours[step.dest_start : step.dest_end])) for step in steps]
 
 
 @dataclass(frozen=True)

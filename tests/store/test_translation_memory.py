@@ -27,7 +27,7 @@ def check_memory(store: Store) -> None:
     assert best[0].source == "Could not open the file %s" and [each.score for each in best] == sorted(
         (each.score for each in best), reverse=True
     )
-    assert best[0].describe_difference("Could not open the files %s") == [("", "s")]
+    assert best[0].describe_difference("Could not open the files %s") == [("file", "files")]
     assert store.memory.find(PAIR, "Tomorrow it rains.") == store.memory.find(("en", "fr"), "Cancel") == []
     exact = store.memory.find_exact(PAIR, ["Cancel", " Cancel", "cancel", PAIRS[3][0]])
     assert {text: match.target for text, match in exact.items()} == {
