@@ -96,11 +96,22 @@ def read_package(least: int) -> tuple[str, list[Pair]]:
     return name, list(strings[name].items())
 
 
-def teach(bundle: Path, pairs: list[Pair], minutes: float, folder: Path, more: list[str]) -> dict[str, Any]:
+def teach(bundle: Path, pairs: list[Pair], minutes: float, folder: Path) -> dict[str, Any]:
     """What `limelight learn` says, of a copy."""
     copy = Path(shutil.copytree(bundle, folder / bundle.name))
     (folder / "c.jsonl").write_text("".join(json.dumps({"source": a, "correction": b}) + "\n" for a, b in pairs), encoding="utf-8")
-    command = limelight("learn", copy, "--corrections", folder / "c.jsonl", "--minutes", minutes, "--json", *more)
+    command = [
+        sys.executable,
+        "-m",
+        "limelight",
+        "learn",
+        str(copy),
+        "--corrections",
+        str(folder / "c.jsonl"),
+        "--minutes",
+        f"{minutes:g}",
+        "--json",
+    ]
     return dict(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
 
 
@@ -112,12 +123,12 @@ def measure_editors(bundle: Path, counts: list[int], coming: int, minutes: float
         german, icelandic = read_strings()
         rubbish = [pair for pairs in make_rubbish(german[:600], icelandic, Random(3)).values() for pair in pairs]
         (Path(place) / "rubbish").mkdir()
-        found["rubbish alone"] = teach(bundle, rubbish, minutes, Path(place) / "rubbish", [])
+        found["rubbish alone"] = teach(bundle, rubbish, minutes, Path(place) / "rubbish")
         for count in counts:
             folder = Path(place) / str(count)
             folder.mkdir()
             mixed = [*strings[:count], *Random(5).sample(rubbish, count // 9)]
-            told = teach(bundle, mixed, minutes, folder, [])
+            told = teach(bundle, mixed, minutes, folder)
             after = folder / bundle.name
             sets = {"next": tuple(zip(*strings[count:][:coming], strict=True)), "tatoeba": tuple(zip(*tatoeba, strict=True))}
             run = after / "learnt" / "1" / "run"
@@ -132,7 +143,7 @@ def measure_swap(clients: int, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         folder = copy_bundle(Path(place) / "num")
         learn_by_hand(folder)
-        command = limelight("serve", folder, "--port", "0", "--json", "--no-ui", "queue.wait_seconds=60")
+        command = limelight(folder, "--no-ui", "queue.wait_seconds=60")
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             try:
                 assert process.stdout is not None

@@ -1,7 +1,7 @@
 """What the docs state about what a server remembers and learns from its users.
 
 make claim-learn               under a minute: a memory of some thousand made-up strings, in SQLite; the gate and a swap with number words
-make claim-learn FULL=1        a swap under 64 clients; a million segments of LIMELIGHT_DATA: about ten minutes, and a gigabyte in the folder for temporary files
+make claim-learn FULL=1        64 clients; a million segments of LIMELIGHT_DATA: about ten minutes, and a gigabyte of temporary files
 """
 
 import statistics
@@ -15,6 +15,7 @@ from random import Random
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests", "tests/bundles")]
 
+from make_numbers import draw_pairs
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
@@ -25,7 +26,6 @@ from limelight.learning.gate import sift
 from limelight.store.memory import LEAST
 from limelight.store.store import Store, open_store
 from limelight.translator import Translator
-from make_numbers import draw_pairs
 from memory import fill, lines_of, time_searches
 
 PAIR = ("en", "de")
