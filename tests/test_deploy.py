@@ -126,7 +126,8 @@ class TestDockerfile:
         assert not serving.keys() & training.keys()
         project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
         extras, named = project["optional-dependencies"], serving | training
-        for versions, lists in ((serving, (project["dependencies"], extras["serve"], extras["store"], extras["postgres"][1:])), (named, (extras["train"],))):
+        serve = project["dependencies"], extras["serve"], extras["store"], extras["postgres"][1:]
+        for versions, lists in ((serving, serve), (named, (extras["train"],))):
             for needed in (Requirement(wanted) for wanted in chain.from_iterable(lists)):
                 assert needed.specifier.contains(versions[canonicalize_name(needed.name)]), needed
         assert {"torch", "polars", "pyarrow"} <= training.keys()

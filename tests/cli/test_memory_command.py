@@ -70,6 +70,15 @@ def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str
     assert "<b>drei</b>" in page  # what would have lost a tag is not used
 
 
+def test_a_terminal_is_told_no_control_characters(url: str) -> None:
+    store = open_store(url)
+    list(store.memory.add(("en", "de"), [("one\x1b[31m\ttwo\nthree", "x\x1b]0;y\x07")]))
+    store.close()
+    done = CliRunner().invoke(app, ["memory", "find", url, "one\x1b[31m\ttwo\nthree", "--from", "en", "--to", "de"])
+    assert done.exit_code == 0 and done.stdout.count("\n") == 1 and done.stdout.count("\t") == 3
+    assert "\x1b" not in done.stdout and "\x07" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -1,9 +1,10 @@
 """`limelight memory` fills a translation memory with files, searches it, and lists and deletes what is in it."""
 
 import json
+import re
 import sys
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +28,7 @@ limelight memory delete sqlite:///limelight.db menu.tmx
 """
 
 
-class Action(StrEnum):
+class Action(Enum):
     add, find, list, delete = "add", "find", "list", "delete"
 
 
@@ -43,7 +44,9 @@ def memory(
     """Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it."""
     words = given or []
     if bool(words) == (action == Action.list):
-        raise ConfigError(f"limelight memory {action} {'lists everything' if words else 'needs to know what'}; see limelight memory --help")
+        raise ConfigError(
+            f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see limelight memory --help"
+        )
     pair = (source or "", target or "")
     if action in (Action.add, Action.find) and not all(pair):
         raise ConfigError("which languages? Say --from en --to de")
@@ -97,11 +100,8 @@ def _add(store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tupl
     return {"origin": origin, **told}
 
 
-def _tell(rows: list[dict[str, object]], as_json: bool) -> None:
+def _tell(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
+    """A row for each; texts may hold line breaks, and a terminal obeys control characters."""
     for row in rows:
-        line = (
-            json.dumps(row, ensure_ascii=False)
-            if as_json
-            else "\t".join(group_digits(each) if isinstance(each, int) else str(each) for each in row.values())
-        )
-        sys.stdout.write(line + "\n")
+        cells = [group_digits(each) if isinstance(each, int) else re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", str(each)) for each in row.values()]
+        sys.stdout.write((json.dumps(row, ensure_ascii=False) if as_json else "\t".join(cells)) + "\n")

@@ -124,10 +124,9 @@ class TranslationMemory:
         ]
         refused = sum(not all(map(_is_storable, texts)) for texts in stripped)
         if rows:
-            numbered = [{"id": number, **row} for number, row in enumerate(rows, last + 1)]
-            connection.execute(segments.insert(), numbered)
+            connection.execute(segments.insert(), [{"id": number, **row} for number, row in enumerate(rows, last + 1)])
             if not self._learn(connection, pair):
-                self._index(connection, pair, [(row["id"], row["source"]) for row in numbered])
+                self._index(connection, pair, [(number, str(row["source"])) for number, row in enumerate(rows, last + 1)])
         return AddedSegments(len(rows), len(batch) - refused - len(rows), refused)
 
     def _learn(self, connection: sql.Connection, pair: str) -> bool:

@@ -23,6 +23,7 @@ from limelight.errors import ConfigError, StorageError
 from limelight.files import write_whole
 from limelight.serving.access.keys import Key, today
 from limelight.serving.access.rate_limits import Caller, UsageAccount
+from limelight.serving.refusals import Busy
 from limelight.serving.served_store import ServedStore
 
 logger = logging.getLogger(__name__)
@@ -74,6 +75,8 @@ class Ledger:
                     await self.settle(self._store)
                     continue
                 await asyncio.to_thread(self._write, next(self._states), self._content())
+            except Busy:  # it was logged; what came is told the next time
+                pass
             except Exception:  # the disk is full or gone, or worse: the server goes on, and tries again the next time
                 logger.exception(FAILED)
 

@@ -68,6 +68,6 @@ def _result(text: str, found: "MemoryMatch") -> dict[str, Any]:
     """A `ResultAnswer` that no model made: the blanks around the text are put around its translation."""
     core = text.strip()
     before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
-    told = {"text": before + found.target + after, "score": None, "confidence": 1.0, "finish": "eos", "words": [], "alternatives": []}
-    facts = {"protected": True, "degenerate": False, "warnings": [], "characters": len(text), "source_pieces": None}
-    return {**told, **facts, "from_memory": True}
+    nothing: dict[str, Any] = {"score": None, "words": [], "alternatives": [], "warnings": [], "source_pieces": None, "degenerate": False}
+    facts = {"confidence": 1.0, "finish": "eos", "protected": True, "characters": len(text), "from_memory": True}
+    return {"text": before + found.target + after, **nothing, **facts}

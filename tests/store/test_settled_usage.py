@@ -1,0 +1,111 @@
+"""Servers of one store count together what a key has used up: by differences, and what comes in between is not lost."""
+
+import asyncio
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from limelight.errors import StorageError
+from limelight.serving.access.keys import Key
+from limelight.serving.access.usage import Ledger
+from limelight.serving.refusals import Busy, QuotaExceeded
+from limelight.serving.served_store import ServedStore
+from limelight.store.store import Store, open_store
+
+KEY = Key(name="forum", sha256="0" * 64, characters_per_month=100)
+
+
+class Days:
+    today = date(2026, 11, 30)
+
+    def __call__(self) -> date:
+        return self.today
+
+
+@pytest.fixture
+def served(store: Store) -> ServedStore:
+    return ServedStore(store)
+
+
+def settle(ledger: Ledger, store: ServedStore) -> None:
+    asyncio.run(ledger.settle(store))
+
+
+def used(ledger: Ledger) -> int:
+    return ledger.caller(KEY).usage().characters
+
+
+def test_two_servers_add_up_and_refuse_together(served: ServedStore) -> None:
+    one, two = Ledger(store=served), Ledger(store=served)
+    one.caller(KEY).spend(60)
+    two.caller(KEY).spend(30)
+    for ledger in (one, two, one):
+        settle(ledger, served)
+    assert used(one) == used(two) == 90
+    with pytest.raises(QuotaExceeded):
+        two.caller(KEY).spend(11)
+    settle(two, served)
+    assert used(two) == 90  # nothing is told twice
+    one.caller(KEY).spend(10)
+    one.close()
+    assert used(Ledger(store=served)) == 100  # what came last is told at the end, and read at the start
+
+
+def test_what_comes_while_the_store_is_asked_counts(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, other = Ledger(store=served), Ledger(store=served)
+    ledger.caller(KEY).spend(10)
+    other.caller(KEY).spend(5)
+    settle(other, served)
+    asked = served.store.usage.settle
+
+    def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
+        ledger.caller(KEY).spend(7)
+        return asked(month, more)
+
+    monkeypatch.setattr(served.store.usage, "settle", slowly)
+    settle(ledger, served)
+    assert used(ledger) == 22
+    monkeypatch.undo()
+    settle(ledger, served)
+    settle(other, served)
+    assert used(ledger) == used(other) == 22
+
+
+def test_what_is_given_back_is_given_back_to_all(served: ServedStore) -> None:
+    one, two = Ledger(store=served), Ledger(store=served)
+    caller = one.caller(KEY)
+    caller.spend(40)
+    settle(one, served)
+    caller.give_back()
+    settle(one, served)
+    settle(two, served)
+    assert used(one) == used(two) == 0
+
+
+def test_a_month_begins_at_nothing(served: ServedStore) -> None:
+    days = Days()
+    ledger = Ledger(store=served, day=days)
+    ledger.caller(KEY).spend(90)
+    settle(ledger, served)
+    days.today = date(2026, 12, 1)
+    ledger.caller(KEY).spend(20)
+    settle(ledger, served)
+    assert used(ledger) == 20 and used(Ledger(store=served, day=days)) == 20
+
+
+def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(store=served)
+    ledger.caller(KEY).spend(10)
+
+    def away(*_: object) -> dict[str, int]:
+        raise StorageError("away")
+
+    monkeypatch.setattr(served.store.usage, "settle", away)
+    with pytest.raises(Busy):
+        settle(ledger, served)
+    monkeypatch.undo()
+    settle(ledger, served)
+    again = open_store(f"sqlite:///{tmp_path}/store.db")
+    assert again.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 10}
+    again.close()
