@@ -56,7 +56,6 @@ def test_without_a_store_they_are_refused_with_the_reason(translator: Translator
     with serving(labelled(translator, ("en", "de"))) as server:
         answer = server.client.post("/api/v1/corrections", json=BODY)
         assert answer.status_code == 403
-        assert answer.json()["error"]["code"] == "not_kept"
         assert "--store" in answer.text
         assert server.client.get("/api/v1/models").json()["corrections"] is False
         assert server.client.post("/suggest", json={"q": "one", "s": "eins", "source": "en", "target": "de"}).status_code == 403

@@ -21,16 +21,21 @@ from limelight.files import write_whole
 LEARNT, HISTORY, RUN = "learnt", "history.json", "run"
 
 
-class LearntVersion(Settings):
-    """A version says what was learnt when and from what, with which effect. `effect` has chrF of the version before and of this one."""
+class LearningPlan(Settings):
+    """A plan says when a version was begun, and what from."""
 
     number: int = Field(ge=1)
-    parent: int = Field(ge=0, description="The version that it went on from.")
+    parent: int = Field(ge=0, description="The version that it goes on from.")
     at: str
-    corrections: int = Field(ge=0, description="That it was taught.")
+    minutes: float = Field(gt=0)
+    corrections: int = Field(ge=0, description="That it is taught.")
     held_out: int = Field(ge=0)
     refused: dict[str, int] = Field(default={}, description="How many, by reason.")
-    minutes: float
+
+
+class LearntVersion(LearningPlan):
+    """A version also says with which effect it ended."""
+
     effect: dict[str, tuple[float, float, float]] = Field(default={}, description="Of each test set: chrF before, after, and p.")
     kept: bool
     why: str

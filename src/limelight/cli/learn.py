@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight.cli.memory import open_named_store
 from limelight.cli.train.train import read_request, train, watch_training
-from limelight.errors import ConfigError, MissingExtraError
+from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
-    from limelight.bundle.versions import LearntVersion
-    from limelight.learning.attempt import LearningPlan
+    from limelight.bundle.versions import LearningPlan, LearntVersion
+    from limelight.learning.effect import TestSet
     from limelight.learning.gate import Pair
-    from limelight.translator import Translator
+    from limelight.training.recipe.request import TrainResult
+
+Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
 
 EXAMPLES = """Examples:
 
@@ -49,46 +52,40 @@ def learn(
 
     A server that runs takes the new version over by itself. Ctrl-C stops; the same command goes on.
     """
+    given = dict(locals())
     from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
     from limelight.training.run.folder_lock import lock_folder
 
-    folders, written = split_settings(inputs)
-    check_changes(written)
-    folder = _check(folders, store, corrections, back, history, test or [])
+    folders, given["inputs"] = split_settings(inputs)
+    check_changes(given["inputs"])
+    folder = _check(folders, given)
     if history:
-        _tell([_describe(each, read_history(folder).current) for each in read_history(folder).versions] or ["nothing was learnt yet"],
-              read_history(folder).model_dump(mode="json"), as_json)  # fmt: skip
-        return
-    if len(read(folder, weights=False).settings.directions) > 1:
-        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
-    with lock_folder(folder / LEARNT):
-        if back:
-            lines, values, code = _go_back(folder)
-        else:
-            options = {"inputs": written, "replay_data": replay_data, "threads": threads, "test": test or []}
-            lines, values, code = _learn(folder, store, corrections, minutes, again, options, plain, quiet or as_json)
-    _tell(lines, values, as_json)
+        known = read_history(folder)
+        lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
+    else:
+        if len(read(folder, weights=False).settings.directions) > 1:
+            raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
+        with lock_folder(folder / LEARNT):
+            lines, values, code = _go_back(folder) if back else _learn(folder, given)
+    told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
+    sys.stdout.write(json.dumps(values, ensure_ascii=False) + "\n" if as_json else told)
     raise typer.Exit(code)
 
 
-def _check(folders: list[str], store: str | None, corrections: Path | None, back: bool, history: bool, test: list[str]) -> Path:
+def _check(folders: list[str], given: dict[str, Any]) -> Path:
     problems = [] if len(folders) == 1 else [f"name one translator; {len(folders)} are named"]
-    if back + history + (store is not None) + (corrections is not None) != 1:
+    if sum(bool(given[name]) for name in ("store", "corrections", "back", "history")) != 1:
         problems.append("say what to do with one of --store, --corrections, --back and --history")
-    if len(test) not in (0, 2):
+    if len(given["test"] or []) not in (0, 2):
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
         problems.append(f"{folders[0]} is a run's bundle as it was trained; name the run, {Path(folders[0]).parent}")
     if problems:
         raise ConfigError("there is nothing to learn so:", problems)
     return Path(folders[0])
-
-
-def _tell(lines: list[str], values: dict[str, Any], as_json: bool) -> None:
-    sys.stdout.write(json.dumps(values, ensure_ascii=False) + "\n" if as_json else "".join(f"{line}\n" for line in lines))
 
 
 def _describe(each: "LearntVersion", current: int) -> str:
@@ -98,7 +95,7 @@ def _describe(each: "LearntVersion", current: int) -> str:
     return f"{each.number:>3}  {each.at}  {each.corrections:,} corrections{refused}; {effect}; {state}: {each.why}"
 
 
-def _go_back(folder: Path) -> tuple[list[str], dict[str, Any], int]:
+def _go_back(folder: Path) -> Told:
     from limelight.bundle.versions import read_history, write_history
     from limelight.learning.attempt import forget_unfinished
 
@@ -112,113 +109,97 @@ def _go_back(folder: Path) -> tuple[list[str], dict[str, Any], int]:
     return [f"{folder}: {said} is in use again; version {now.number} stays in its folder"], {"current": now.parent, "was": now.number}, 0
 
 
-def _learn(
-    folder: Path,
-    store: str | None,
-    corrections: Path | None,
-    minutes: float,
-    again: bool,
-    options: dict[str, Any],
-    plain: bool,
-    quiet: bool,
-) -> tuple[list[str], dict[str, Any], int]:
+def _learn(folder: Path, given: dict[str, Any]) -> Told:
     from limelight.bundle.versions import LEARNT, RUN
     from limelight.evaluation.inputs import read_parallel
-    from limelight.learning.attempt import clear_up, find_unfinished
+    from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished
     from limelight.learning.effect import find_old_test
 
     clear_up(folder)
-    named = options["test"]
-    old = read_parallel(named) if named else find_old_test(folder)  # what is missing is told before an hour of training
+    old = read_parallel(given["test"]) if given["test"] else find_old_test(folder)  # what is missing is told before an hour of training
+    if given["again"]:
+        forget_unfinished(folder)
     plan = find_unfinished(folder)
     if plan is None:
-        plan, why = _plan(folder, store, corrections, minutes, again)
+        plan, why = _plan(folder, given)
         if plan is None:
             return [why], {"kept": False, "why": why}, 0
-    place = folder / LEARNT / str(plan.number)
-    if not quiet:
-        refused = "".join(f", {pairs:,} refused as {reason.replace('_', ' ')}" for reason, pairs in plan.refused.items())
-        typer.echo(f"version {plan.number}: {plan.taught:,} corrections to learn, {plan.held_out:,} held out{refused}", err=True)
-    code = _train(folder, place / RUN, plan, options, plain, quiet)
-    if code:
-        return [f"{folder}: not done yet; the same command goes on"], {"kept": False, "why": "stopped"}, code
-    return _judge(folder, plan, (old[0], old[1]), options["threads"])
+    if not (given["quiet"] or given["as_json"]):
+        told = f"{plan.corrections:,} corrections to learn, {plan.held_out:,} held out{_list_refused(plan.refused)}"
+        typer.echo(f"version {plan.number}: {told}", err=True)
+    result = _train(folder, folder / LEARNT / str(plan.number) / RUN, plan, given)
+    if result.exit_code and result.state != "diverged":
+        return [f"{folder}: not done yet; the same command goes on"], {"kept": False, "why": "stopped"}, result.exit_code
+    return _judge(folder, plan, None if result.exit_code else (old[0], old[1]), given["threads"])
 
 
-def _plan(
-    folder: Path, store: str | None, corrections: Path | None, minutes: float, again: bool
-) -> "tuple[LearningPlan | None, str]":  # fmt: skip
+def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
+    """What is to be learnt, on disk; or why nothing is."""
     from limelight.learning.attempt import FEWEST, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator
 
-    with Translator.load(folder) as translator:
-        pairs = _read(translator, store, corrections)
-        if not count_new(folder, pairs) and not again:
+    with Translator.load(folder, threads=given["threads"]) as translator:
+        pairs = _read(translator.settings.languages, given)
+        if not count_new(folder, pairs) and not given["again"]:
             return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
         sifted = sift(pairs, translator)
-        plan = begin_attempt(folder, sifted, translator.settings.languages, minutes)
-    told = "".join(f", {count:,} refused as {reason.replace('_', ' ')}" for reason, count in sifted.reasons.items())
-    return (
-        plan,
-        f"{folder}: of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{told}; it takes {FEWEST} beside those held out",
-    )
+        plan = begin_attempt(folder, sifted, translator.settings.languages, given["minutes"])
+    taken = f"of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{_list_refused(sifted.reasons)}"
+    return plan, f"{folder}: {taken}; it takes {FEWEST} beside those held out"
 
 
-def _read(translator: "Translator", store: str | None, corrections: Path | None) -> "list[Pair]":
+def _list_refused(reasons: dict[str, int]) -> str:
+    return "".join(f", {count:,} refused as {reason.replace('_', ' ')}" for reason, count in reasons.items())
+
+
+def _read(languages: tuple[str, str], given: dict[str, Any]) -> "list[Pair]":
     from limelight.learning.attempt import read_corrections
 
-    languages = translator.settings.languages
-    if corrections is not None:
-        return read_corrections(corrections, languages)
+    if given["corrections"] is not None:
+        return read_corrections(given["corrections"], languages)
+    store, pairs, last = open_named_store(given["store"]), list[tuple[str, str]](), 0
     try:
-        from limelight.store.store import open_store
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name, "a store", "store") from None
-    opened, pairs, last = open_store(store or ""), list[tuple[str, str]](), 0
-    try:
-        while some := opened.corrections.list(languages, after=last):
+        while some := store.corrections.list(languages, after=last):
             pairs += [(each.source, each.correction) for each in some]
             last = some[-1].id
     finally:
-        opened.close()
+        store.close()
     return pairs
 
 
-def _train(folder: Path, run: Path, plan: "LearningPlan", options: dict[str, Any], plain: bool, quiet: bool) -> int:
+def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
     from limelight.bundle import read
     from limelight.learning.attempt import HELD, TAUGHT
 
     source, target = read(folder, weights=False).settings.languages
-    steps = any(each.startswith("schedule.steps=") for each in options["inputs"])
+    steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
-    given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "threads": options["threads"]}
-    given |= {"budget": None if steps else f"{plan.minutes * 60:g}s", "replay_data": options["replay_data"]}
-    given |= {"test": [str(run.parent / HELD)]}
-    given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *options["inputs"]]
-    asked, _ = read_request(given)
-    return watch_training(asked, run, None, plain, quiet, time.monotonic()).exit_code
+    given |= {name: asked[name] for name in ("replay_data", "threads")}
+    given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "test": [str(run.parent / HELD)]}
+    given |= {"budget": None if steps else f"{plan.minutes * 60:g}s"}
+    given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
+    request, _ = read_request(given)
+    return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
 
 
-def _judge(
-    folder: Path, plan: "LearningPlan", old: "tuple[list[str], list[str]]", threads: int | None
-) -> tuple[list[str], dict[str, Any], int]:
+def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", threads: int | None) -> Told:
+    """None: there is nothing to judge, since training diverged."""
     from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, LearntVersion, find_version, read_history, write_history
     from limelight.evaluation.config import InferenceOptions
     from limelight.learning.attempt import HELD, clear_up, read_corrections
-    from limelight.learning.effect import NEW, OLD, decide, measure_effect
+    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, measure_effect
 
-    held = read_corrections(folder / LEARNT / str(plan.number) / HELD, read(folder, weights=False).settings.languages)
-    sets = {NEW: tuple(map(list, zip(*held, strict=True))), OLD: old}
-    places = find_version(folder, plan.parent), find_version(folder, plan.number)
-    effect = measure_effect(*places, sets, InferenceOptions(threads=threads))
-    kept, why = decide(effect)
-    told = {name: (each.system, each.other, each.p) for name, each in effect.items()}
-    version = LearntVersion(
-        number=plan.number, parent=plan.parent, at=plan.at, corrections=plan.taught, held_out=plan.held_out, refused=plan.refused,
-        minutes=plan.minutes, effect=told, kept=kept, why=why,
-    )  # fmt: skip
+    kept, why, effect = False, "its training diverged", {}
+    if old is not None:
+        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, read(folder, weights=False).settings.languages)
+        sources, references = zip(*held[:MOST_PAIRS], strict=True)
+        places = find_version(folder, plan.parent), find_version(folder, plan.number)
+        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=threads))
+        kept, why = decide(effect)
+    figures = {name: (each.system, each.other, each.p) for name, each in effect.items()}
+    version = LearntVersion(**plan.model_dump(), effect=figures, kept=kept, why=why)
     history = read_history(folder)
     current = plan.number if kept else history.current
     write_history(folder, history.changed(current=current, versions=(*history.versions, version)))

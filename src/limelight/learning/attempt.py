@@ -13,11 +13,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import Field
-
 from limelight.bundle.strict_json import read_json, settings_of
-from limelight.bundle.versions import LEARNT, RUN, read_history
-from limelight.config import Settings
+from limelight.bundle.versions import LEARNT, RUN, LearningPlan, read_history
 from limelight.corpus.reading.raw import ROWS, CorpusPart
 from limelight.corpus.reading.records import read_jsonl
 from limelight.errors import DataError
@@ -28,16 +25,6 @@ from limelight.text.languages import Direction
 FEWEST = 50  # corrections that can be taught: of fewer nobody could tell whether they help
 HELD_OUT = 51 / 256  # of the sources
 PLAN, TAUGHT, HELD, REFUSED = "plan.json", "taught.jsonl", "held-out.jsonl", "refused.jsonl"
-
-
-class LearningPlan(Settings):
-    number: int = Field(ge=1)
-    parent: int = Field(ge=0)
-    at: str
-    minutes: float = Field(gt=0)
-    taught: int
-    held_out: int
-    refused: dict[str, int]
 
 
 def read_corrections(path: Path, languages: Direction) -> list[Pair]:
@@ -71,17 +58,17 @@ def begin_attempt(folder: Path, sifted: Sifted, languages: Direction, minutes: f
     """The plan of the next version, on disk; None where there is too little to teach. Texts of the attempt before are not kept."""
     taught = [pair for pair in sifted.taken if not is_held_out(pair[0])]
     held = [pair for pair in sifted.taken if is_held_out(pair[0])]
-    if len(taught) < FEWEST:
+    if len(taught) < FEWEST or len(held) < FEWEST // 10:
         return None
     last = _last(folder)
     plan = LearningPlan(
         number=last + 1, parent=read_history(folder).current, at=datetime.now(UTC).isoformat(timespec="seconds"), minutes=minutes,
-        taught=len(taught), held_out=len(held), refused=sifted.reasons,
+        corrections=len(taught), held_out=len(held), refused=sifted.reasons,
     )  # fmt: skip
     with whole_folder(folder / LEARNT / str(plan.number)) as beside:
         _write(beside / TAUGHT, languages, taught)
         _write(beside / HELD, languages, held)
-        _write(beside / REFUSED, languages, *zip(*sifted.refused, strict=True)) if sifted.refused else None
+        _write(beside / REFUSED, languages, [pair for pair, _ in sifted.refused], [reason for _, reason in sifted.refused])
         (beside / PLAN).write_text(plan.model_dump_json(indent=1) + "\n", encoding="utf-8", newline="\n")
     for name in (TAUGHT, HELD, REFUSED):
         (folder / LEARNT / str(last) / name).unlink(missing_ok=True)

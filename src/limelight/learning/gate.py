@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from limelight.corpus.cleaning.clean import Cleaner
-from limelight.corpus.cleaning.reasons import EXPLAINED, Reason
+from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.config import CorpusSettings, FilterSettings, PrepareSettings
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.raw_batches import assemble
@@ -27,7 +27,7 @@ from limelight.translator import Translator
 LEAST_CONTRAST = -0.2  # nats per character; measured on software strings (docs/decisions/0047)
 SHORT = 5  # characters added to both lengths: of three letters a figure per character says little
 BLOCK = 512  # pairs that are scored at once
-BACKWARDS, ROOM = "unlikely", "too_long"
+UNLIKELY, ROOM = "unlikely", "too_long"
 # Copies of a single word too: where a copy is right, it teaches nothing.
 FILTERS = FilterSettings(copied_words=1, numbers="drop", identified_letters=8, surely_other=0.6)
 Pair = tuple[str, str]
@@ -45,13 +45,6 @@ class Sifted:
         return dict(Counter(reason for _, reason in self.refused).most_common())
 
 
-def explain(reason: str) -> str:
-    """explain("copied") -> "the target is the source again" """
-    if reason == BACKWARDS:
-        return "the translator finds the source likelier as a translation of the correction than the correction as one of the source"
-    return EXPLAINED[Reason[reason.upper()]]
-
-
 def sift(pairs: Sequence[Pair], translator: Translator) -> Sifted:
     """`pairs` are sources and corrections. Equal pairs are taken once."""
     pairs = list(dict.fromkeys(pairs))
@@ -61,7 +54,7 @@ def sift(pairs: Sequence[Pair], translator: Translator) -> Sifted:
     still = [number for number, reason in enumerate(reasons) if not reason]
     for number, contrast in zip(still, find_contrasts([pairs[number] for number in still], translator), strict=True):
         if contrast < LEAST_CONTRAST:
-            reasons[number] = BACKWARDS
+            reasons[number] = UNLIKELY
     judged = list(zip(pairs, reasons, strict=True))
     return Sifted([pair for pair, reason in judged if not reason], [(pair, reason) for pair, reason in judged if reason])
 

@@ -33,12 +33,6 @@ class Forbidden(Refusal):
     status, code = 403, "wrong_key"
 
 
-class NotKept(Refusal):
-    """What was sent would have to be kept, and the operator keeps nothing of its kind."""
-
-    status, code = 403, "not_kept"
-
-
 class NotFound(Refusal):
     status, code = 404, "not_found"
 

@@ -22,7 +22,7 @@ from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, within
-from limelight.serving.refusals import Failed, Late, NotKept
+from limelight.serving.refusals import Failed, Forbidden, Late
 from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
@@ -159,9 +159,7 @@ class Service:
     async def correct(self, served: ServedModel, text: str, better: str, translation: str, caller: str) -> int:
         """Keep a correction, if the operator wants any; its number. `limelight learn` judges it, and not the server."""
         if self.store is None:
-            raise NotKept(
-                "corrections are not kept on this server", "its operator turns that on: limelight serve --store sqlite:///limelight.db"
-            )
+            raise Forbidden("corrections are not kept on this server", "The operator can keep them: limelight serve --store.")
         pair = served.source, served.target
         return await self.store.ask(lambda kept: kept.corrections.add(*pair, text, translation, better, caller, served.id))
 

@@ -1,11 +1,6 @@
 """A server takes over what its translators have learnt meanwhile: it looks for another history, loads the version that is in use, and turns
 to it between two requests.
 
-    request 1   matched with version 3 ────────────── answered by version 3
-    learn, or --back        history.json
-    loading, in a thread of its own    ├──────┤ replaced
-    request 2                                    matched with version 4 ── answered by version 4
-
 A request is matched once, and each of its sentences is translated by what it was matched with. So none is lost and none is mixed. The old
 translator is closed when the last request that may hold it is out of time.
 """
