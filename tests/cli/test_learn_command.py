@@ -68,6 +68,15 @@ def test_the_bundle_of_a_run_is_not_the_run(tmp_path: Path) -> None:
     assert "name the run" in str(run(str(tmp_path / "bundle"), "--history").exception)
 
 
+def test_going_back_needs_no_version_that_can_be_read(tmp_path: Path) -> None:
+    folder = copy_bundle(tmp_path / "num")
+    learn_by_hand(folder)
+    (find_version(folder, 1) / "bundle" / "config.json").write_bytes(b"{")
+    assert "is in use again" in run(str(folder), "--back").stdout
+    assert read(folder).folder == folder
+    assert "is no folder" in str(run(str(tmp_path / "none"), "--history").exception)
+
+
 def test_without_old_text_nothing_begins(tmp_path: Path) -> None:
     folder = copy_bundle(tmp_path / "num")
     (tmp_path / "c.jsonl").write_text('{"source": "one", "correction": "eins"}\n')

@@ -53,7 +53,6 @@ def learn(
     A server that runs takes the new version over by itself. Ctrl-C stops; the same command goes on.
     """
     given = dict(locals())
-    from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
@@ -66,8 +65,6 @@ def learn(
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
     else:
-        if len(read(folder, weights=False).settings.directions) > 1:
-            raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
         with lock_folder(folder / LEARNT):
             lines, values, code = _go_back(folder) if back else _learn(folder, given)
     told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
@@ -83,6 +80,7 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
         problems.append(f"{folders[0]} is a run's bundle as it was trained; name the run, {Path(folders[0]).parent}")
+    problems += [f"{folder} is no folder; name that of a run or bundle" for folder in folders if not Path(folder).is_dir()]
     if problems:
         raise ConfigError("there is nothing to learn so:", problems)
     return Path(folders[0])
@@ -110,11 +108,14 @@ def _go_back(folder: Path) -> Told:
 
 
 def _learn(folder: Path, given: dict[str, Any]) -> Told:
+    from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, RUN
     from limelight.evaluation.inputs import read_parallel
     from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished
     from limelight.learning.effect import find_old_test
 
+    if len(read(folder, weights=False).settings.directions) > 1:
+        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
     clear_up(folder)
     old = read_parallel(given["test"]) if given["test"] else find_old_test(folder)  # what is missing is told before an hour of training
     if given["again"]:
