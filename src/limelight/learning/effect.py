@@ -26,9 +26,9 @@ TestSet = tuple[Sequence[str], Sequence[str]]
 def find_old_test(folder: Path) -> TestSet:
     """The test set of the run that the translator came from, or else its validation set."""
     prepared = OldText(folder, None).prepared
-    for split in HELD_OUT if prepared is not None else ():
+    for place, split in ((prepared, split) for split in HELD_OUT if prepared is not None):
         with suppress(DataError):  # where there is none
-            sources, references, _ = read_split(prepared, split)
+            sources, references, _ = read_split(place, split)
             step = -(-len(sources) // MOST_PAIRS)
             return sources[::step], references[::step]
     raise DataError(

@@ -129,7 +129,7 @@ class Native:
         )
         caller.spend(sum(map(len, texts)))
         note(request, characters=sum(map(len, texts)), texts=1, model=served.id)
-        return JSONResponse({"id": await self.service.correct(served, *texts, asked.translation, caller.name)})
+        return JSONResponse({"id": await self.service.correct(served, asked.text, asked.correction, asked.translation, caller.name)})
 
     async def models(self) -> Response:
         """The models of this server."""
