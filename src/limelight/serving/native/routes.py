@@ -122,13 +122,10 @@ class Native:
     async def correct(self, request: Request) -> Response:
         """Keep a better translation to learn from, if the operator wants corrections."""
         asked = await read_request(request, self.asked.correct)
-        served, caller, texts = (
-            self.service.models.pick(asked.source, asked.target, asked.model),
-            caller_of(request),
-            [asked.text, asked.correction],
-        )
-        caller.spend(sum(map(len, texts)))
-        note(request, characters=sum(map(len, texts)), texts=1, model=served.id)
+        served, caller = self.service.models.pick(asked.source, asked.target, asked.model), caller_of(request)
+        characters = len(asked.text) + len(asked.correction)
+        caller.spend(characters)
+        note(request, characters=characters, texts=1, model=served.id)
         return JSONResponse({"id": await self.service.correct(served, asked.text, asked.correction, asked.translation, caller.name)})
 
     async def models(self) -> Response:
