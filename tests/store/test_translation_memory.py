@@ -13,7 +13,7 @@ PAIRS = [(f"Could not {verb} the {thing} %s", f"{thing} {verb}") for verb in VER
 
 
 def add(store: Store, pairs: list[tuple[str, str]], origin: str = "a.tmx", languages: tuple[str, str] = PAIR) -> AddedSegments:
-    return sum(store.memory.add(languages, pairs, origin), AddedSegments())
+    return AddedSegments(*map(sum, zip(*store.memory.add(languages, pairs, origin), strict=True)))
 
 
 def check_memory(store: Store) -> None:
@@ -68,6 +68,11 @@ def test_a_search_looks_at_so_many_and_no_more(store: Store, monkeypatch: pytest
     compared: list[int] = []
     monkeypatch.setattr("limelight.store.memory.process.extract", lambda text, sources, **_: compared.append(len(sources)) or [])
     assert store.memory.find(PAIR, "aaaa aaaa aaaa b") == [] and 0 < compared[0] <= COMPARED
+
+
+def test_the_same_text_is_found_among_many_of_its_kind(store: Store) -> None:
+    add(store, [("aaaa " * 3 + "b" * number, str(number)) for number in range(1, LOOKED_AT + 300)])
+    assert all(store.memory.find(PAIR, "aaaa " * 3 + "b" * number)[0].target == str(number) for number in range(1, LOOKED_AT + 300, 97))
 
 
 @pytest.mark.parametrize("text", ["", " ", "\0", "\ud800", "a" * 100_000, "\U0010ffff"])

@@ -38,19 +38,16 @@ def memory(
     given: Annotated[list[str] | None, typer.Argument(metavar="[FILE|TEXT]...", help="Files to add or delete, or a text to find.")] = None,
     source: Annotated[str | None, typer.Option("--from", help="Language of the sources.")] = None,
     target: Annotated[str | None, typer.Option("--to", help="Language of the translations.")] = None,
-    columns: Annotated[str | None, typer.Option("--columns", help="Of JSONL or TSV: source,target.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, a line for each.")] = False,
 ) -> None:  # fmt: skip
     """Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it."""
     words = given or []
     if bool(words) == (action == Action.list):
-        raise ConfigError(
-            f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see limelight memory --help"
-        )
+        raise ConfigError(f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see its --help")
     pair = (source or "", target or "")
     if action in (Action.add, Action.find) and not all(pair):
         raise ConfigError("which languages? Say --from en --to de")
-    texts = _find_files(words, pair, columns) if action == Action.add else []
+    texts = _find_files(words, pair) if action == Action.add else []
     opened = open_named_store(store)
     try:
         if action == Action.add:
@@ -74,30 +71,21 @@ def open_named_store(url: str) -> "Store":
     return open_store(url)
 
 
-def _find_files(paths: list[str], pair: tuple[str, str], columns: str | None) -> list[tuple[str, Iterator[tuple[str, str]]]]:
-    """Every file is found before one is read."""
-    from limelight.corpus.readers import find
+def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iterator[tuple[str, str]]]]:
+    """Every file is found before one is read. What a reader found a fault in (broken, too long, marked as fuzzy) is no memory."""
+    from limelight.corpus.readers import CorpusPart, find, read
 
-    named = tuple(columns.split(",")) if columns else None
-    if named is not None and len(named) != 2:
-        raise ConfigError(f"--columns {columns} are not two; write --columns source,target")
-    return [(Path(part.paths[0]).name, _read(part)) for part in find(paths, pair, columns=named)]
+    def rows_of(part: CorpusPart) -> Iterator[tuple[str, str]]:
+        for batch in read(part):
+            rows = zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True)
+            yield from ((source, target) for source, target, fault in rows if not fault)
 
-
-def _read(part: object) -> Iterator[tuple[str, str]]:
-    """What a reader found a fault in (broken, too long, marked as fuzzy) is no memory."""
-    from limelight.corpus.readers import read
-
-    for batch in read(part):  # type: ignore[arg-type]
-        rows = zip(batch["source"].to_pylist(), batch["target"].to_pylist(), batch["fault"].to_pylist(), strict=True)
-        yield from ((source, target) for source, target, fault in rows if not fault)
+    return [(Path(part.paths[0]).name, rows_of(part)) for part in find(paths, pair)]
 
 
 def _add(store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tuple[str, str]]) -> dict[str, str | int]:
-    told = {"added": 0, "known": 0, "refused": 0}
-    for done in store.memory.add(pair, rows, origin):
-        told = {name: count + getattr(done, name) for name, count in told.items()}
-    return {"origin": origin, **told}
+    counts = [sum(each) for each in zip((0, 0, 0), *store.memory.add(pair, rows, origin), strict=True)]
+    return {"origin": origin, **dict(zip(("added", "known", "refused"), counts, strict=True))}
 
 
 def _tell(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

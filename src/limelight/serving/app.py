@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -72,11 +72,13 @@ def make_app(
     @asynccontextmanager
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
+        tidying = None if service.store is None else asyncio.ensure_future(service.store.tidy(settings.keep_days))
         following = asyncio.ensure_future(Takeover(service.models, settings.queue.timeout_seconds + JOINING).follow())
-        async with nullcontext() if service.store is None else service.store.kept_tidy(settings.keep_days):
-            yield
+        yield
         following.cancel()
         desk.close()
+        if tidying is not None:
+            tidying.cancel()
 
     app = FastAPI(
         title="Limelight",

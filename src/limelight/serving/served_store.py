@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,20 +42,11 @@ class ServedStore:
         finally:
             self._waiting -= 1
 
-    @contextlib.asynccontextmanager
-    async def kept_tidy(self, days: float) -> AsyncIterator[None]:
-        """While the server lives, what is older than so many days is deleted."""
-        tidying = asyncio.ensure_future(self._tidy(days))
-        try:
-            yield
-        finally:
-            tidying.cancel()
-
-    async def _tidy(self, days: float) -> None:
+    async def tidy(self, days: float) -> None:
+        """Delete what is older than so many days, now and every hour, until cancelled."""
         while True:
             with contextlib.suppress(Busy):  # it was logged
-                if gone := await self.ask(lambda store: store.expire(days)):
-                    logger.info("%d rows of the store were older than is kept", gone)
+                await self.ask(lambda store: store.expire(days))
             await asyncio.sleep(TIDIED_EVERY)
 
     def close(self) -> None:

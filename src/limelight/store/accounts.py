@@ -15,14 +15,12 @@ class KeptUsage:
 
     def settle(self, month: str, more: Mapping[str, int]) -> dict[str, int]:
         """Add what each name has used since the last time, and tell the characters of all names in this month."""
-        if more:
-            insert = self._database.insert(usage).values(
-                [{"month": month, "name": name, "characters": more[name]} for name in sorted(more)]
-            )
-            total = usage.c.characters + insert.excluded.characters
-            with self._database.write() as connection:
-                connection.execute(insert.on_conflict_do_update(index_elements=["month", "name"], set_={"characters": total}))
-        with self._database.read() as connection:
+        insert = self._database.insert(usage)
+        total = usage.c.characters + insert.excluded.characters
+        with self._database.write() if more else self._database.read() as connection:  # one transaction: told twice, it would count twice
+            for name in sorted(more):
+                added = insert.values(month=month, name=name, characters=more[name])
+                connection.execute(added.on_conflict_do_update(index_elements=["month", "name"], set_={"characters": total}))
             rows = connection.execute(sql.select(usage.c.name, usage.c.characters).where(usage.c.month == month))
             return {row.name: row.characters for row in rows}
 
@@ -40,16 +38,14 @@ class KeptGlossaries:
         used: Mapping[str, float] = {},
     ) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Write what changed; then tell when each glossary of the owner was last used, and the rows of those that are not known."""
-        if new or gone or used:
-            with self._database.write() as connection:
+        with self._database.write() if new or gone or used else self._database.read() as connection:
+            if gone:
                 connection.execute(sql.delete(glossaries).where(glossaries.c.id.in_(gone)))
-                for id, at in used.items():
-                    connection.execute(sql.update(glossaries).where(glossaries.c.id == id, glossaries.c.used < at).values(used=at))
-                if new:
-                    connection.execute(glossaries.insert(), list(new))
-        with self._database.read() as connection:
+            for id, at in used.items():
+                connection.execute(sql.update(glossaries).where(glossaries.c.id == id, glossaries.c.used < at).values(used=at))
+            if new:
+                connection.execute(glossaries.insert(), list(new))
             there = connection.execute(sql.select(glossaries.c.id, glossaries.c.used).where(glossaries.c.owner == owner))
             times = {row.id: row.used for row in there}
-            missing = times.keys() - set(known)
-            rows = connection.execute(sql.select(glossaries).where(glossaries.c.id.in_(missing))) if missing else None
+            rows = connection.execute(sql.select(glossaries).where(glossaries.c.id.in_(times.keys() - set(known)))) if times else None
             return times, [] if rows is None else [dict(row) for row in rows.mappings()]

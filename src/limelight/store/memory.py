@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 import xxhash
@@ -31,10 +31,12 @@ _WORDS = re.compile(r"\w+|\W")
 _NAMES = [f"gram{at}" for at in range(SEARCHED)]
 _ONE = "SELECT segment FROM (SELECT segment FROM trigrams WHERE gram = CAST(:{} AS INTEGER) LIMIT {}) AS {}_"
 _SIMILAR = sql.text(
-    f"SELECT id, pair, source, target, origin FROM segments WHERE id IN (SELECT segment FROM "
+    "SELECT id, pair, source, target, origin FROM segments WHERE id IN (SELECT segment FROM "
     f"({' UNION ALL '.join(_ONE.format(name, LOOKED_AT, name) for name in _NAMES)}) AS every_ "
     f"GROUP BY segment ORDER BY count(*) DESC, segment DESC LIMIT {COMPARED}) ORDER BY id DESC"
 )
+
+_COLUMNS = sql.select(*(segments.c[name] for name in ("id", "pair", "source", "target", "origin")))
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,10 @@ class MemoryMatch:
         return [("".join(theirs[step.src_start : step.src_end]), "".join(ours[step.dest_start : step.dest_end])) for step in steps]
 
 
-@dataclass(frozen=True)
-class AddedSegments:
-    added: int = 0
-    known: int = 0  # the same pair was there
-    refused: int = 0  # empty, or larger than a segment
-
-    def __add__(self, other: "AddedSegments") -> "AddedSegments":
-        return AddedSegments(self.added + other.added, self.known + other.known, self.refused + other.refused)
+class AddedSegments(NamedTuple):
+    added: int
+    known: int  # the same pair was there
+    refused: int  # empty, or larger than a segment
 
 
 class TranslationMemory:
@@ -94,7 +92,10 @@ class TranslationMemory:
         with self._database.read() as connection:
             grams = self._rarity(connection, name).choose(text, SEARCHED)
             asked = dict.fromkeys(_NAMES) | {f"gram{at}": gram for at, gram in enumerate(grams.tolist())}
-            rows = [row for row in connection.execute(_SIMILAR, asked) if row.pair == name]
+            same = connection.execute(
+                _COLUMNS.where(segments.c.source_key == _key(name, text)).order_by(segments.c.id.desc()).limit(most)
+            ).all()
+            rows = [*same, *(row for row in connection.execute(_SIMILAR, asked) if row.pair == name and row.source != text)]
         best = process.extract(text, [row.source for row in rows], scorer=Indel.normalized_similarity, limit=most, score_cutoff=least)
         return [MemoryMatch(score, rows[at].source, rows[at].target, rows[at].origin) for _, score, at in best]
 
@@ -114,7 +115,8 @@ class TranslationMemory:
 
     def _add(self, connection: sql.Connection, pair: str, batch: list[tuple[str, str]], origin: str) -> AddedSegments:
         stripped = [(source.strip(), target.strip()) for source, target in batch]
-        good = {_key(pair, *texts): texts for texts in stripped if all(_is_storable(text) for text in texts)}
+        storable = [texts for texts in stripped if all(0 < len(text) <= LONGEST_SEGMENT and is_storable(text) for text in texts)]
+        good = {_key(pair, *texts): texts for texts in storable}
         known = set(connection.execute(sql.select(segments.c.pair_key).where(segments.c.pair_key.in_(good))).scalars())
         last = connection.execute(sql.select(sql.func.max(segments.c.id))).scalar() or 0
         rows = [
@@ -122,12 +124,11 @@ class TranslationMemory:
             for key, (source, target) in good.items()
             if key not in known
         ]
-        refused = sum(not all(map(_is_storable, texts)) for texts in stripped)
         if rows:
             connection.execute(segments.insert(), [{"id": number, **row} for number, row in enumerate(rows, last + 1)])
             if not self._learn(connection, pair):
                 self._index(connection, pair, [(number, str(row["source"])) for number, row in enumerate(rows, last + 1)])
-        return AddedSegments(len(rows), len(batch) - refused - len(rows), refused)
+        return AddedSegments(len(rows), len(storable) - len(rows), len(batch) - len(storable))
 
     def _learn(self, connection: sql.Connection, pair: str) -> bool:
         """Learn what is rare anew while a memory is small and has grown fourfold, and index all of it by that."""
@@ -170,10 +171,6 @@ class TranslationMemory:
 
 def _forget_trigrams(connection: sql.Connection, chosen: Any) -> None:
     connection.execute(sql.delete(trigrams).where(trigrams.c.segment.in_(sql.select(segments.c.id).where(chosen))))
-
-
-def _is_storable(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_SEGMENT and is_storable(text)
 
 
 def _key(*parts: str) -> int:

@@ -29,17 +29,13 @@ def _text(name: str) -> sql.Column[Any]:
     return sql.Column(name, StorableText, nullable=False)
 
 
-def _id() -> sql.Column[Any]:
-    return sql.Column("id", Number, primary_key=True, autoincrement=True)
-
-
 migrations = sql.Table(
     "migrations", tables, sql.Column("number", sql.Integer, primary_key=True, autoincrement=False), sql.Column("at", sql.Double)
 )
 corrections = sql.Table(
     "corrections",
     tables,
-    _id(),
+    sql.Column("id", Number, primary_key=True, autoincrement=True),
     *map(_text, ("source_language", "target_language", "source", "translation", "correction", "key", "model")),
     sql.Column("created", sql.Double, nullable=False),  # seconds since 1970
     sql.Index("corrections_of_pair", "source_language", "target_language", "id"),

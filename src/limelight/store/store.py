@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime
-from functools import cached_property
 
 import sqlalchemy as sql
 
@@ -16,32 +15,15 @@ from limelight.store.migrations import migrate
 
 class Store:
     def __init__(self, database: Database) -> None:
-        self.database = database
-
-    @cached_property
-    def corrections(self) -> Corrections:
-        return Corrections(self.database)
-
-    @cached_property
-    def memory(self) -> TranslationMemory:
-        return TranslationMemory(self.database)
-
-    @cached_property
-    def glossaries(self) -> KeptGlossaries:
-        return KeptGlossaries(self.database)
-
-    @cached_property
-    def usage(self) -> KeptUsage:
-        return KeptUsage(self.database)
+        self.database, self.corrections, self.memory = database, Corrections(database), TranslationMemory(database)
+        self.glossaries, self.usage = KeptGlossaries(database), KeptUsage(database)
 
     def delete_by_key(self, key: str) -> int:
         """Delete what a key sent: corrections and glossaries. What it used up this month stays, or its quota would begin anew."""
         with self.database.write() as connection:
-            gone = [
-                sql.delete(schema.corrections).where(schema.corrections.c.key == key),
-                sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key),
-            ]
-            return sum(connection.execute(each).rowcount for each in gone)
+            corrections = connection.execute(sql.delete(schema.corrections).where(schema.corrections.c.key == key))
+            glossaries = connection.execute(sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key))
+            return corrections.rowcount + glossaries.rowcount
 
     def expire(self, days: float, unused_days: float = 30) -> int:
         """Delete corrections older than that, the accounts of months that ended before, and glossaries that nobody used."""

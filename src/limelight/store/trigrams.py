@@ -5,7 +5,7 @@ Indexed and searched are the first of one order, so that similar texts choose ma
 """
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +20,8 @@ class Rarity:
     """`counts` says in how many segments a trigram of each bucket is. The trigrams of each pair of languages are others."""
 
     def __init__(self, pair: str, counts: bytes | None = None) -> None:
-        self._pair = pair
-        self.counts = np.zeros(BUCKETS, np.uint32) if counts is None else np.frombuffer(counts, np.uint32).copy()
-
-    @cached_property
-    def _salt(self) -> np.uint32:
-        salt = 0
-        for byte in self._pair.encode():
-            salt = (salt * 31 + byte) & 0xFFFF_FFFF
-        return np.uint32(salt)
+        self._salt = np.uint32(reduce(lambda salt, byte: (salt * 31 + byte) & 0xFFFF_FFFF, pair.encode(), 0))
+        self.counts = np.zeros(BUCKETS, np.uint32) if counts is None else np.frombuffer(counts, np.uint32)
 
     def learn(self, texts: Iterable[str]) -> None:
         for text in texts:

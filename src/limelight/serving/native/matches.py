@@ -1,7 +1,7 @@
 """`recall_texts` looks up what was translated before: matches stand beside translations, and the same text is used if that is asked for."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.serving.native.requests import TranslateRequest
@@ -60,8 +60,7 @@ def check_memory(service: Service, asked: TranslateRequest) -> None:
 
 def _match(text: str, found: "MemoryMatch") -> dict[str, Any]:
     """A `MatchAnswer`."""
-    facts = {"source": found.source, "target": found.target, "origin": found.origin}
-    return {"score": round(found.score, DIGITS), **facts, "difference": [list(pair) for pair in found.describe_difference(text)]}
+    return {**asdict(found), "score": round(found.score, DIGITS), "difference": found.describe_difference(text)}
 
 
 def _result(text: str, found: "MemoryMatch") -> dict[str, Any]:
