@@ -17,9 +17,10 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from house import House  # noqa: E402
 
 FLOORS = {
-    "cli": 9,
+    "cli": 10,
     "serving": 8,
     "training": 8,
+    "learning": 9,
     "documents": 7,
     "evaluation": 7,
     "interop": 7,
@@ -66,7 +67,7 @@ STOREYS = {
         "memory",
         "evaluate export mcp prepare serve translate",
         "train",
-        "inspect plan",
+        "inspect learn plan",
         "demo",
         "doctor",
         "main",

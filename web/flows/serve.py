@@ -38,7 +38,7 @@ def main(port: str, *settings: str) -> None:
     places = [f"en-de={BUNDLE}", *(f"{name}={folder / name}" for name in (*LABELS, "multi"))]
     os.execv(
         sys.executable,
-        [sys.executable, "-m", "limelight", "serve", *places, *settings, "--port", port, "--threads", "1"],
+        [sys.executable, "-m", "limelight", "serve", *places, *settings, "--store", f"sqlite:///{folder}/kept.db", "--port", port, "--threads", "1"],
     )
 
 

@@ -55,6 +55,15 @@ export interface Asked {
   tags?: readonly string[];
   nbest: number;
   align: boolean;
+  prefix?: string; // what the translation begins with
+}
+
+/** A better translation, to be kept. */
+export interface Correction {
+  text: string;
+  translation: string;
+  correction: string;
+  model: string;
 }
 
 /** What one request may be. */
@@ -96,9 +105,9 @@ export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 export class Api {
   constructor(private readonly fetch: Fetch) {}
 
-  async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits }> {
-    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits }>("api/v1/models", signal);
-    return { models: told.models.flatMap(modelsOf), limits: told.limits };
+  async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits; corrections: boolean }> {
+    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean }>("api/v1/models", signal);
+    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true };
   }
 
   async settings(signal?: AbortSignal): Promise<Settings> {
@@ -113,6 +122,10 @@ export class Api {
 
   translate(asked: Asked, signal: AbortSignal): Promise<Answer> {
     return this.post<Answer>("api/v1/translate", asked, signal);
+  }
+
+  correct(asked: Correction): Promise<{ id: number }> {
+    return this.post<{ id: number }>("api/v1/corrections", asked);
   }
 
   detect(text: string, signal: AbortSignal): Promise<Guess[]> {

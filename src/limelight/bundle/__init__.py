@@ -12,7 +12,8 @@
     bundle = read(Path("en-de"))          nothing is parsed before every file is what the manifest says
     bundle.load_model()
 
-Read in this order: layout, tags, settings, confidence, manifest, strict_json, weights, card, bundle. The names are fetched when first used.
+Read in this order: layout, tags, settings, confidence, manifest, strict_json, versions, weights, card, bundle. The names are fetched
+when first used.
 """
 
 from importlib import import_module

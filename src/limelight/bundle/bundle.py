@@ -15,6 +15,7 @@ from limelight.bundle.manifest import Entry, difference, relist, verify
 from limelight.bundle.settings import BundleSettings
 from limelight.bundle.strict_json import read_json, settings_of
 from limelight.bundle.tags import BundleTags
+from limelight.bundle.versions import find_version
 from limelight.errors import DataError, ModelFileError
 from limelight.files import Stamp, stamp_of, whole_folder
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -68,7 +69,7 @@ class Bundle:
 
 
 def read(folder: Path, weights: bool = True) -> Bundle:
-    """A bundle, or the one of a run. Else a ModelFileError that lists every file that is not as it was written.
+    """A bundle, or the one of a run, in the version that is in use. Else a ModelFileError that lists every file that is not as written.
 
     Without `weights` these are verified when they are loaded, and never where an export runs: a large file takes seconds.
     """
@@ -166,6 +167,7 @@ def _find(folder: Path) -> Path:
     wanted = "give the folder of a bundle or of a run, or make one with limelight train or limelight import"
     if not folder.is_dir():
         raise ModelFileError(f"{folder} {'is a file' if folder.exists() else 'does not exist'}; {wanted}")
+    folder = find_version(folder)
     for place in (folder, folder / "bundle"):
         lies_there = {path.name for path in place.iterdir()} if place.is_dir() else set()
         if "shards" in lies_there:

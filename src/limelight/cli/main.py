@@ -27,6 +27,10 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
     ),
     "train": ("train.train", "Clean, split, learn pieces, choose a model, train it, score it: parallel text becomes a translator."),
     "distill": ("train.distill", "Let a translator teach a smaller one: it translates text, and a student is trained on the pairs."),
+    "learn": (
+        "learn",
+        "Teach a translator what people corrected; it is kept only if it is better on corrections it has not seen, and forgets nothing.",
+    ),
     "translate": (
         "translate.translate",
         "Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error.",
@@ -123,7 +127,7 @@ def version(show: bool = typer.Option(False, "--version", help="Print the versio
 
 
 OF_TRAINING = ("torch", "polars", "pyarrow", "py3langid")  # the packages of limelight[train]
-RESUMES = ("demo", "distill", "prepare", "train")  # verbs that go on where they were stopped
+RESUMES = ("demo", "distill", "learn", "prepare", "train")  # verbs that go on where they were stopped
 
 
 def _go_on() -> str:

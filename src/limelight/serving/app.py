@@ -36,7 +36,8 @@ from limelight.serving.middleware.otel import OtelTracing
 from limelight.serving.middleware.request_log import RequestLog, note_refusal
 from limelight.serving.middleware.security_headers import SecurityHeaders
 from limelight.serving.native import routes as native
-from limelight.serving.queue.service import Service
+from limelight.serving.queue.service import JOINING, Service
+from limelight.serving.queue.takeover import Takeover
 from limelight.serving.queue.text_thread import one_thread
 from limelight.serving.refusals import BadRequest, NotFound, Refusal
 
@@ -72,7 +73,9 @@ def make_app(
     async def lives(_: FastAPI) -> AsyncIterator[None]:
         asyncio.get_running_loop().set_default_executor(one_thread())
         tidying = None if service.store is None else asyncio.ensure_future(service.store.tidy(settings.keep_days))
+        following = asyncio.ensure_future(Takeover(service.models, settings.queue.timeout_seconds + JOINING).follow())
         yield
+        following.cancel()
         desk.close()
         if tidying is not None:
             tidying.cancel()

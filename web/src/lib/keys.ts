@@ -1,7 +1,7 @@
 /** Which key does what. */
 
 export type Action =
-  | { do: "translate" | "write" | "swap" | "copy" | "theme" | "help" }
+  | { do: "translate" | "write" | "swap" | "copy" | "correct" | "theme" | "help" }
   | { do: "choose"; number: number };
 
 export interface Pressed {
@@ -16,6 +16,7 @@ const SINGLE: Readonly<Record<string, Action>> = {
   "/": { do: "write" },
   s: { do: "swap" },
   c: { do: "copy" },
+  e: { do: "correct" },
   t: { do: "theme" },
   "?": { do: "help" },
 };

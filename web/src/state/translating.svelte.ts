@@ -42,6 +42,7 @@ export class Translating {
   chosenTags = $state.raw<readonly string[]>([]); // by a person; those that the model knows are told
   models = $state.raw<Model[]>([]);
   limits = $state.raw<Limits>(NO_LIMITS);
+  corrections = $state(false); // are they kept?
   settings = $state.raw<Settings>(UNKNOWN);
   status = $state.raw<Status>({ kind: "idle" });
   shown = $state.raw<Shown | null>(null);

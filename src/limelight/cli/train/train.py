@@ -15,7 +15,7 @@ from limelight.cli.completion import presets
 from limelight.cli.prepare.prepare import EngineName, start_engine
 
 if TYPE_CHECKING:
-    from limelight.training.recipe.request import TrainRequest
+    from limelight.training.recipe.request import TrainRequest, TrainResult
 
 EXAMPLES = """Examples:
 
@@ -110,6 +110,16 @@ def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
 
 
 def run_training(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, as_json: bool, began: float) -> int:
+    from limelight.training.processes.rank_environment import is_main
+
+    result = watch_training(asked, folder, workers, plain, quiet, began)
+    if is_main():
+        sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
+        sys.stdout.flush()
+    return result.exit_code
+
+
+def watch_training(asked: "TrainRequest", folder: Path, workers: int | None, plain: bool, quiet: bool, began: float) -> "TrainResult":
     """One of several processes works as all do; only the main one prepares the corpus and speaks."""
     from limelight.cli.train.live_screen import TrainScreen
     from limelight.training.processes.rank_environment import is_main
@@ -120,8 +130,4 @@ def run_training(asked: "TrainRequest", folder: Path, workers: int | None, plain
         closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
-        result = run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)
-    if is_main():
-        sys.stdout.write(json.dumps(result.values) + "\n" if as_json else "".join(f"{line}\n" for line in result.lines))
-        sys.stdout.flush()
-    return result.exit_code
+        return run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)

@@ -26,7 +26,8 @@ class ServedLanguages:
     """
 
     def __init__(self, models: Models) -> None:
-        self._served: dict[tuple[str, str], tuple[ServedModel, Direction]] = {}
+        self._models = models  # which change when one of them has learnt: what is kept are names
+        self._served: dict[tuple[str, str], tuple[str, Direction]] = {}
         self._targets: dict[str, list[str]] = {}
         self._sources: dict[str, list[str]] = {}
         for each in models.all:
@@ -34,7 +35,7 @@ class ServedLanguages:
             for direction in each.directions:
                 source, target = short[direction[0]], short[direction[1]]
                 if (source, target) not in self._served:
-                    self._served[source, target] = each, direction
+                    self._served[source, target] = each.id, direction
                     self._targets.setdefault(source, []).append(target)
                     self._sources.setdefault(target, []).append(source)
         self.sources, self.targets = tuple(self._targets), tuple(self._sources)
@@ -58,14 +59,14 @@ class ServedLanguages:
     def find_model(self, source: str, target: str) -> ServedModel | None:
         if (source, target) not in self._served:
             return None
-        served, direction = self._served[source, target]
-        return served.turn(direction)
+        name, direction = self._served[source, target]
+        return self._models.by_id(name).turn(direction)
 
     def knows_tags(self, source: str | None, target: str, tags: Collection[str]) -> bool:
         """Whether a translation into this language can be told these tags; None: from whichever language."""
         known = self.sources_of(target)
         sources = [source] if source in known else known
-        return all(set(tags) <= set(self._served[each, target][0].tags) for each in sources)
+        return all(set(tags) <= set(self._models.by_id(self._served[each, target][0]).tags) for each in sources)
 
     def deepl_sources(self) -> dict[str, str]:
         """Codes and names. Sources have no regions."""

@@ -97,9 +97,19 @@ class ScoreRequest(StrictRequest):
     tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal.")
 
 
+class CorrectionRequest(StrictRequest):
+    text: str = Field(description="What was translated.")
+    correction: str = Field(description="How it should have been translated.")
+    translation: str = Field(default="", description="What the server had answered, if it is known.")
+    model: Name | None = Field(default=None, description=DIRECTED)
+    source: Code | None = Field(default=None, description="Language of the text, as en. Else that of the model.")
+    target: Code | None = Field(default=None, description="Language of the correction, as de. Else that of the model.")
+
+
 @dataclass(frozen=True)
 class Requests:
     translate: type[TranslateRequest]
+    correct: type[CorrectionRequest]
     tokenize: type[TokenizeRequest]
     score: type[ScoreRequest]
 
@@ -108,6 +118,7 @@ def requests(settings: ServeSettings) -> Requests:
     """The same classes with the limits of this server in them."""
     limits = settings.limits
     text = Annotated[str, Field(max_length=limits.characters, pattern=NO_ZERO)]
+    some = Annotated[text, Field(min_length=1)]
     one_or_more = text | Annotated[list[text], Field(min_length=1, max_length=limits.texts)]
     widest = min(limits.alternatives + 1, limits.beam)
     bounded: dict[str, Any] = {
@@ -120,6 +131,7 @@ def requests(settings: ServeSettings) -> Requests:
     }
     return Requests(
         translate=with_limits(TranslateRequest, bounded),
+        correct=with_limits(CorrectionRequest, {"text": some, "correction": some, "translation": text}),
         tokenize=with_limits(TokenizeRequest, {"text": text}),
         score=with_limits(ScoreRequest, {"source": text, "target": text}),
     )

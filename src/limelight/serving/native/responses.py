@@ -154,6 +154,7 @@ class ModelAnswer(BaseModel):
     heads: Count
     vocabulary: Count
     learnt: LearntAnswer | None = Field(description="What it was taught beside translating; null: not known.")
+    version: Count = Field(description="Of what it has learnt from corrections; 0: as it was trained.")
     calibrated: bool = Field(description="Was measured how often it is right when it says so?")
     scores: Annotated[list[ScoreOfModel], Field(max_length=10_000)]
     search: SearchAnswer
@@ -177,6 +178,7 @@ class LimitsAnswer(BaseModel):
 
 class ModelsAnswer(BaseModel):
     models: Annotated[list[ModelAnswer], Field(max_length=10_000)]
+    corrections: bool = Field(description="Are corrections kept?")
     limits: LimitsAnswer = Field(description="Of this server, for whoever makes requests.")
 
 
@@ -184,6 +186,10 @@ class QueueAnswer(BaseModel):
     requests: Count
     pieces: Count
     wait_seconds: Number
+
+
+class CorrectionAnswer(BaseModel):
+    id: Count
 
 
 class HealthAnswer(BaseModel):
@@ -241,6 +247,7 @@ def model(served: ServedModel, models: Models) -> dict[str, Any]:
         "heads": shape.num_heads,
         "vocabulary": shape.vocab_size,
         "learnt": None if settings.learnt is None else settings.learnt.model_dump(mode="json"),
+        "version": 0 if served.bundle.loaded is None else served.bundle.loaded.version,
         "calibrated": translator.calibration is not None,
         "scores": [score.model_dump(mode="json") for score in settings.scores],
         "search": {"beam": search.beam, "length_penalty": search.length_penalty, "max_length": search.max_length},

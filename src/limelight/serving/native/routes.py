@@ -51,6 +51,7 @@ def router(service: Service) -> APIRouter:
     add("POST", "/translate", native.translate, responses.TranslateAnswer, body=asked.translate, content=EVENTS)
     add("POST", "/tokenize", native.tokenize, responses.TokenizeAnswer, body=asked.tokenize)
     add("POST", "/score", native.score, responses.ScoreAnswer, body=asked.score)
+    add("POST", "/corrections", native.correct, responses.CorrectionAnswer, body=asked.correct)
     add("GET", "/models", native.models, responses.ModelsAnswer)
     add("GET", "/models/{id}", native.model, responses.ModelAnswer)
     add("GET", "/health", native.health, responses.HealthAnswer)
@@ -118,13 +119,24 @@ class Native:
         scored = (await while_connected(request, work))[0]
         return JSONResponse({"model": served.id, **scored.as_dict()})
 
+    async def correct(self, request: Request) -> Response:
+        """Keep a better translation to learn from, if the operator wants corrections."""
+        asked = await read_request(request, self.asked.correct)
+        served, caller = self.service.models.pick(asked.source, asked.target, asked.model), caller_of(request)
+        characters = len(asked.text) + len(asked.correction)
+        caller.spend(characters)
+        note(request, characters=characters, texts=1, model=served.id)
+        return JSONResponse({"id": await self.service.correct(served, asked.text, asked.correction, asked.translation, caller.name)})
+
     async def models(self) -> Response:
         """The models of this server."""
         known = self.service.models
 
         def answer() -> Response:
             told = [responses.model(served, known) for served in known.all]
-            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits)})
+            return JSONResponse(
+                {"models": told, "limits": responses.limits(self.service.settings.limits), "corrections": self.service.store is not None}
+            )
 
         return await aside(sum(len(served.directions) for served in known.all), answer)
 

@@ -5,8 +5,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from limelight.bundle.versions import HISTORY, LEARNT, read_history
 from limelight.errors import ConfigError
-from limelight.serving.queue.served_model import SIGN, ServedModel
+from limelight.files import stamp_of
+from limelight.serving.queue.served_model import SIGN, LoadedFrom, ServedModel
 from limelight.serving.refusals import BadRequest, NotFound
 from limelight.text.languages import Direction
 from limelight.translator import Translator
@@ -22,6 +24,10 @@ class Models:
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         self.all = tuple(served)
+
+    def replace(self, old: ServedModel, new: ServedModel) -> None:
+        """From now on requests are matched with the new one; those that were matched before end with the old one."""
+        self.all = tuple(new if each is old else each for each in self.all)
 
     def by_id(self, id: str) -> ServedModel:
         """en-de is a bundle in its usual direction, multi:en-fr one in another."""
@@ -93,13 +99,18 @@ def load(places: Sequence[str], threads: int | None, engine: str | None = None) 
     ]
     if problems:
         raise ConfigError("these bundles cannot be served together:", problems)
-    served = []
-    for name, folder in named:
-        translator = Translator.load(folder, threads=threads, engine=engine)
-        translator.stand_by()
-        translator.translate(WARM_UP)
-        served.append(ServedModel(name, translator, _speed(translator), _run_of(folder)))
-    return Models(served)
+    return Models([load_model(name, folder, threads, engine) for name, folder in named])
+
+
+def load_model(name: str, folder: Path, threads: int | None, engine: str | None = None) -> ServedModel:
+    """Load the version of a bundle that is in use, and warm it up."""
+    found = stamp_of(folder / LEARNT / HISTORY)  # before it is read: what is written meanwhile is seen the next time
+    version = read_history(folder).current
+    translator = Translator.load(folder, threads=threads, engine=engine)
+    translator.stand_by()
+    translator.translate(WARM_UP)
+    again = LoadedFrom(folder, version, found, lambda: load_model(name, folder, threads, engine))
+    return ServedModel(name, translator, _speed(translator), _run_of(folder), loaded=again)
 
 
 def _speed(translator: Translator) -> float:

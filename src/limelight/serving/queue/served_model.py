@@ -4,11 +4,12 @@ multi            the usual direction, en to de
 multi:en-fr      another one, by the languages of the bundle
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from limelight.files import Stamp
 from limelight.text.languages import Direction, base
 from limelight.translator import Translator
 
@@ -17,16 +18,27 @@ SIGN = ":"  # between the name of a bundle and a direction; no name has it
 
 
 @dataclass(frozen=True)
+class LoadedFrom:
+    """Where a model was loaded from, as it lay there, and how to load what lies there now."""
+
+    folder: Path
+    version: int  # 0: as it was trained
+    history: Stamp
+    load: Callable[[], "ServedModel"] = field(compare=False)
+
+
+@dataclass(frozen=True)
 class ServedModel:
     """A served model is a translator in one direction. `id` names it in requests, logs and metrics. `speed`: source pieces a second of one
     worker, measured once. `run`: the folder of the training that it came from, if it still lies there. `root`: the bundle as it was
-    loaded, for another direction of it; None: this is it."""
+    loaded, for another direction of it; None: this is it. `loaded`: where from, of one that may learn while it is served."""
 
     id: str
     translator: Translator
     speed: float
     run: Path | None = None
     root: "ServedModel | None" = None
+    loaded: LoadedFrom | None = None
 
     @property
     def bundle(self) -> "ServedModel":

@@ -22,7 +22,7 @@ from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, within
-from limelight.serving.refusals import Failed, Late
+from limelight.serving.refusals import Failed, Forbidden, Late
 from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
@@ -155,6 +155,13 @@ class Service:
             return await within(job, deadline)
         finally:
             self.batcher.leave(job)
+
+    async def correct(self, served: ServedModel, text: str, better: str, translation: str, caller: str) -> int:
+        """Keep a correction, if the operator wants any; its number. `limelight learn` judges it, and not the server."""
+        if self.store is None:
+            raise Forbidden("corrections are not kept on this server", "The operator can keep them: limelight serve --store.")
+        pair = served.source, served.target
+        return await self.store.ask(lambda kept: kept.corrections.add(*pair, text, translation, better, caller, served.id))
 
     async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document") -> TranslatedDocument:
         """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""

@@ -25,12 +25,18 @@ def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
     there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
     if there and not there & {PREPARED, FACTS, SYNTHETIC_FOLDER, TEACHER}:
         raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
-    run.mkdir(parents=True, exist_ok=True)
-    with (run / LOCK).open("ab") as file:
+    with lock_folder(run, patience, "give another folder with -o"):
+        yield
+
+
+@contextmanager
+def lock_folder(folder: Path, patience: float = 0.0, otherwise: str = "try again later") -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOCK).open("ab") as file:
         latest = time.monotonic() + patience
         while not _try_lock(file):
             if time.monotonic() > latest:
-                raise ConfigError(f"another process is training in {run}; wait for it, or give another folder with -o")
+                raise ConfigError(f"another process is training in {folder}; wait for it, or {otherwise}")
             time.sleep(0.5)
         yield
 

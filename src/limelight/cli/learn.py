@@ -1,0 +1,209 @@
+"""`limelight learn` teaches a translator what people corrected, and keeps what it learnt only if that is better."""
+
+import inspect
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from limelight.cli.memory import open_named_store
+from limelight.cli.train.train import read_request, train, watch_training
+from limelight.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limelight.bundle.versions import LearningPlan, LearntVersion
+    from limelight.learning.effect import TestSet
+    from limelight.learning.gate import Pair
+    from limelight.training.recipe.request import TrainResult
+
+Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
+
+EXAMPLES = """Examples:
+
+limelight learn en-de --store sqlite:///limelight.db
+
+limelight learn en-de --corrections corrections.jsonl --minutes 30
+
+limelight learn en-de --history
+
+limelight learn en-de --back
+"""
+
+
+def learn(
+    inputs: Annotated[list[str], typer.Argument(metavar="BUNDLE", help="Folder of a run or bundle; and section.key=value of a recipe.")],
+    store: Annotated[str | None, typer.Option("--store", help="Corrections that a server kept: sqlite:///limelight.db.")] = None,
+    corrections: Annotated[Path | None, typer.Option("--corrections", help="Corrections in lines of JSON.")] = None,
+    minutes: Annotated[float, typer.Option("--minutes", help="Time to train.", min=0.05, max=100_000)] = 10.0,
+    test: Annotated[list[str] | None, typer.Option("--test", help="Old text that must not get worse: source and target file.")] = None,
+    replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as for train.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also if nothing is new: with more time, say.")] = False,
+    back: Annotated[bool, typer.Option("--back", help="Go back to the version before.")] = False,
+    history: Annotated[bool, typer.Option("--history", help="Show what was learnt when, from how much, with which effect.")] = False,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to train with.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:  # fmt: skip
+    """Teach a translator what people corrected; it is kept only if it is better on corrections it has not seen, and forgets nothing.
+
+    A server that runs takes the new version over by itself. Ctrl-C stops; the same command goes on.
+    """
+    given = dict(locals())
+    from limelight.bundle.versions import LEARNT, read_history
+    from limelight.cli.settings_arguments import split_settings
+    from limelight.cli.train.recipe_keys import check_changes
+    from limelight.training.run.folder_lock import lock_folder
+
+    folders, given["inputs"] = split_settings(inputs)
+    check_changes(given["inputs"])
+    folder = _check(folders, given)
+    if history:
+        known = read_history(folder)
+        lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
+    else:
+        with lock_folder(folder / LEARNT):
+            lines, values, code = _go_back(folder) if back else _learn(folder, given)
+    told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
+    sys.stdout.write(json.dumps(values, ensure_ascii=False) + "\n" if as_json else told)
+    raise typer.Exit(code)
+
+
+def _check(folders: list[str], given: dict[str, Any]) -> Path:
+    problems = [] if len(folders) == 1 else [f"name one translator; {len(folders)} are named"]
+    if sum(bool(given[name]) for name in ("store", "corrections", "back", "history")) != 1:
+        problems.append("say what to do with one of --store, --corrections, --back and --history")
+    if len(given["test"] or []) not in (0, 2):
+        problems.append("--test is given twice, for the source and the target file")
+    if folders and Path(folders[0]).name == "bundle":
+        problems.append(f"{folders[0]} is a run's bundle as it was trained; name the run, {Path(folders[0]).parent}")
+    problems += [f"{folder} is no folder; name that of a run or bundle" for folder in folders if not Path(folder).is_dir()]
+    if problems:
+        raise ConfigError("there is nothing to learn so:", problems)
+    return Path(folders[0])
+
+
+def _describe(each: "LearntVersion", current: int) -> str:
+    effect = ", ".join(f"{name} {before:.1f} to {after:.1f} chrF (p = {p:.3f})" for name, (before, after, p) in each.effect.items())
+    refused = f", {sum(each.refused.values()):,} refused" if each.refused else ""
+    state = "in use" if each.number == current else "kept" if each.kept else "not kept"
+    return f"{each.number:>3}  {each.at}  {each.corrections:,} corrections{refused}; {effect}; {state}: {each.why}"
+
+
+def _go_back(folder: Path) -> Told:
+    from limelight.bundle.versions import read_history, write_history
+    from limelight.learning.attempt import forget_unfinished
+
+    history = read_history(folder)
+    now = history.find(history.current)
+    if now is None:
+        raise ConfigError(f"{folder} is as it was trained; there is no version before it to go back to")
+    forget_unfinished(folder)  # it went on from the version that is left
+    write_history(folder, history.changed(current=now.parent))
+    said = f"version {now.parent}" if now.parent else "version 0, as it was trained,"
+    return [f"{folder}: {said} is in use again; version {now.number} stays in its folder"], {"current": now.parent, "was": now.number}, 0
+
+
+def _learn(folder: Path, given: dict[str, Any]) -> Told:
+    from limelight.bundle import read
+    from limelight.bundle.versions import LEARNT, RUN
+    from limelight.evaluation.inputs import read_parallel
+    from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished
+    from limelight.learning.effect import find_old_test
+
+    if len(read(folder, weights=False).settings.directions) > 1:
+        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
+    clear_up(folder)
+    old = read_parallel(given["test"]) if given["test"] else find_old_test(folder)  # what is missing is told before an hour of training
+    if given["again"]:
+        forget_unfinished(folder)
+    plan = find_unfinished(folder)
+    if plan is None:
+        plan, why = _plan(folder, given)
+        if plan is None:
+            return [why], {"kept": False, "why": why}, 0
+    if not (given["quiet"] or given["as_json"]):
+        told = f"{plan.corrections:,} corrections to learn, {plan.held_out:,} held out{_list_refused(plan.refused)}"
+        typer.echo(f"version {plan.number}: {told}", err=True)
+    result = _train(folder, folder / LEARNT / str(plan.number) / RUN, plan, given)
+    if result.exit_code and result.state != "diverged":
+        return [f"{folder}: not done yet; the same command goes on"], {"kept": False, "why": "stopped"}, result.exit_code
+    return _judge(folder, plan, None if result.exit_code else (old[0], old[1]), given["threads"])
+
+
+def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
+    """What is to be learnt, on disk; or why nothing is."""
+    from limelight.learning.attempt import FEWEST, begin_attempt, count_new
+    from limelight.learning.gate import sift
+    from limelight.translator import Translator
+
+    with Translator.load(folder, threads=given["threads"]) as translator:
+        pairs = _read(translator.settings.languages, given)
+        if not count_new(folder, pairs) and not given["again"]:
+            return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
+        sifted = sift(pairs, translator)
+        plan = begin_attempt(folder, sifted, translator.settings.languages, given["minutes"])
+    taken = f"of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{_list_refused(sifted.reasons)}"
+    return plan, f"{folder}: {taken}; it takes {FEWEST} beside those held out"
+
+
+def _list_refused(reasons: dict[str, int]) -> str:
+    return "".join(f", {count:,} refused as {reason.replace('_', ' ')}" for reason, count in reasons.items())
+
+
+def _read(languages: tuple[str, str], given: dict[str, Any]) -> "list[Pair]":
+    from limelight.learning.attempt import read_corrections
+
+    if given["corrections"] is not None:
+        return read_corrections(given["corrections"], languages)
+    store, pairs, last = open_named_store(given["store"]), list[tuple[str, str]](), 0
+    try:
+        while some := store.corrections.list(languages, after=last):
+            pairs += [(each.source, each.correction) for each in some]
+            last = some[-1].id
+    finally:
+        store.close()
+    return pairs
+
+
+def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
+    from limelight.bundle import read
+    from limelight.learning.attempt import HELD, TAUGHT
+
+    source, target = read(folder, weights=False).settings.languages
+    steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
+    given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
+    given |= {name: asked[name] for name in ("replay_data", "threads")}
+    given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "test": [str(run.parent / HELD)]}
+    given |= {"budget": None if steps else f"{plan.minutes * 60:g}s"}
+    given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
+    request, _ = read_request(given)
+    return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
+
+
+def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", threads: int | None) -> Told:
+    """None: there is nothing to judge, since training diverged."""
+    from limelight.bundle import read
+    from limelight.bundle.versions import LEARNT, LearntVersion, find_version, read_history, write_history
+    from limelight.evaluation.config import InferenceOptions
+    from limelight.learning.attempt import HELD, clear_up, read_corrections
+    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, measure_effect
+
+    kept, why, effect = False, "its training diverged", {}
+    if old is not None:
+        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, read(folder, weights=False).settings.languages)
+        sources, references = zip(*held[:MOST_PAIRS], strict=True)
+        places = find_version(folder, plan.parent), find_version(folder, plan.number)
+        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=threads))
+        kept, why = decide(effect)
+    figures = {name: (each.system, each.other, each.p) for name, each in effect.items()}
+    version = LearntVersion(**plan.model_dump(), effect=figures, kept=kept, why=why)
+    history = read_history(folder)
+    current = plan.number if kept else history.current
+    write_history(folder, history.changed(current=current, versions=(*history.versions, version)))
+    clear_up(folder)
+    again = f"; limelight learn {folder} --back goes back" if kept else "; the version before stays in use"
+    return [f"{folder}: version {plan.number} is {'in use' if kept else 'not kept'}: {why}{again}"], version.model_dump(mode="json"), 0

@@ -1,0 +1,72 @@
+/** A correction as a value: the translation is edited, completed from where the cursor stands, and sent. */
+
+import { Refused, type Api } from "../api";
+import { wellFormed } from "../lib/counting";
+import type { Trouble } from "../lib/trouble";
+import type { Shown, Translating } from "./translating.svelte";
+
+export class Correcting {
+  text = $state("");
+  /** What is corrected; null while nothing is. */
+  of = $state.raw<{ shown: Shown; translation: string } | null>(null);
+  busy = $state(false);
+  kept = $state(false);
+  trouble = $state.raw<Trouble | null>(null);
+
+  readonly possible = $derived.by(() => this.translating.corrections && this.translating.fresh && this.translating.current !== null);
+  readonly changed = $derived(this.of !== null && this.text.trim() !== "" && this.text.trim() !== this.of.translation.trim());
+
+  constructor(
+    private readonly api: Api,
+    private readonly translating: Translating,
+  ) {}
+
+  open(): void {
+    const { shown, current } = this.translating;
+    if (!this.possible || !shown || !current) return;
+    Object.assign(this, { of: { shown, translation: current.text }, text: current.text, kept: false, trouble: null });
+  }
+
+  close(): void {
+    this.of = null;
+    this.trouble = null;
+  }
+
+  /** The rest is translated anew after what stands before the cursor. */
+  async complete(until: number): Promise<void> {
+    const { of } = this;
+    if (!of) return;
+    const prefix = wellFormed(this.text.slice(0, until));
+    const { shown } = of;
+    const asked = { text: wellFormed(shown.of), source: shown.source, target: shown.target, model: shown.model, nbest: 1, align: false, prefix };
+    await this.try(async () => {
+      const answer = await this.api.translate(shown.tags.length ? { ...asked, tags: shown.tags } : asked, new AbortController().signal);
+      if (this.of === of) this.text = answer.results[0]!.text;
+    });
+  }
+
+  async send(): Promise<void> {
+    const { of } = this;
+    if (!of || !this.changed) return;
+    const { shown, translation } = of;
+    await this.try(async () => {
+      await this.api.correct({ text: wellFormed(shown.of), translation, correction: wellFormed(this.text.trim()), model: shown.model });
+      this.kept = true;
+      this.close();
+    });
+  }
+
+  private async try(work: () => Promise<void>): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    this.trouble = null;
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.trouble = error.trouble;
+    } finally {
+      this.busy = false;
+    }
+  }
+}
