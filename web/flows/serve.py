@@ -36,9 +36,10 @@ def main(port: str, *settings: str) -> None:
         amend(folder / name, languages=languages)
     write_multi(folder / "multi")
     places = [f"en-de={BUNDLE}", *(f"{name}={folder / name}" for name in (*LABELS, "multi"))]
+    kept = ["--store", f"sqlite:///{folder}/kept.db"]
     os.execv(
         sys.executable,
-        [sys.executable, "-m", "limelight", "serve", *places, *settings, "--store", f"sqlite:///{folder}/kept.db", "--port", port, "--threads", "1"],
+        [sys.executable, "-m", "limelight", "serve", *places, *settings, *kept, "--port", port, "--threads", "1"],
     )
 
 
