@@ -1,4 +1,4 @@
-"""What a translator has learnt lies beside it, a version in a folder of its own, and one small file says which of them is in use.
+"""Versions that a translator has learnt lie beside it, each in a folder of its own, and one small file says which is in use.
 
     en-de/
       bundle/             as it was trained, version 0: never touched

@@ -41,7 +41,7 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
     ),
     "export": (
         "export",
-        "Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face or ONNX, and prove that it is the same.",
+        "Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face, ONNX or a web page, and compare both.",
     ),
     "import": (
         "import_model",
