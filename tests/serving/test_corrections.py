@@ -68,7 +68,7 @@ def test_without_a_store_they_are_refused_with_the_reason(translator: Translator
         ({"text": ""}, 400),
         ({"correction": "x" * 6_000}, 413),
         ({"correction": "a\0b"}, 400),
-        ({"corection": "x"}, 400),
+        ({"corrected": "x"}, 400),
         ({"source": "xx"}, 400),
         ({"model": "none"}, 404),
     ],
