@@ -97,6 +97,7 @@ class Glossaries:
             raise BadRequest("Parameter 'glossary_id' needs 'source_lang'.")
         await self.store.settle(caller.name)
         stored = self.store.use(id, caller.name)
+        await self.store.settle_use(caller.name)
         of = stored.file.source, stored.file.target
         if (deepl(source), deepl(target)) != (deepl(of[0]), deepl(of[1])):
             raise BadRequest(f"The glossary is for {deepl(of[0])} to {deepl(of[1])}, and not for these languages.")
