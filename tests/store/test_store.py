@@ -47,6 +47,14 @@ def test_corrections_in_both_databases(url: str) -> None:
     store.close()
 
 
+def test_so_many_are_kept_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limelight.store.corrections.MOST_KEPT", 3)
+    monkeypatch.setattr("limelight.store.corrections.COUNTED_EVERY", 2)
+    assert [bool(add(store)) for _ in range(5)] == [True] * 3 + [False] * 2
+    store.delete_by_key("forum")
+    assert add(store)
+
+
 @pytest.mark.parametrize("text", ["nul \0", "half \ud800"])
 def test_what_one_database_cannot_keep_neither_does(store: Store, text: str) -> None:
     with pytest.raises(DataError, match="take it out"):

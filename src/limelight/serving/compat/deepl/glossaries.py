@@ -41,7 +41,7 @@ class Glossaries:
         """Keep a glossary, until nobody has used it for a month."""
         parameters, caller = await admit_request(request, "auth_key")
         settings = self.service.settings
-        if settings.wide and settings.keys is None:
+        if not settings.knows_callers:
             raise Forbidden("Glossaries are kept for keys, and this server asks for none.")
         name, given, kind = (parameters.text(each) for each in ("name", "entries", "entries_format"))
         if not name or not given:

@@ -152,7 +152,7 @@ class GlossaryStore:
             times, others = opened.glossaries.settle(owner, known, rows, gone, used)
             return times, [StoredGlossary.from_row(row) for row in others]
 
-        times, others = await self._kept.ask(ask)  # who is refused here has changed nothing, and what is gone and used is told the next time
+        times, others = await self._kept.ask(ask)  # who is refused here has changed nothing; what is gone and used is told the next time
         self._gone -= gone
         self._touched = {id: at for id, at in self._touched.items() if used.get(id) != at}
         self._stored |= {} if new is None else {new.file.id: new}
