@@ -41,7 +41,7 @@ def test_who_writes_does_not_wait_for_who_searches(store: Store, monkeypatch: py
 def test_a_search_ends_when_its_client_leaves_or_its_time_is_over(store: Store, monkeypatch: pytest.MonkeyPatch, leaves: bool) -> None:
     service: Any = SimpleNamespace(store=ServedStore(store))
     looked_for, begun, go_on = list[str](), threading.Event(), threading.Event()
-    deadline = Deadline(60 if leaves else 0.05)
+    deadline = Deadline(60 if leaves else 0.3)
 
     def find(_: object, text: str) -> list[MemoryMatch]:
         looked_for.append(text)
