@@ -64,6 +64,13 @@ def test_the_same_text_is_used_if_that_is_asked_for(server: Serving) -> None:
     assert asked(server, text="twenty seventh", memory="use")["results"][0]["text"] == "ACHTUNDZWANZIG"  # none left for the model
 
 
+def test_the_words_of_the_memory_stand_whatever_else_is_asked_for(server: Serving) -> None:
+    wishes = {"glossary": {"seven": "Siebending"}, "nbest": 3, "align": True, "pieces": True}
+    (found,) = asked(server, text="twenty seven", memory="use", **wishes)["results"]
+    assert found["text"] == "SIEBENUNDZWANZIG" and found["words"] == found["alternatives"] == found["warnings"] == []
+    assert "pieces" not in found and "alignment" not in found
+
+
 @pytest.mark.parametrize("more", [{"format": "html"}, {"stream": True}, {"prefix": "a"}])
 def test_what_the_memory_cannot_do_is_refused(server: Serving, more: dict[str, object]) -> None:
     assert "memory: not with" in asked(server, 400, text="seven", memory="use", **more)["error"]["message"]
