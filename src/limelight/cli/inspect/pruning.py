@@ -62,11 +62,13 @@ def prune_bundle(
     given = len(translator.settings.target_begin)
     check_prunable(engine.model.config, count)
     with Screen(quiet=quiet) as screen:
-        pairs, _ = collect_pairs(translator, folder, sentences, screen)
+        pairs, skipped = collect_pairs(translator, folder, sentences, screen)
         if len(pairs) < 2:
             raise ConfigError("one sentence chooses and another tells what it costs; give two or more, better 64")
         pruned = prune(engine.model, pairs[::2], engine.specials, count, lambda done, total: screen.step("prune", done, total), given)
-        lost, same = compare(engine, pruned.model, pairs[1::2], translator.settings.search, given)
+        target = translator.tokenizers[1]
+        never = {*target.controls(), *target.placeholders().values()} - {target.end}  # as the trace that found the pairs
+        lost, same = compare(engine, pruned.model, pairs[1::2], translator.settings.search.changed(suppress=tuple(never)), given)
     sides = bundle.source_tokenizer, bundle.target_tokenizer
     pieces, numbers = (sides[0].model, sides[1].model), (sides[0].numbers, sides[1].numbers)
     vocabulary = None if None in numbers else numbers
@@ -82,6 +84,7 @@ def prune_bundle(
         " ".join(gone),
         f"weights in float32: {sizes[0] / 1e6:.2f} MB, without them {sizes[1] / 1e6:.2f} MB",
         f"on {tested} other sentences: {lost:+.4f} of a piece's log-probability, {same} of {tested} translated as before",
+        *([f"{skipped} more sentences do not fit and were left out"] if skipped else []),
     ]
 
 
