@@ -72,8 +72,9 @@ describe("a translation", () => {
   test("that is gone while it waits ends, also in its second search", async () => {
     let steps = 0;
     const loop = translating(WORDS, { 2: { 4: 1 }, 4: { 4: 1 } }, { search: { ...SEARCH, beam: 1, nbest: 1, max_extra: 40, max_length: 60 } });
-    const gone = (): Promise<boolean> => new Promise((resolve) => setTimeout(() => resolve(++steps > 45), 0)); // 42 are the first
+    const gone = (): Promise<boolean> => new Promise((resolve) => setTimeout(() => resolve(++steps > 45), 0)); // 42 are of the first
     await expect(loop.translate("one", { source: "en", target: "de" }, gone)).rejects.toMatchObject({ name: "AbortError" });
+    expect(steps).toBe(46);
   });
 
   test("of more things to keep than marks is cut, and none of them is", () => {
@@ -95,8 +96,10 @@ test("a text of many lines has one segmenter, and blank lines none", () => {
 
 test("an answer that comes later ends a search too", async () => {
   const rules = { start: 2, end: 3, never: [], longest: 255 };
-  const state: Steppable = { step: () => Promise.reject(new Error("asked")), reorder: () => {} };
-  await expect(search(state, { pieces: 3, begin: [], allowed: [] }, SEARCH, rules, () => Promise.resolve(true))).rejects.toThrow("nobody waits");
+  let steps = 0;
+  const state: Steppable = { step: () => Promise.resolve({ logProbs: new Float32Array(10).fill(-1), vocabulary: 5, looks: [] }), reorder: () => steps++ };
+  const gone = (): Promise<boolean> => Promise.resolve(steps === 2);
+  await expect(search(state, { pieces: 3, begin: [], allowed: [] }, { ...SEARCH, min_length: 9 }, rules, gone)).rejects.toThrow("nobody waits");
 });
 
 test("letters and their marks are words as Python has them", () => {
