@@ -57,6 +57,16 @@ def test_files_are_added_once_found_listed_and_deleted(tmp_path: Path, url: str)
     assert told("delete", url, "old.tmx") == [{"origin": "old.tmx", "deleted": 1}]
 
 
+def test_a_file_is_deleted_by_its_name_and_of_one_pair_if_that_is_said(url: str) -> None:
+    store = open_store(url)
+    for target in ("de", "fr", "it"):
+        list(store.memory.add(("en", target), [("one", target)], "menu.po"))
+    store.close()
+    assert told("delete", url, "some/dir/menu.po", "--from", "en", "--to", "fr") == [{"origin": "menu.po", "deleted": 1}]
+    assert [row["pair"] for row in told("list", url)] == ["en>de", "en>it"]
+    assert told("delete", url, "menu.po") == [{"origin": "menu.po", "deleted": 2}]
+
+
 @pytest.mark.slow
 def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str) -> None:
     store = open_store(url)
@@ -85,6 +95,9 @@ def test_a_terminal_is_told_no_control_characters(url: str) -> None:
         (["add", "sqlite:///a.db"], "needs to know what"),
         (["list", "sqlite:///a.db", "x"], "lists everything"),
         (["find", "sqlite:///a.db", "x"], "which languages"),
+        (["delete", "sqlite:///a.db", "x", "--from", "en"], "which languages"),
+        (["list", "sqlite:///a.db", "--to", "de"], "leave out"),
+        (["find", "sqlite:////nowhere/a.db", "x", "--from", "en", "--to", "de"], "No such file"),
         (["delete", "nowhere", "x"], "no URL"),
     ],
 )

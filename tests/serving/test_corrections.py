@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from limelight.serving.access.keys import Keys
 from limelight.store.store import Store, open_store
 from limelight.translator import Translator
 
@@ -59,6 +60,21 @@ def test_without_a_store_they_are_refused_with_the_reason(translator: Translator
         assert "--store" in answer.text
         assert server.client.get("/api/v1/models").json()["corrections"] is False
         assert server.client.post("/suggest", json={"q": "one", "s": "eins", "source": "en", "target": "de"}).status_code == 403
+
+
+def test_a_server_for_everybody_keeps_none_and_each_character_counts(translator: Translator, store: Store, tmp_path: Path) -> None:
+    models, url = labelled(translator, ("en", "de")), store.database.name
+    with serving(models, host="0.0.0.0", public=True, store=url) as server:
+        answer = server.client.post("/api/v1/corrections", json=BODY)
+        assert answer.status_code == 403 and "--api-key-file" in answer.text
+        assert server.client.post("/suggest", json={"q": "one", "s": "eins", "source": "en", "target": "de"}).status_code == 403
+        assert server.client.get("/api/v1/models").json()["corrections"] is False
+    assert store.corrections.list(("en", "de")) == []
+    key = Keys.add_key(tmp_path / "keys.toml", "forum")
+    with serving(models, host="0.0.0.0", keys=tmp_path / "keys.toml", store=url) as server:
+        server.client.headers["Authorization"] = f"DeepL-Auth-Key {key}"
+        assert server.client.post("/api/v1/corrections", json=BODY).status_code == 200
+        assert server.client.get("/v2/usage").json()["character_count"] == sum(map(len, BODY.values()))
 
 
 @pytest.mark.parametrize(

@@ -176,3 +176,9 @@ def listening(pid: int) -> list[str]:
                 dotted = ".".join(str(byte) for byte in reversed(bytes.fromhex(host))) if table == "tcp" else host
                 found.append(f"{dotted}:{int(port, 16)}")
     return found
+
+
+def test_a_store_beside_a_folder_of_state_is_refused(tmp_path: Path) -> None:
+    """What stands in the folder would silently count no more."""
+    with pytest.raises(ConfigError, match="leave one out"):
+        ServeSettings(store="sqlite:///a.db", state=tmp_path)

@@ -1,6 +1,7 @@
 """Servers of one store count together what a key has used up: by differences, and what comes in between is not lost."""
 
 import asyncio
+import threading
 from datetime import date
 from pathlib import Path
 
@@ -109,3 +110,28 @@ def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path,
     again = open_store(f"sqlite:///{tmp_path}/store.db")
     assert again.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 10}
     again.close()
+
+
+def test_what_is_told_while_the_server_ends_counts_once(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, asked, begun, go_on = Ledger(store=served), served.store.usage.settle, threading.Event(), threading.Event()
+    ledger.caller(KEY).spend(10)
+
+    def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
+        begun.set()
+        go_on.wait(10)
+        return asked(month, more)
+
+    monkeypatch.setattr(served.store.usage, "settle", slowly)
+
+    async def end() -> None:
+        settling = asyncio.ensure_future(ledger.settle(served))
+        await asyncio.to_thread(begun.wait, 10)
+        settling.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await settling
+        ledger.close()
+
+    asyncio.run(end())
+    assert used(Ledger(store=served)) == 10

@@ -47,6 +47,14 @@ def test_corrections_in_both_databases(url: str) -> None:
     store.close()
 
 
+def test_so_many_are_kept_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limelight.store.corrections.MOST_KEPT", 3)
+    monkeypatch.setattr("limelight.store.corrections.COUNTED_EVERY", 2)
+    assert [bool(add(store)) for _ in range(5)] == [True] * 3 + [False] * 2
+    store.delete_by_key("forum")
+    assert add(store)
+
+
 @pytest.mark.parametrize("text", ["nul \0", "half \ud800"])
 def test_what_one_database_cannot_keep_neither_does(store: Store, text: str) -> None:
     with pytest.raises(DataError, match="take it out"):
@@ -62,7 +70,8 @@ def test_an_error_tells_no_text(store: Store) -> None:
     assert "a secret" not in str(caught.value) and caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize("url", ["", "limelight.db", "sqlite://", "sqlite:///:memory:", "mysql://a:secret@b/c", "sqlite:////nowhere/a.db"])
+@pytest.mark.parametrize("url", ["", "limelight.db", "sqlite://", "sqlite:///:memory:", "mysql://a:secret@b/c", "sqlite:////nowhere/a.db",
+                                 "postgresql://a:secret@b:port/c", "mysql://a@b/c?password=secret", "sqlite:///a.db?mode=secret"])  # fmt: skip
 def test_a_store_that_cannot_be_is_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_store(url)
@@ -78,6 +87,24 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
 def test_only_its_owner_reads_it(store: Store, tmp_path: Path) -> None:
     add(store)
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("store.db*")} == {0o600}
+
+
+def test_who_only_reads_makes_no_store(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        open_store(f"sqlite:///{tmp_path}/a.db", create=False)
+    (tmp_path / "b.db").touch()
+    with pytest.raises(ConfigError, match="holds no store"):
+        open_store(f"sqlite:///{tmp_path}/b.db", create=False)
+    assert not (tmp_path / "a.db").exists()
+    open_store(f"sqlite:///{tmp_path}/b.db").close()
+    open_store(f"sqlite:///{tmp_path}/b.db", create=False).close()
+
+
+def test_what_is_deleted_is_overwritten(store: Store, tmp_path: Path) -> None:
+    add(store, "a secret that goes")
+    store.delete_by_key("forum")
+    store.close()
+    assert b"a secret that goes" not in b"".join(path.read_bytes() for path in tmp_path.glob("store.db*"))
 
 
 def test_a_newer_store_is_refused(store: Store, tmp_path: Path) -> None:
@@ -144,5 +171,5 @@ def test_two_open_and_write_at_once(url: str) -> None:
 def test_a_database_that_is_away_is_told(starts_process: None) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(StorageError, match="is it there") as caught:
-        open_store("postgresql://somebody:secret@127.0.0.1:1/nothing")
+        open_store("postgresql://somebody:secret@127.0.0.1:1/nothing?sslpassword=secret")
     assert "secret" not in str(caught.value)

@@ -1,9 +1,11 @@
 """A memory finds the same text and similar ones, in both databases alike, and takes the same pair once."""
 
 import pytest
+import sqlalchemy as sql
 from rapidfuzz.distance import Indel
 
-from limelight.store.memory import COMPARED, LOOKED_AT, AddedSegments, MemoryMatch
+from limelight.store.memory import COMPARED, LOOKED_AT, PAUSE, AddedSegments, MemoryMatch
+from limelight.store.schema import trigrams
 from limelight.store.store import Store, open_store
 from limelight.store.trigrams import INDEXED, Rarity
 
@@ -39,6 +41,15 @@ def check_memory(store: Store) -> None:
     assert store.memory.find_exact(PAIR, ["Cancel"])["Cancel"].target == "Stornieren"  # the newest
     assert store.memory.delete("a.tmx") == 26 and store.memory.find(PAIR, PAIRS[0][0]) == []
     assert [each.target for each in store.memory.find(PAIR, "Cancel")] == ["Stornieren"]
+    add(store, [("Cancel", "Annuler")], "b.tmx", ("en", "fr"))
+    assert store.memory.delete("b.tmx", ("en", "fr")) == 1 and store.memory.delete("b.tmx", ("en", "fr")) == 0
+    assert store.memory.list_origins() == [("en>de", "b.tmx", 1)]
+    assert store.memory.delete("b.tmx") == 1 and count_trigrams(store) == 0
+
+
+def count_trigrams(store: Store) -> int:
+    with store.database.read() as connection:
+        return connection.execute(sql.select(sql.func.count()).select_from(trigrams)).scalar_one()
 
 
 def test_a_memory_finds_the_same_and_similar_texts(store: Store) -> None:
@@ -60,6 +71,16 @@ def test_what_is_rare_is_learnt_anew_and_heard_of_by_others(store: Store) -> Non
     add(store, words)
     assert [each.source for each in other.memory.find(PAIR, words[150][0], most=1)] == [words[150][0]]
     other.close()
+    assert store.memory.delete("a.tmx") == 203 and count_trigrams(store) == 0  # none of the old order is left
+
+
+def test_others_write_between_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("limelight.store.memory.BATCH", 10)
+    monkeypatch.setattr("limelight.store.memory.time.sleep", pauses.append)
+    assert add(store, PAIRS).added == 25 and pauses == [PAUSE] * 2
+    assert store.memory.delete("a.tmx") == 25 and pauses == [PAUSE] * 4
+    assert count_trigrams(store) == 0
 
 
 def test_a_search_looks_at_so_many_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

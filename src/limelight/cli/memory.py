@@ -45,10 +45,12 @@ def memory(
     if bool(words) == (action == Action.list):
         raise ConfigError(f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see its --help")
     pair = (source or "", target or "")
-    if action in (Action.add, Action.find) and not all(pair):
+    if action == Action.list and any(pair):
+        raise ConfigError("limelight memory list lists all languages; leave out --from and --to")
+    if not all(pair) and (any(pair) or action in (Action.add, Action.find)):
         raise ConfigError("which languages? Say --from en --to de")
     texts = _find_files(words, pair) if action == Action.add else []
-    opened = open_named_store(store)
+    opened = open_named_store(store, create=action == Action.add)
     try:
         if action == Action.add:
             _tell([_add(opened, pair, origin, rows) for origin, rows in texts], as_json)
@@ -58,17 +60,19 @@ def memory(
         elif action == Action.list:
             _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()], as_json)
         else:
-            _tell([{"origin": origin, "deleted": opened.memory.delete(origin)} for origin in words], as_json)
+            names = [Path(word).name for word in words]
+            chosen = pair if all(pair) else None
+            _tell([{"origin": name, "deleted": opened.memory.delete(name, chosen)} for name in names], as_json)
     finally:
         opened.close()
 
 
-def open_named_store(url: str) -> "Store":
+def open_named_store(url: str, create: bool = False) -> "Store":
     try:
         from limelight.store.store import open_store
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name, "a store", "store") from None
-    return open_store(url)
+    return open_store(url, create)
 
 
 def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iterator[tuple[str, str]]]]:

@@ -146,7 +146,7 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     if settings.keys is not None:
         Keys.load(settings.keys)
     bind_socket(settings.host, settings.port).close()
-    store = None if settings.store is None else ServedStore(open_named_store(settings.store))
+    store = None if settings.store is None else ServedStore(open_named_store(settings.store, create=True))
     if places:
         typer.echo(f"loading {', '.join(places)}", err=True)
     models = load(places, settings.threads, engine)

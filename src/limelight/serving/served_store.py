@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 THREADS = 4
-WAITING = 64  # that wait for a thread; others are refused
+SEARCHERS = 2  # threads beside: who writes does not wait for who searches
+WAITING = 64  # that wait for a thread or have one; others are refused
 TIDIED_EVERY = 3_600.0  # seconds
 Result = TypeVar("Result")
 
@@ -24,23 +26,24 @@ Result = TypeVar("Result")
 class ServedStore:
     def __init__(self, store: "Store") -> None:
         self.store = store
-        self._threads = ThreadPoolExecutor(THREADS, "store")
-        self._waiting = 0
+        self._writers, self._searchers = ThreadPoolExecutor(THREADS, "store"), ThreadPoolExecutor(SEARCHERS, "memory")
+        self._waiting = Counter[ThreadPoolExecutor]()
 
-    async def ask(self, work: "Callable[[Store], Result]") -> Result:
+    async def ask(self, work: "Callable[[Store], Result]", search: bool = False) -> Result:
         """What `work` makes of the store, in a thread. Refused where a text cannot be kept, too many wait, or the database is away."""
-        if self._waiting >= WAITING + THREADS:
+        threads = self._searchers if search else self._writers
+        if self._waiting[threads] >= WAITING:
             raise Busy("too many wait for the store", "try again a little later", retry_after=2.0)
-        self._waiting += 1
+        self._waiting[threads] += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, self.store)
+            return await asyncio.get_running_loop().run_in_executor(threads, work, self.store)
         except DataError as error:
             raise BadRequest(str(error)) from None
         except StorageError as error:  # its message has no texts
             logger.error("%s", error)
             raise Busy("the store does not answer", "try again a little later", retry_after=5.0) from None
         finally:
-            self._waiting -= 1
+            self._waiting[threads] -= 1
 
     async def tidy(self, days: float) -> None:
         """Delete what is older than so many days, now and every hour, until cancelled."""
@@ -50,5 +53,6 @@ class ServedStore:
             await asyncio.sleep(TIDIED_EVERY)
 
     def close(self) -> None:
-        self._threads.shutdown()
+        for threads in (self._searchers, self._writers):
+            threads.shutdown(cancel_futures=True)
         self.store.close()

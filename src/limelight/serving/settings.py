@@ -133,10 +133,17 @@ class ServeSettings(Settings):
         """Can anybody but this machine reach it?"""
         return self.host not in LOOPBACK
 
+    @property
+    def knows_callers(self) -> bool:
+        """Nothing is kept for strangers: it could neither be bounded for each, nor deleted with who sent it."""
+        return self.keys is not None or not self.wide
+
     @model_validator(mode="after")
     def _safe(self) -> Self:
         if self.wide and self.keys is None and not self.public:
             raise ValueError(
                 f"host={self.host} lets other machines in, and no key is asked for; give --api-key-file, or --public if that is meant"
             )
+        if self.store is not None and self.state is not None:
+            raise ValueError("store and state keep the same, usage and glossaries, and what one has the other does not read; leave one out")
         return self

@@ -9,6 +9,8 @@ from limelight.store.database import Database
 from limelight.store.schema import corrections as table
 
 MOST = 100_000  # read at once
+MOST_KEPT = 1_000_000
+COUNTED_EVERY = 1_000  # that are added
 
 
 @dataclass(frozen=True)
@@ -28,15 +30,22 @@ class Correction:
 
 class Corrections:
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database, self._room = database, 0
 
     def add(
         self, source_language: str, target_language: str, source: str, translation: str, correction: str, key: str = "", model: str = ""
     ) -> int:
-        """Its id: larger than of all that were added before."""
+        """Its id: larger than of all that were added before. 0: it is not kept, since as many are as may be."""
         values = dict(
             zip(table.c.keys()[1:-1], (source_language, target_language, source, translation, correction, key, model), strict=True)
         )
+        if self._room <= 0:
+            with self._database.read() as connection:
+                kept = connection.execute(sql.select(sql.func.count()).select_from(table)).scalar_one()
+            self._room = min(COUNTED_EVERY, MOST_KEPT - kept)
+            if self._room <= 0:
+                return 0
+        self._room -= 1
         with self._database.write() as connection:
             added = connection.execute(table.insert().values(values | {"created": time.time()}).returning(table.c.id))
             return int(added.scalar_one())

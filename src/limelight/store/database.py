@@ -16,15 +16,17 @@ from limelight.errors import ConfigError, LimelightError, MissingExtraError, Sto
 
 WAIT_SECONDS = 15  # for another writer
 LOCK = 0x6C696D65  # of all our writers, among the advisory locks of a PostgreSQL
+# Of a PostgreSQL that is away or behind a broken line: a thread of a server waits no longer than that. The URL may say otherwise.
+PATIENCE = {"connect_timeout": 5, "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 15_000}
 DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
 class Database:
     """`read` and `write` give a connection in a transaction. What goes wrong is told without texts: they stand in what is asked."""
 
-    def __init__(self, url: str) -> None:
-        self._engine = _engine(url)
-        self.name = self._engine.url.render_as_string(hide_password=True)
+    def __init__(self, url: str, create: bool = True) -> None:
+        self._engine = _engine(url, create)
+        self.name = _name(self._engine.url)
         self.sqlite = self._engine.dialect.name == "sqlite"
         # An insert that says what to do if the row is there: each dialect has its own class for it.
         self.insert: Any = sqlite.insert if self.sqlite else postgresql.insert
@@ -56,39 +58,46 @@ class Database:
             raise StorageError(f"the store {self.name} does not answer: {why}; is it there, writable, and not held by another?") from None
 
 
-def _engine(given: str) -> sql.Engine:
+def _name(url: sql.URL) -> str:
+    """Without what follows the question mark, where a password may stand, too."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def _engine(given: str, create: bool) -> sql.Engine:
     try:
         url = sql.make_url(given)
-    except sql.exc.ArgumentError:
+    except (sql.exc.ArgumentError, ValueError):  # a port that is no number
         raise ConfigError("the store is no URL; write sqlite:///limelight.db or postgresql://user@host/name") from None
     driver = DRIVERS.get(url.drivername.partition("+")[0])
-    if driver is None or not url.database or url.database == ":memory:":
+    if driver is None or not url.database or url.database == ":memory:" or (driver == "sqlite" and url.query):
         raise ConfigError(
-            f"the store {url.render_as_string(hide_password=True)} is neither a file of SQLite nor a PostgreSQL; "
+            f"the store {_name(url)} is neither a file of SQLite nor a PostgreSQL; "
             "write sqlite:///limelight.db or postgresql://user@host/name"
         )
+    patience = {} if driver == "sqlite" else {name: value for name, value in PATIENCE.items() if name not in url.query}
     try:
-        engine = sql.create_engine(url.set(drivername=driver), hide_parameters=True, pool_pre_ping=True)
+        engine = sql.create_engine(url.set(drivername=driver), hide_parameters=True, pool_pre_ping=True, connect_args=patience)
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name, "a store in PostgreSQL", "postgres") from None
     sql.event.listen(engine, "connect", _open_sqlite if driver == "sqlite" else _open_postgresql)
     if driver == "sqlite":
-        _touch(Path(url.database))
+        _touch(Path(url.database), create)
         sql.event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _touch(path: Path) -> None:
+def _touch(path: Path, create: bool) -> None:
     """For the eyes of its owner only, from the first moment."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
     except OSError as error:
         raise ConfigError(f"the store {path} cannot be opened: {error.strerror}; it must be a file that can be written") from None
 
 
 def _open_sqlite(connection: Any, _: object) -> None:
     connection.isolation_level = None  # sqlite3 would begin where it likes, and not before CREATE TABLE
-    for pragma in (f"busy_timeout = {WAIT_SECONDS * 1000}", "journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
+    kept = "journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"  # what is deleted is overwritten
+    for pragma in (f"busy_timeout = {WAIT_SECONDS * 1000}", *kept, "cache_size = -65536"):
         connection.execute(f"PRAGMA {pragma}")
 
 
@@ -99,4 +108,5 @@ def _begin_sqlite(connection: sql.Connection) -> None:
 def _open_postgresql(connection: Any, _: object) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
+        cursor.execute("SET idle_in_transaction_session_timeout = '120s'")  # who is gone does not hold the lock of writers
     connection.commit()

@@ -4,10 +4,11 @@ A search costs the same in a memory of any size: of each trigram so many segment
 """
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sql
 import xxhash
@@ -15,10 +16,11 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel, Levenshtein
 
 from limelight.store.database import Database
-from limelight.store.schema import is_storable, rarities, segments, trigrams
+from limelight.store.schema import is_storable, rarities, segments
 from limelight.store.trigrams import INDEXED, LONGEST, SEARCHED, Rarity
 
 BATCH = 5_000  # segments of one transaction: others write in between
+PAUSE = 0.15  # seconds between two in SQLite, where who waits for its turn looks every tenth of a second
 LONGEST_SEGMENT = 10_000  # characters
 LOOKED_AT = 500  # segments of one trigram
 COMPARED = 200  # segments that share most
@@ -69,10 +71,13 @@ class TranslationMemory:
     def add(self, pair: Pair, texts: Iterable[tuple[str, str]], origin: str = "") -> Iterator[AddedSegments]:
         """Take them in, a batch at a time: what was told is kept. `origin` is by what they can be deleted again, such as a file's name."""
         waiting = iter(texts)
-        while batch := list(islice(waiting, BATCH)):
+        batch = list(islice(waiting, BATCH))
+        while batch:
             with self._database.write() as connection:
                 done = self._add(connection, ">".join(pair), batch, origin)
             yield done
+            if batch := list(islice(waiting, BATCH)):
+                self._let_others_write()
 
     def find_exact(self, pair: Pair, texts: Sequence[str]) -> dict[str, MemoryMatch]:
         """The newest match of each text that is there, but for blanks around it."""
@@ -106,12 +111,29 @@ class TranslationMemory:
             found = connection.execute(sql.select(*of, sql.func.count()).group_by(*of).order_by(*of))
             return [(pair, origin, count) for pair, origin, count in found]
 
-    def delete(self, origin: str) -> int:
-        """Delete what came from there, and say how much it was."""
-        chosen = segments.c.origin == origin
-        with self._database.write() as connection:
-            _forget_trigrams(connection, chosen)
-            return connection.execute(sql.delete(segments).where(chosen)).rowcount
+    def delete(self, origin: str, pair: Pair | None = None) -> int:
+        """Delete what came from there, of one pair of languages or of all, a batch at a time; how much it was."""
+        deleted, of_origin = 0, segments.c.origin == origin
+        with self._database.read() as connection:
+            found = connection.execute(sql.select(segments.c.pair).where(of_origin).distinct()).scalars()
+            names = [name for name in found if pair is None or name == ">".join(pair)]
+        for name in names:
+            some = sql.select(segments.c.id, segments.c.source).where(of_origin, segments.c.pair == name).limit(BATCH)
+            while True:
+                with self._database.write() as connection:
+                    texts = [(id, source) for id, source in connection.execute(some)]
+                    if texts:
+                        self._index(connection, name, texts, forget=True)
+                        connection.execute(sql.delete(segments).where(segments.c.id.in_([id for id, _ in texts])))
+                deleted += len(texts)
+                if len(texts) < BATCH:
+                    break
+                self._let_others_write()
+        return deleted
+
+    def _let_others_write(self) -> None:
+        if self._database.sqlite:
+            time.sleep(PAUSE)
 
     def _add(self, connection: sql.Connection, pair: str, batch: list[tuple[str, str]], origin: str) -> AddedSegments:
         stripped = [(source.strip(), target.strip()) for source, target in batch]
@@ -140,25 +162,28 @@ class TranslationMemory:
         if count < 4 * learnt:
             return False
         texts = [(id, source) for id, source in connection.execute(sql.select(segments.c.id, segments.c.source).where(of_pair))]
+        if learnt:
+            self._index(connection, pair, texts, forget=True)
         rarity = Rarity(pair)
         rarity.learn(source for _, source in texts)
         connection.execute(sql.delete(rarities).where(rarities.c.pair == pair))
         connection.execute(rarities.insert().values(pair=pair, segments=count, counts=rarity.counts.tobytes()))
-        _forget_trigrams(connection, of_pair)
         self._index(connection, pair, texts)
         return True
 
-    def _index(self, connection: sql.Connection, pair: str, texts: list[tuple[int, str]]) -> None:
+    def _index(self, connection: sql.Connection, pair: str, texts: list[tuple[int, str]], forget: bool = False) -> None:
+        """Put the rarest trigrams of these texts into the index, or take them out: by their key, since the index is not sorted by text."""
         rarity = self._rarity(connection, pair)
         rows = sorted((gram, id) for id, source in texts for gram in rarity.choose(source, INDEXED).tolist())
         if self._database.sqlite:
-            connection.exec_driver_sql("INSERT INTO trigrams VALUES (?, ?)", rows)
+            insert, delete = "INSERT OR IGNORE INTO trigrams VALUES (?, ?)", "DELETE FROM trigrams WHERE gram = ? AND segment = ?"
+            connection.exec_driver_sql(delete if forget else insert, rows)
         else:  # row by row it would take ten times as long
             grams, ids = zip(*rows, strict=True)
-            connection.execute(
-                sql.text("INSERT INTO trigrams SELECT * FROM unnest(CAST(:grams AS int[]), CAST(:ids AS bigint[]))"),
-                {"grams": list(grams), "ids": list(ids)},
-            )
+            given = "unnest(CAST(:grams AS int[]), CAST(:ids AS bigint[]))"
+            insert = f"INSERT INTO trigrams SELECT * FROM {given} ON CONFLICT DO NOTHING"
+            delete = f"DELETE FROM trigrams USING {given} AS gone(key, owner) WHERE gram = key AND segment = owner"
+            connection.execute(sql.text(delete if forget else insert), {"grams": list(grams), "ids": list(ids)})
 
     def _rarity(self, connection: sql.Connection, pair: str) -> Rarity:
         """Read again what another process has learnt anew."""
@@ -167,10 +192,6 @@ class TranslationMemory:
             counts = connection.execute(sql.select(rarities.c.counts).where(rarities.c.pair == pair)).scalar()
             self._rarities[pair] = learnt, Rarity(pair, counts)
         return self._rarities[pair][1]
-
-
-def _forget_trigrams(connection: sql.Connection, chosen: Any) -> None:
-    connection.execute(sql.delete(trigrams).where(trigrams.c.segment.in_(sql.select(segments.c.id).where(chosen))))
 
 
 def _key(*parts: str) -> int:

@@ -28,18 +28,21 @@ def _create_memory(connection: sql.Connection) -> None:
 MIGRATIONS: tuple[Migration, ...] = (_create_tables, _create_memory)  # number 1 first
 
 
-def migrate(database: Database) -> int:
-    """How many there were to do."""
+def migrate(database: Database, create: bool = True) -> int:
+    """How many there were to do. `create`: also where nothing is yet, which else is no store."""
     done = 0
-    while _take_one(database):
+    while _take_one(database, create):
         done += 1
     return done
 
 
-def _take_one(database: Database) -> bool:
+def _take_one(database: Database, create: bool) -> bool:
     with database.read() as connection:
-        if _number(connection, database) == len(MIGRATIONS):
-            return False
+        number = _number(connection, database)
+    if number == 0 and not create:
+        raise ConfigError(f"{database.name} holds no store; `limelight serve --store` and `limelight memory add` make one")
+    if number == len(MIGRATIONS):
+        return False
     with database.write() as connection:  # another may have been here in between
         schema.migrations.create(connection, checkfirst=True)
         number = _number(connection, database)

@@ -40,8 +40,8 @@ class Store:
         self.database.close()
 
 
-def open_store(url: str) -> Store:
-    """sqlite:///limelight.db makes the file if there is none; a PostgreSQL has to have its database."""
-    database = Database(url)
-    migrate(database)
+def open_store(url: str, create: bool = True) -> Store:
+    """sqlite:///limelight.db makes the file if there is none and `create` is said; a PostgreSQL has to have its database."""
+    database = Database(url, create)
+    migrate(database, create)
     return Store(database)

@@ -81,7 +81,16 @@ class Ledger:
                 logger.exception(FAILED)
 
     async def settle(self, store: ServedStore) -> None:
-        """Tell the store what came since the last time, and hear what came to all its servers."""
+        """Tell the store what came since the last time, and hear what came to all its servers. Who cancels it waits for it all the same:
+        what was told and not taken note of would be told again."""
+        telling = asyncio.ensure_future(self._settle(store))
+        try:
+            await asyncio.shield(telling)
+        except asyncio.CancelledError:
+            await asyncio.gather(telling, return_exceptions=True)
+            raise
+
+    async def _settle(self, store: ServedStore) -> None:
         month, more = self._unsettled()
         self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
 

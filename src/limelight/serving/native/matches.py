@@ -1,13 +1,17 @@
 """`recall_texts` looks up what was translated before: matches stand beside translations, and the same text is used if that is asked for."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.serving.native.requests import TranslateRequest
 from limelight.serving.queue.service import Service
-from limelight.serving.refusals import BadRequest, Forbidden
+from limelight.serving.queue.work import Deadline
+from limelight.serving.refusals import BadRequest, Forbidden, TooLarge
 from limelight.translator.translation import DIGITS
+
+MOST_SEARCHED = 128  # texts of a request that wants matches; each takes some 20 ms
 
 if TYPE_CHECKING:
     from limelight.store.memory import MemoryMatch
@@ -34,18 +38,29 @@ class RecalledTexts:
             yield found if self.matches is None else {**found, "matches": [_match(text, each) for each in self.matches[at]]}
 
 
-async def recall_texts(service: Service, pair: tuple[str, str], asked: TranslateRequest) -> RecalledTexts:
+async def recall_texts(service: Service, pair: tuple[str, str], asked: TranslateRequest, deadline: Deadline) -> RecalledTexts:
+    """Who leaves ends the deadline, and with it the search."""
     texts, use = asked.texts, asked.memory == "use"
     if not use and not asked.matches:
         return RecalledTexts(texts, {}, None)
 
+    def find(store: "Store", text: str) -> "list[MemoryMatch]":
+        if deadline.is_over():
+            raise deadline.late()
+        return store.memory.find(pair, text)
+
     def look(store: "Store") -> RecalledTexts:
         exact = store.memory.find_exact(pair, texts) if use else {}
-        matches = [store.memory.find(pair, text) for text in texts] if asked.matches else None
+        matches = [find(store, text) for text in texts] if asked.matches else None
         return RecalledTexts(texts, {at: exact[text] for at, text in enumerate(texts) if text in exact}, matches)
 
     assert service.store is not None  # `check_memory` was asked
-    return await service.store.ask(look)
+    with deadline:
+        try:
+            async with asyncio.timeout(deadline.left):
+                return await service.store.ask(look, search=True)
+        except TimeoutError:
+            raise deadline.late() from None
 
 
 def check_memory(service: Service, asked: TranslateRequest) -> None:
@@ -54,6 +69,8 @@ def check_memory(service: Service, asked: TranslateRequest) -> None:
     others = {"format=html": asked.format == "html", "stream=true": asked.stream, "prefix": asked.prefixes is not None}
     if wanted and service.store is None:
         raise Forbidden(f"{', '.join(wanted)}: this server has no memory", "The operator can give it one: limelight serve --store.")
+    if asked.matches and len(asked.texts) > MOST_SEARCHED:
+        raise TooLarge(f"matches: {len(asked.texts):,} texts, and {MOST_SEARCHED} may be looked for at once", "Send several requests.")
     if wanted and any(others.values()):
         raise BadRequest(f"{', '.join(wanted)}: not with {', '.join(name for name, given in others.items() if given)}", "Leave one out.")
 

@@ -22,7 +22,7 @@ from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.native import responses
 from limelight.serving.native.events import encode_translated, stream_events
-from limelight.serving.native.matches import check_memory, recall_texts
+from limelight.serving.native.matches import RecalledTexts, check_memory, recall_texts
 from limelight.serving.native.piece_offsets import locate_pieces
 from limelight.serving.native.requests import TranslateRequest, read_request, requests
 from limelight.serving.queue.markup import HtmlMarkup
@@ -85,9 +85,8 @@ class Native:
                 made = self.service.stream(texts, options, prefixes=prefixes)
                 encode = partial(encode_translated, result=lambda at, each: responses.result(texts[at], each, asked))
                 return await stream_events(request, made, encode, told=untaught)
-            recalled = await recall_texts(self.service, (served.source, served.target), asked)
-            work = self.service.translate(recalled.left, options, prefixes=prefixes)
-            found = recalled.join(_results(request, asked, recalled.left, await while_connected(request, work)))
+            recalled, made_now = await while_connected(request, self._recall_or_translate(asked, options))
+            found = recalled.join(_results(request, asked, recalled.left, made_now))
         facts: dict[str, Any] = {"model": served.id, "source": served.source, "target": served.target, **untaught}
 
         def answer() -> Response:
@@ -123,7 +122,7 @@ class Native:
         """Keep a better translation to learn from, if the operator wants corrections."""
         asked = await read_request(request, self.asked.correct)
         served, caller = self.service.models.pick(asked.source, asked.target, asked.model), caller_of(request)
-        characters = len(asked.text) + len(asked.correction)
+        characters = len(asked.text) + len(asked.correction) + len(asked.translation)
         caller.spend(characters)
         note(request, characters=characters, texts=1, model=served.id)
         return JSONResponse({"id": await self.service.correct(served, asked.text, asked.correction, asked.translation, caller.name)})
@@ -135,7 +134,7 @@ class Native:
         def answer() -> Response:
             told = [responses.model(served, known) for served in known.all]
             return JSONResponse(
-                {"models": told, "limits": responses.limits(self.service.settings.limits), "corrections": self.service.store is not None}
+                {"models": told, "limits": responses.limits(self.service.settings.limits), "corrections": self.service.keeps_corrections}
             )
 
         return await aside(sum(len(served.directions) for served in known.all), answer)
@@ -182,6 +181,11 @@ class Native:
         caller_of(request).spend(characters)
         note(request, characters=characters, texts=1, model=served.id)
         return served
+
+    async def _recall_or_translate(self, asked: TranslateRequest, options: TranslateOptions) -> tuple[RecalledTexts, list[Translation]]:
+        deadline = options.deadline or self.service.deadline()
+        recalled = await recall_texts(self.service, (options.served.source, options.served.target), asked, deadline)
+        return recalled, await self.service.translate(recalled.left, options, prefixes=asked.prefixes)
 
     async def _html(self, texts: Sequence[str], options: TranslateOptions) -> Iterable[dict[str, Any]]:
         html = HtmlMarkup((options.served.source, options.served.target))

@@ -22,7 +22,7 @@ from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, within
-from limelight.serving.refusals import Failed, Forbidden, Late
+from limelight.serving.refusals import Busy, Failed, Forbidden, Late
 from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
@@ -158,10 +158,16 @@ class Service:
 
     async def correct(self, served: ServedModel, text: str, better: str, translation: str, caller: str) -> int:
         """Keep a correction, if the operator wants any; its number. `limelight learn` judges it, and not the server."""
-        if self.store is None:
-            raise Forbidden("corrections are not kept on this server", "The operator can keep them: limelight serve --store.")
+        if self.store is None or not self.keeps_corrections:
+            raise Forbidden(
+                "corrections are not kept on this server",
+                "The operator can keep them: limelight serve --store, and --api-key-file where other machines reach it.",
+            )
         pair = served.source, served.target
-        return await self.store.ask(lambda kept: kept.corrections.add(*pair, text, translation, better, caller, served.id))
+        number = await self.store.ask(lambda kept: kept.corrections.add(*pair, text, translation, better, caller, served.id))
+        if not number:
+            raise Busy("as many corrections are kept here as may be", "The operator can keep them for fewer days: --keep-days.")
+        return number
 
     async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document") -> TranslatedDocument:
         """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
@@ -185,6 +191,10 @@ class Service:
             return made
 
         return await translate_markup(texts, markup, translate, self._reading, deadline), sum(pieces)
+
+    @property
+    def keeps_corrections(self) -> bool:
+        return self.store is not None and self.settings.knows_callers
 
     def pressure(self) -> Pressure:
         batcher = self.batcher

@@ -41,7 +41,7 @@ class Glossaries:
         """Keep a glossary, until nobody has used it for a month."""
         parameters, caller = await admit_request(request, "auth_key")
         settings = self.service.settings
-        if settings.wide and settings.keys is None:
+        if not settings.knows_callers:
             raise Forbidden("Glossaries are kept for keys, and this server asks for none.")
         name, given, kind = (parameters.text(each) for each in ("name", "entries", "entries_format"))
         if not name or not given:
@@ -97,6 +97,7 @@ class Glossaries:
             raise BadRequest("Parameter 'glossary_id' needs 'source_lang'.")
         await self.store.settle(caller.name)
         stored = self.store.use(id, caller.name)
+        await self.store.settle_use(caller.name)
         of = stored.file.source, stored.file.target
         if (deepl(source), deepl(target)) != (deepl(of[0]), deepl(of[1])):
             raise BadRequest(f"The glossary is for {deepl(of[0])} to {deepl(of[1])}, and not for these languages.")

@@ -7,6 +7,7 @@ Clients remember ids: Weblate for a day. So what a client uses stays, and room i
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -92,9 +93,10 @@ class GlossaryStore:
             created=datetime.fromtimestamp(self._now(), UTC).isoformat(),
         )
         stored = StoredGlossary(file, self._now(), terms)
-        for dropped in self._to_drop(stored):
-            self.remove(dropped)
-        self._stored[file.id] = stored
+        if self._kept is None:  # else it is there when the store has it: `settle`
+            for dropped in self._to_drop(stored):
+                self.remove(dropped)
+            self._stored[file.id] = stored
         return stored
 
     def of(self, owner: str) -> list[StoredGlossary]:
@@ -116,9 +118,17 @@ class GlossaryStore:
         stored = self.find(id, owner)
         self._stored[id] = self._stored.pop(id)
         if self._now() - stored.used > TOUCHED_EVERY:
-            stored.used = self._touched[id] = self._now()
+            stored.used = self._now()
+            if self._kept is not None:
+                self._touched[id] = stored.used
             self._with_file(id, lambda path: os.utime(path))
         return stored
+
+    async def settle_use(self, owner: str) -> None:
+        """Tell the store of a use, or other servers would forget what is used here alone. If it is away, it hears of it the next time."""
+        if self._touched:
+            with contextlib.suppress(Busy):
+                await self.settle(owner)
 
     def remove(self, stored: StoredGlossary) -> None:
         self._stored.pop(stored.file.id, None)
@@ -132,21 +142,28 @@ class GlossaryStore:
             if new is not None:
                 await asyncio.to_thread(self.write, new)
             return
-        gone, used, self._gone, self._touched = self._gone, self._touched, set(), {}
-        rows = [] if new is None else [{**new.file.model_dump(), "used": new.used}]
         known = {stored.file.id for stored in self._stored.values() if stored.file.owner == owner}
+        gone, used, rows = set(self._gone), dict(self._touched), list[dict[str, Any]]()
+        if new is not None:
+            gone |= {dropped.file.id for dropped in self._to_drop(new)}
+            rows, known = [{**new.file.model_dump(), "used": new.used}], known | {new.file.id}
 
         def ask(opened: "Store") -> tuple[dict[str, float], list[StoredGlossary]]:
             times, others = opened.glossaries.settle(owner, known, rows, gone, used)
             return times, [StoredGlossary.from_row(row) for row in others]
 
-        times, others = await self._kept.ask(ask)
+        times, others = await self._kept.ask(ask)  # who is refused here has changed nothing; what is gone and used is told the next time
+        self._gone -= gone
+        self._touched = {id: at for id, at in self._touched.items() if used.get(id) != at}
+        self._stored |= {} if new is None else {new.file.id: new}
         for stored in [self._stored[id] for id in known & self._stored.keys()]:
             if stored.file.id not in times:
                 del self._stored[stored.file.id]
             else:
                 stored.used = max(stored.used, times[stored.file.id])
         self._stored |= {stored.file.id: stored for stored in others if stored.file.id not in self._gone}
+        self._stored = dict(sorted(self._stored.items(), key=lambda each: each[1].used))
+        self._forget_others(owner)
 
     def write(self, stored: StoredGlossary) -> None:
         """Write it for the owner's eyes only. A disk that is full loses it at the next restart, and no sooner."""
@@ -156,7 +173,7 @@ class GlossaryStore:
         """Choose of the same owner those that were not used longest, as many as make room."""
         self._forget_old()
         own = [stored for stored in self._stored.values() if stored.file.owner == new.file.owner]
-        all_bytes = sum(stored.size for stored in self._stored.values()) + new.size
+        all_bytes = 0 if self._kept is not None else sum(stored.size for stored in self._stored.values()) + new.size
         own_bytes = sum(stored.size for stored in own) + new.size
         dropped: list[StoredGlossary] = []
         while len(own) - len(dropped) >= MOST or own_bytes > LARGEST_OWNED or all_bytes > LARGEST:
@@ -168,7 +185,18 @@ class GlossaryStore:
 
     def _forget_old(self) -> None:
         for stored in [each for each in self._stored.values() if each.used < self._now() - SECONDS]:
-            self.remove(stored)
+            if self._kept is None:
+                self.remove(stored)
+            else:  # another server may have used it: the store deletes by what all have told it
+                del self._stored[stored.file.id]
+
+    def _forget_others(self, owner: str) -> None:
+        """What a store has is read again when its owner asks: in memory is what fits, the last used."""
+        size = sum(stored.size for stored in self._stored.values())
+        for stored in [each for each in self._stored.values() if each.file.owner != owner]:
+            if size <= LARGEST:
+                break
+            size -= self._stored.pop(stored.file.id).size
 
     def _with_file(self, id: str, do: Callable[[Path], None]) -> None:
         if self._folder is not None:

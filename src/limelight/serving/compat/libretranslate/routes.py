@@ -112,7 +112,7 @@ class LibreTranslateRoutes:
                 "frontendTimeout": DEBOUNCE,
                 "apiKeys": settings.keys is not None,
                 "keyRequired": settings.keys is not None,
-                "suggestions": settings.suggestions is not None or self.service.store is not None,
+                "suggestions": settings.suggestions is not None or self.service.keeps_corrections,
                 "filesTranslation": settings.files,
                 "supportedFilesFormat": [f".{kind}" for kind in KINDS],
                 "language": {
@@ -159,8 +159,8 @@ class LibreTranslateRoutes:
     async def suggest(self, request: Request) -> Response:
         """Keep a better translation, if the operator wants suggestions."""
         parameters, caller = await admit_request(request, "api_key")
-        place, store = self.service.settings.suggestions, self.service.store
-        if place is None and store is None:
+        place, keeps = self.service.settings.suggestions, self.service.keeps_corrections
+        if place is None and not keeps:
             raise Forbidden("Suggestions are disabled on this server.")
         text, better, source, target = require(parameters, "q", "s", "source", "target")
         _check_size([max(text, better, key=len)], self.service.settings.limits)
@@ -172,7 +172,7 @@ class LibreTranslateRoutes:
         caller.spend(len(text) + len(better))
         note(request, characters=len(text) + len(better), texts=1)
         served = self.pairs.languages.find_model(begin, end)
-        if store is not None and served is not None:
+        if keeps and served is not None:
             await self.service.correct(served, text, better, "", caller.name)
         elif place is not None:
             line = json.dumps({"translation": {begin: text, end: better}}, ensure_ascii=False)
