@@ -103,10 +103,12 @@ def load(port: int, requests: int, clients: int, disturb: Callable[[threading.Ev
     disturber = threading.Thread(target=disturb, args=(over,))
     for thread in (*threads, disturber):
         thread.start()
-    for thread in threads:
-        thread.join()
-    over.set()
-    disturber.join()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        over.set()
+        disturber.join()
     return found
 
 
@@ -120,7 +122,7 @@ class Fleet:
 
     def __init__(self, bundle: str, size: int) -> None:
         self.bundle, self.ports = bundle, [free_port() for _ in range(size)]
-        self.servers = [self.start(port) for port in self.ports]
+        self.servers: list[Server] = []
         self.ready: list[float] = []  # seconds from the loss of one to its answering again
         self.turns = 0
 
@@ -161,12 +163,15 @@ def main() -> None:
     fleet = Fleet(asked.bundle, asked.servers)
     lost = 0
     try:
+        fleet.servers += map(fleet.start, fleet.ports)
         wanted = {text: ask(fleet.ports[0], text)[1] for text in TEXTS}
         with proxy(asked.proxy, fleet.ports, not asked.no_retry) as port:
             for number, name in ((signal.SIGKILL, "kill -9"), (signal.SIGTERM, "SIGTERM")):
                 fleet.turns, fleet.ready = 0, []
                 found = load(port, asked.requests, asked.clients, fleet.disturb(number), wanted)
                 lost += asked.requests - found["answered"]
+                if not fleet.turns:
+                    sys.exit("all was answered before a server was killed; ask for more with --requests")
                 again = f"ready again within {max(fleet.ready, default=0):.1f} s"
                 print(
                     f"{asked.proxy}, {name} {fleet.turns} times: {found['answered']} of {asked.requests} answered; {again}; {dict(found)}"

@@ -144,8 +144,8 @@ def test_names_of_the_server_are_written_with_commas_or_as_a_list(written: str, 
 
 
 def test_a_name_with_a_dot_before_a_folder_that_is_there_is_a_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
-    from limelight.cli.serve import _is_setting
+    from limelight.cli.serve import is_setting
 
     monkeypatch.chdir(BUNDLE.parent)
-    assert not _is_setting(f"v1.2={BUNDLE.name}") and not _is_setting("news=runs/en-de")
-    assert _is_setting("queu.wait_seconds=1") and _is_setting("queue.wait_seconds=1") and _is_setting("files=false")
+    assert not is_setting(f"v1.2={BUNDLE.name}") and not is_setting("news=runs/en-de")
+    assert is_setting("queu.wait_seconds=1") and is_setting("queue.wait_seconds=1") and is_setting("files=false")

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import limelight.interop.web.export as web
-from limelight.bundle import read
+from limelight.bundle import Bundle, read
 from limelight.cli.main import app
 from limelight.errors import ConfigError, ModelFileError
-from limelight.interop.web.browser import find_browser, run_jobs
+from limelight.interop.parity import Parity
+from limelight.interop.web.browser import ProofHandler, find_browser, run_jobs
 from limelight.interop.web.numbers import quantize, share
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -113,6 +115,94 @@ def test_what_is_no_page_is_not_replaced(tmp_path: Path, monkeypatch: pytest.Mon
             web.export_web(read(STORED), tmp_path / "notes", single_file=single)
     with pytest.raises(ConfigError, match="'int4'; choose uint8 or float32"):
         web.export_web(read(STORED), tmp_path / "new", quantize="int4")
+
+
+def fake_page(place: Path) -> Path:
+    """A page with one model, as an export leaves it."""
+    (place / "models" / "first").mkdir(parents=True)
+    (place / web.INDEX).write_bytes(web.PLACE)
+    (place / web.MODELS).write_text(json.dumps({"format": 1, "models": [{"id": "first"}]}), encoding="utf-8")
+    return place
+
+
+def fake_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
+    return {"id": "second", "names": list(numbers), "from": bundle.folder.name, "in": folder.name}
+
+
+@pytest.fixture
+def quick(page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Exports that write no graphs and ask no browser."""
+    monkeypatch.setattr(web, "_write_model", fake_model)
+    monkeypatch.setattr(web, "find_browser", lambda: None)
+    return page
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_an_export_into_a_page_would_lose_is_named_and_stays(tmp_path: Path) -> None:
+    out = fake_page(tmp_path / "out")
+    (out / ".git").mkdir()
+    (out / "CNAME").write_bytes(b"example.org")
+    with pytest.raises(ModelFileError, match=r"would be lost \(.git, CNAME\)"):
+        web.export_web(read(STORED), out)
+    assert (out / "CNAME").read_bytes() == b"example.org"
+    for name in ("first", ""):
+        (out / "models" / name).rmdir()
+    with pytest.raises(ModelFileError, match="without its models"):
+        web.export_web(read(STORED), out)
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_two_exports_at_once_the_later_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = fake_page(tmp_path / "out")
+
+    def meet_another(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
+        web.write_whole(out / web.MODELS, b"of another")
+        return fake_model(bundle, folder, numbers)
+
+    monkeypatch.setattr(web, "_write_model", meet_another)
+    with pytest.raises(ModelFileError, match="by another export meanwhile"):
+        web.export_web(read(STORED), out)
+    assert (out / web.MODELS).read_bytes() == b"of another" and (out / "models" / "first").is_dir()
+
+
+def test_names_in_other_letters_are_two_models() -> None:
+    names = [web.name_model(Path(name)) for name in ("кот", "пёс", "en de", "en-de", "runs/en-de/bundle")]
+    assert len(set(names)) == 4 and names[3:] == ["en-de", "en-de"] and names[0].startswith("model-")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_browser_that_does_not_start_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise ChildProcessError(given)
+
+    monkeypatch.setattr(web, "find_browser", lambda: "chromium")
+    monkeypatch.setattr(web, "prove_in_browser", fail)
+    made = web.export_web(read(STORED), tmp_path / "out")
+    assert made.browser is None and made.parity == [] and (tmp_path / "out" / web.MODELS).is_file()
+
+
+@pytest.mark.process
+def test_a_browser_that_ends_at_once_or_is_no_program_does_not_start(tmp_path: Path) -> None:
+    for browser in ("/bin/false", str(tmp_path)):
+        with pytest.raises(ChildProcessError):
+            run_jobs(tmp_path, [], browser)
+
+
+def test_without_the_word_nothing_is_served(tmp_path: Path) -> None:
+    handler = ProofHandler.__new__(ProofHandler)
+    handler.word, handler.directory = "word", str(tmp_path)
+    assert handler.translate_path("/word/prove.html") == str(tmp_path / "prove.html")
+    assert [handler.translate_path(path) for path in ("/prove.html", "/", "/word", "/words/prove.html")] == [""] * 4
+    assert handler.translate_path("/word/../../prove.html") == str(tmp_path / "prove.html")
+
+
+def test_what_was_only_measured_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = {"engine": "chromium", "sentences": 64, "same": 0.5, "chrf": 70.0, "score_apart": 0.0}
+    for probe, said in (("made up of pieces", True), ("given", False)):
+        parity = [Parity(numbers=numbers, probe=probe, **figures) for numbers in web.NUMBERS]
+        monkeypatch.setattr(web, "export_web", lambda *given, made=parity: web.WebExport(given[1], {}, "chromium", made))
+        done = CliRunner().invoke(app, ["export", str(STORED), "--to", "web", "-o", str(tmp_path / "out")])
+        assert ("uint8 was only measured" in done.output) is said
 
 
 @pytest.mark.parametrize("arguments", [["--to", "onnx", "--single-file", "-o", "x"], ["--to", "onnx", "--quantize", "uint8", "-o", "x"]])

@@ -71,7 +71,8 @@ def test_an_error_tells_no_text(store: Store) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "limelight.db", "sqlite://", "sqlite:///:memory:", "mysql://a:secret@b/c", "sqlite:////nowhere/a.db",
-                                 "postgresql://a:secret@b:port/c", "mysql://a@b/c?password=secret", "sqlite:///a.db?mode=secret"])  # fmt: skip
+                                 "postgresql://a:secret@b:port/c", "mysql://a@b/c?password=secret",
+    "sqlite:///a.db?mode=secret"])  # fmt: skip
 def test_a_store_that_cannot_be_is_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         open_store(url)

@@ -15,7 +15,7 @@ from limelight.bundle.manifest import Entry, difference, relist, verify
 from limelight.bundle.settings import BundleSettings
 from limelight.bundle.strict_json import read_json, settings_of
 from limelight.bundle.tags import BundleTags
-from limelight.bundle.versions import find_version
+from limelight.bundle.versions import LEARNT, find_version
 from limelight.errors import DataError, ModelFileError
 from limelight.files import Stamp, stamp_of, whole_folder
 from limelight.text.pieces.tokenizer import Tokenizer
@@ -107,6 +107,8 @@ def write(
         raise ModelFileError(f"{folder} exists already; give another name, or force=True to replace a bundle")
     if folder.exists() and not ((folder / MANIFEST).is_file() and (folder / WEIGHTS).is_file()):
         raise ModelFileError(f"{folder} is no bundle and will not be replaced; give another name")
+    if (folder / LEARNT).exists():
+        raise ModelFileError(f"{folder} has learnt from corrections, and that would be lost; give another name")
     if problems := weight_problems(weights, settings.model):
         raise refusal(folder, problems, "was not written", "a bundle holds what its settings say, and finite weights")
     contents = {
@@ -141,7 +143,11 @@ def amend(folder: Path, **changes: Any) -> None:
 @contextmanager
 def changed_copy(bundle: Bundle, left_out: str = "") -> Iterator[Path]:
     """A copy of the bundle, to be changed in the block; it takes the bundle's place, listed anew, if it can be read."""
-    folder, ignore = bundle.folder.resolve(), shutil.ignore_patterns(left_out)
+    folder = bundle.folder.resolve()
+
+    def ignore(place: str, names: list[str]) -> set[str]:
+        return {left_out} & set(names) if Path(place) == folder else set()
+
     with whole_folder(folder) as beside:
         shutil.copytree(folder, beside, copy_function=_link_or_copy, ignore=ignore, dirs_exist_ok=True)
         yield beside

@@ -124,6 +124,5 @@ class BundleSettings(Settings):
         unused = {name for name in ("source_begin", "target_begin") if not getattr(self, name)}
         unused |= {"source_ends"} if self.source_ends else set()
         unused |= {name for name in ("learnt", "confidence", "tags") if getattr(self, name) is None}
-        hidden = dict.fromkeys(unused, True) | ({"model": {"head_width"}} if self.model.head_width is None else {})
-        dumped = self.model_dump(mode="json", exclude=hidden)
+        dumped = self.model_dump(mode="json", exclude=unused)
         return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

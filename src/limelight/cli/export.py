@@ -143,6 +143,7 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
     from limelight.evaluation.inputs import read_parallel
 
     try:
+        from limelight.interop.parity import NONSENSE
         from limelight.interop.web.export import export_web
     except ImportError as error:
         raise MissingExtraError(error.name, "--to web", "onnx") from None
@@ -156,6 +157,8 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
         f"chrF {each.chrf:.1f}, scores within {each.score_apart:.1e}"
         for each in made.parity
     ]
+    if any(each.probe == NONSENSE and each.numbers != "float32" for each in made.parity):
+        lines.append("notice: uint8 was only measured, since no model is sure of what is made up; give --probe to have it judged")
     if made.browser is None:
-        lines.append("notice: not compared in a browser, since there is no Chromium on the PATH; its graphs were compared with torch")
+        lines.append("notice: not compared in a browser, since no Chromium on the PATH starts; its graphs were compared with torch")
     return facts | {"parity": [each.model_dump(mode="json") for each in made.parity]}, lines

@@ -53,6 +53,7 @@ def learn(
     A server that runs takes the new version over by itself. Ctrl-C stops; the same command goes on.
     """
     given = dict(locals())
+    from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
@@ -65,7 +66,8 @@ def learn(
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
     else:
-        with lock_folder(folder / LEARNT):
+        read(folder, weights=False)  # else this would make a folder in whatever was named
+        with lock_folder(folder / LEARNT, otherwise="stop it with Ctrl-C"):
             lines, values, code = _go_back(folder) if back else _learn(folder, given)
     told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
     sys.stdout.write(json.dumps(values, ensure_ascii=False) + "\n" if as_json else told)
@@ -178,7 +180,7 @@ def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
     given |= {name: asked[name] for name in ("replay_data", "threads")}
     given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "test": [str(run.parent / HELD)]}
-    given |= {"budget": None if steps else f"{plan.minutes * 60:g}s"}
+    given |= {"budget": None if steps else f"{plan.minutes * 60:.1f}s"}
     given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
     request, _ = read_request(given)
     return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
@@ -187,18 +189,23 @@ def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any])
 def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", threads: int | None) -> Told:
     """None: there is nothing to judge, since training diverged."""
     from limelight.bundle import read
+    from limelight.bundle.layout import EXPORT
     from limelight.bundle.versions import LEARNT, LearntVersion, find_version, read_history, write_history
     from limelight.evaluation.config import InferenceOptions
+    from limelight.interop.ctranslate2.export import try_export
     from limelight.learning.attempt import HELD, clear_up, read_corrections
     from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, measure_effect
+    from limelight.training.run_folder import BUNDLE
 
     kept, why, effect = False, "its training diverged", {}
     if old is not None:
         held = read_corrections(folder / LEARNT / str(plan.number) / HELD, read(folder, weights=False).settings.languages)
-        sources, references = zip(*held[:MOST_PAIRS], strict=True)
+        sources, references = zip(*held[-MOST_PAIRS:], strict=True)
         places = find_version(folder, plan.parent), find_version(folder, plan.number)
         effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=threads))
         kept, why = decide(effect)
+        if kept and (read(places[0], weights=False).folder / EXPORT).is_dir() and not (places[1] / BUNDLE / EXPORT).is_dir():
+            try_export(places[1] / BUNDLE)  # the budget left no time for it, and what was fast stays fast
     figures = {name: (each.system, each.other, each.p) for name, each in effect.items()}
     version = LearntVersion(**plan.model_dump(), effect=figures, kept=kept, why=why)
     history = read_history(folder)

@@ -81,7 +81,11 @@ class LocalCommand(typer.core.TyperCommand):
         return super().invoke(ctx)
 
     def _is_folder(self, param: Any, given: Any) -> bool:
-        """Is a bare word the name of one? Other verbs read text, or corpora, which may be at an address."""
+        """Is a bare word the name of one? Other verbs read text, or corpora, which may be at an address; and settings have any value."""
+        if isinstance(given, str) and "=" in given:
+            from limelight.cli.serve import is_setting
+
+            return self.name in ("mcp", "serve") and not is_setting(given)
         return self.name in ("distill", "evaluate", "mcp", "serve") and param.param_type_name == "argument" and isinstance(given, str)
 
 

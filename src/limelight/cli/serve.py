@@ -59,15 +59,15 @@ def serve(
         _forget_key(forget_key, store)
         return
     given = bundles or []
-    places = [each for each in given if not _is_setting(each)]
+    places = [each for each in given if not is_setting(each)]
     asked = {"host": host, "port": port, "keys": keys, "threads": threads, "store": store, "keep_days": keep_days}
     asked |= {"public": public or None, "page": False if no_ui else None, "metrics": metrics or None}
     values = {name: value for name, value in asked.items() if value is not None}
-    settings = _settings(config, values, [each for each in given if _is_setting(each)])
+    settings = _settings(config, values, [each for each in given if is_setting(each)])
     raise typer.Exit(_run(places, settings, engine, open_page, as_json))
 
 
-def _is_setting(written: str) -> bool:
+def is_setting(written: str) -> bool:
     """queue.wait=1 and files=false are settings, queu.wait=1 is one mistyped; news=runs/en-de and v1.2=en-de, if there, are bundles."""
     from limelight.serving.settings import ServeSettings
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,9 +22,12 @@ from limelight.errors import DataError
 from limelight.files import whole_folder
 from limelight.learning.gate import Pair, Sifted
 from limelight.text.languages import Direction
+from limelight.training.run_folder import BUNDLE, FACTS, RECIPE, STATUS
 
 FEWEST = 50  # corrections that can be taught: of fewer nobody could tell whether they help
+FEWEST_HELD = 8  # of fewer no paired test can be sure
 HELD_OUT = 51 / 256  # of the sources
+OF_USE = (BUNDLE, FACTS, STATUS, RECIPE)  # of a run; all else holds texts
 PLAN, TAUGHT, HELD, REFUSED = "plan.json", "taught.jsonl", "held-out.jsonl", "refused.jsonl"
 
 
@@ -31,8 +35,10 @@ def read_corrections(path: Path, languages: Direction) -> list[Pair]:
     """Lines of JSON: {"source": ..., "correction": ...}, or what suggestions are written as, {"translation": {"en": ..., "de": ...}}."""
     if not path.is_file():
         raise DataError(f"{path} is no file; give a file with a correction in each line, as JSON")
-    with path.open("rb") as file:
-        columns = ("source", "correction") if b'"correction"' in file.readline(1 << 20) else None
+    first = None
+    with path.open("rb") as file, suppress(ValueError):
+        first = json.loads(file.readline(1 << 20))
+    columns = ("source", "correction") if isinstance(first, dict) and "correction" in first else None
     batches = read_jsonl(CorpusPart(0, 0, "jsonl", (str(path),), languages, columns), ROWS)
     return [pair for batch in batches for pair in zip(batch["source"].to_pylist(), batch["target"].to_pylist(), strict=True)]
 
@@ -55,14 +61,13 @@ def count_new(folder: Path, pairs: Iterable[Pair]) -> int:
 
 
 def begin_attempt(folder: Path, sifted: Sifted, languages: Direction, minutes: float) -> LearningPlan | None:
-    """The plan of the next version, on disk; None where there is too little to teach. Texts of the attempt before are not kept."""
+    """The plan of the next version, on disk; None where there is too little to teach, or to judge it by."""
     taught = [pair for pair in sifted.taken if not is_held_out(pair[0])]
     held = [pair for pair in sifted.taken if is_held_out(pair[0])]
-    if len(taught) < FEWEST or len(held) < FEWEST // 10:
+    if len(taught) < FEWEST or len(held) < FEWEST_HELD:
         return None
-    last = _last(folder)
     plan = LearningPlan(
-        number=last + 1, parent=read_history(folder).current, at=datetime.now(UTC).isoformat(timespec="seconds"), minutes=minutes,
+        number=_last(folder) + 1, parent=read_history(folder).current, at=datetime.now(UTC).isoformat(timespec="seconds"), minutes=minutes,
         corrections=len(taught), held_out=len(held), refused=sifted.reasons,
     )  # fmt: skip
     with whole_folder(folder / LEARNT / str(plan.number)) as beside:
@@ -70,8 +75,6 @@ def begin_attempt(folder: Path, sifted: Sifted, languages: Direction, minutes: f
         _write(beside / HELD, languages, held)
         _write(beside / REFUSED, languages, [pair for pair, _ in sifted.refused], [reason for _, reason in sifted.refused])
         (beside / PLAN).write_text(plan.model_dump_json(indent=1) + "\n", encoding="utf-8", newline="\n")
-    for name in (TAUGHT, HELD, REFUSED):
-        (folder / LEARNT / str(last) / name).unlink(missing_ok=True)
     return plan
 
 
@@ -80,11 +83,20 @@ def is_held_out(source: str) -> bool:
 
 
 def clear_up(folder: Path) -> None:
-    """Leave of each attempt that ended what is of use: of one that was kept its run without checkpoints, of another its plan."""
-    for each in read_history(folder).versions:
-        run = folder / LEARNT / str(each.number) / RUN
-        for waste in [run / "checkpoints", run / "best"] if each.kept else [run]:
-            shutil.rmtree(waste, ignore_errors=True)
+    """Leave of each attempt that ended what is of use: of one that was kept its bundle and what tells how it was trained, of another
+    its plan; and of the last one the corrections, to know what is new."""
+    versions = read_history(folder).versions
+    for each in versions:
+        place = folder / LEARNT / str(each.number)
+        run = place / RUN
+        waste = [path for path in run.glob("*") if path.name not in OF_USE] if each.kept else [run]
+        for path in [*waste, *(place / name for name in (TAUGHT, HELD, REFUSED) if each is not versions[-1])]:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    for path in (folder / LEARNT).glob(".*.part"):  # of one that was killed while it was written down
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def forget_unfinished(folder: Path) -> None:

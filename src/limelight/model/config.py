@@ -5,19 +5,21 @@ each sub-layer, which trains without a careful warm-up (Xiong et al. 2020).
 """
 
 import math
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from limelight.config import Settings
+from limelight.config import SparseSettings
 from limelight.errors import ConfigError
 
 Activation = Literal["relu", "gelu", "silu", "reglu", "geglu", "swiglu"]
 PositionLayout = Literal["interleaved", "halves", "tensor2tensor"]
 
 
-class ModelConfig(Settings):
+class ModelConfig(SparseSettings):
     """ModelConfig(vocab_size=37_000) is the base model of the paper, 63 million parameters."""
+
+    rare: ClassVar = {"head_width"}
 
     vocab_size: int = Field(gt=0, le=10_000_000, description="Pieces of the target, or of both sides when they share them.")
     source_vocab_size: int | None = Field(default=None, gt=0, le=10_000_000, description="Only when the source has pieces of its own.")

@@ -88,7 +88,7 @@ def make_app(
         openapi_url=None,
         redirect_slashes=False,  # it would send people wherever the Host header says
         # FastAPI's own would send addresses and messages of errors, in which texts are; ours sends neither.
-        telemetry=dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False),
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False, "auto_configure": False},
         middleware=[
             Middleware(PathPrefix, prefix=settings.prefix),
             Middleware(RequestLog, metrics=metrics, log=log, tracing=tracing),

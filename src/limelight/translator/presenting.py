@@ -9,9 +9,11 @@ from limelight.decoding.guards import Notice, judge
 from limelight.decoding.steps import Hypothesis
 from limelight.engines.engine import Engine
 from limelight.errors import LengthError
+from limelight.text.careful.spans import MARK
 from limelight.text.languages import base, density
 from limelight.translator.confidence import sentence_confidence, transfer_confidence, words_of
 from limelight.translator.protected import ProtectedSentence
+from limelight.translator.sentence_alignment import map_source_words
 from limelight.translator.sentences import Reader, SourceSentence
 from limelight.translator.translation import Alignment, Alternative, Translation, likely, pieces_of
 
@@ -82,19 +84,25 @@ def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[
             tracer = tracers[id(reader)] = Tracer(cast(TorchEngine, engine), reader.settings, reader.source, reader.target)
         try:
             trace = tracer.trace(each.text, source_ids=asked.source, target_ids=ids, topk=1, nbest=1, is_over=asked.is_over)
-            noted = _name_unmatched(trace)
+            noted = _name_unmatched(trace, each)
         except LengthError as error:
             noted = [Notice("unchecked", f"words left out or made up were not looked for: {error}")]
         found.append(replace(each, notices=(*each.notices, *noted)))
     return found
 
 
-def _name_unmatched(trace: "LiveTrace") -> list[Notice]:
+def _name_unmatched(trace: "LiveTrace", sentence: SourceSentence) -> list[Notice]:
+    """Words are counted as they were given, and as they are shown."""
     words: dict[str, list[int]] = {kind: [] for kind in UNMATCHED}
+    shown = sentence.care.target_words(sentence.candidates[0].text)
     for one in trace.check():
-        word = (trace.source if one.kind == "omission" else trace.target).tokens[one.pieces[0]].word
-        if word is not None and "\u27e6" not in one.word:  # marks are compared one by one
-            words[one.kind].append(word + 1)
+        omitted = one.kind == "omission"
+        word = (trace.source if omitted else trace.target).tokens[one.pieces[0]].word
+        told = omitted and one.pieces[0] >= sentence.own  # a term after the source
+        if word is None or told or not any(map(str.isalnum, MARK.sub("", one.word))):  # marks are compared one by one
+            continue
+        places = map_source_words(sentence, sentence.reader) if omitted else shown
+        words[one.kind].append((places[word] if places is not None and word < len(places) else word) + 1)
     return [
         Notice(kind, UNMATCHED[kind].format(f"word{'s' * (len(some) > 1)} {', '.join(map(str, some))}"))
         for kind, some in words.items()

@@ -31,7 +31,7 @@ def align_sentences(sentences: Sequence[SourceSentence], searcher: Searcher) -> 
     for each in sentences:
         reader = each.reader
         source = reader.source.pieces(each.request.source[len(reader.source_begin) : each.own])
-        words = _map_source_words(each, reader)
+        words = map_source_words(each, reader)
         links = []
         for candidate in each.candidates:
             target = reader.target.pieces(candidate.ids)
@@ -50,7 +50,7 @@ def _own(weights: Matrix, pieces: int) -> Matrix:
     return own
 
 
-def _map_source_words(sentence: SourceSentence, reader: Reader) -> list[int] | None:
+def map_source_words(sentence: SourceSentence, reader: Reader) -> list[int] | None:
     """Normalization may join, part or remove words, and a mark may stand for several; links are between the words as they were given."""
     if sentence.text == sentence.given and SPACE not in sentence.given:
         return None

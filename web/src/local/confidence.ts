@@ -12,7 +12,7 @@ const CONTEXT = 1 / 3;
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const UNSPACED =
   "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{3ffff}";
-const WORDS = new RegExp(`[${UNSPACED}][^\\p{L}\\p{N}\\p{M}_ ⟦]*|[^ ${UNSPACED}]+`, "gu");
+const WORDS = new RegExp(`[${UNSPACED}][^\\p{L}\\p{N}_ ⟦]*|[^ ${UNSPACED}]+`, "gu");
 
 /** wordsOf([["▁Kat", 0.5], ["ze", 0.8], [".", 0.9]], 1) -> Katze. with 0.4 ** (2 / 3); punctuation at a word does not count. */
 export function wordsOf(pieces: readonly (readonly [text: string, probability: number])[], whole: number, config: Config): SureWord[] {

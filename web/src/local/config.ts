@@ -69,6 +69,16 @@ export interface Models {
   models: Listed[];
 }
 
+/** base("pt-BR") -> "pt"; a private code (x-klingon) is all of it (limelight.text.languages). */
+export function base(code: string): string {
+  const whole = plain(code);
+  return whole.startsWith("x-") ? whole : whole.split("-")[0]!;
+}
+
+export function plain(code: string): string {
+  return code.replaceAll("_", "-").toLowerCase();
+}
+
 /** The ids before a source, and those that its translation begins with, in a direction and with names of tags. */
 export function begins(config: Config, source: string, target: string, names: readonly string[]): { before: number[]; begin: number[] } {
   const tags = config.tags;

@@ -19,7 +19,7 @@ export function isSingleFile(): boolean {
 }
 
 export async function readModels(): Promise<Models> {
-  const bytes = isSingleFile() ? await unpack("models.json") : new Uint8Array(await (await fetched("models.json")).arrayBuffer());
+  const bytes = isSingleFile() ? await unpack("models.json") : new Uint8Array(await (await fetched("models.json", { cache: "no-cache" })).arrayBuffer());
   const models = JSON.parse(new TextDecoder().decode(bytes)) as Models;
   if (models.format !== 1) throw new Error(`models.json has format ${models.format}, and this page knows 1; export again`);
   return models;
@@ -27,8 +27,21 @@ export async function readModels(): Promise<Models> {
 
 /** One file, verified. `signal` ends it; `progress` is told the bytes so far. */
 export async function load(name: string, facts: FileFacts, progress: Progress = () => {}, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = isSingleFile() ? await unpack(name) : await fromCacheOrHost(name, facts, progress, signal);
-  await verify(name, bytes, facts);
+  const url = isSingleFile() ? "" : address(name, facts);
+  const cache = url && "caches" in globalThis ? await caches.open(CACHE).catch(() => null) : null; // there is none without https
+  const known = await cache?.match(url);
+  const bytes = !url
+    ? await unpack(name)
+    : known
+      ? new Uint8Array(await known.arrayBuffer())
+      : await read(await fetched(url, signal ? { signal } : {}), facts, progress);
+  try {
+    await verify(name, bytes, facts);
+  } catch (error) {
+    await cache?.delete(url).catch(() => false);
+    throw error;
+  }
+  if (cache && !known) await keep(cache, url, bytes).catch(() => {}); // a full disk costs only the next visit
   progress(bytes.length);
   return bytes;
 }
@@ -36,28 +49,22 @@ export async function load(name: string, facts: FileFacts, progress: Progress = 
 async function verify(name: string, bytes: Uint8Array<ArrayBuffer>, facts: FileFacts): Promise<void> {
   const found = bytes.length === facts.bytes ? await sha256(bytes) : "";
   if (found === facts.sha256) return;
-  if (!isSingleFile() && "caches" in globalThis) await (await caches.open(CACHE)).delete(address(name, facts)).catch(() => false);
   const why = found ? "its checksum is another" : `it has ${bytes.length} bytes instead of ${facts.bytes}`;
   throw new Error(`${name} was changed on its way or on its disk, and is not used: ${why}; export or copy the page again`);
 }
 
-function address(name: string, facts: FileFacts): string {
+export function address(name: string, facts: FileFacts): string {
   return `${new URL(name, document.baseURI).href}?v=${facts.sha256.slice(0, 16)}`;
 }
 
-async function fromCacheOrHost(name: string, facts: FileFacts, progress: Progress, signal?: AbortSignal): Promise<Uint8Array<ArrayBuffer>> {
-  const url = address(name, facts);
-  const cache = "caches" in globalThis ? await caches.open(CACHE).catch(() => null) : null; // there is none without https
-  const known = await cache?.match(url);
-  if (known) return new Uint8Array(await known.arrayBuffer());
-  const bytes = await read(await fetched(url, signal), facts, progress);
-  const fits = bytes.length === facts.bytes && (await sha256(bytes)) === facts.sha256;
-  if (cache && fits) await cache.put(url, new Response(bytes)).catch(() => {}); // a full disk costs only the next visit
-  return bytes;
+/** In place of what was kept of the file before. */
+async function keep(cache: Cache, url: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  await cache.put(url, new Response(bytes));
+  for (const old of await cache.keys(url, { ignoreSearch: true })) if (old.url !== url) await cache.delete(old);
 }
 
-async function fetched(url: string, signal?: AbortSignal): Promise<Response> {
-  const answer = await fetch(url, { credentials: "same-origin", ...(signal ? { signal } : {}) });
+async function fetched(url: string, options: RequestInit = {}): Promise<Response> {
+  const answer = await fetch(url, { credentials: "same-origin", ...options });
   if (!answer.ok) throw new Error(`${new URL(url, document.baseURI).pathname} was not found (${answer.status}); copy the whole folder`);
   return answer;
 }

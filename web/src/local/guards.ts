@@ -1,5 +1,7 @@
 /** What is wrong with a translation, seen from the two texts alone: it loops, copies, is empty or of odd length (limelight.decoding.guards). */
 
+import { base } from "./config";
+
 export interface Notice {
   code: string;
   message: string;
@@ -7,7 +9,7 @@ export interface Notice {
 
 const DENSITY: Record<string, number> = { zh: 0.33, cmn: 0.33, yue: 0.33, ja: 0.43, ko: 0.5, he: 0.77, ar: 0.88 };
 const RUN = /(.{1,40}?)\1{3,}/gsu;
-const EDGES = /^[^\p{L}\p{N}\p{M}]+|(?<=[\p{L}\p{N}\p{M}])[^\p{L}\p{N}\p{M}]+$/gu;
+const EDGES = /^[^\p{L}\p{N}]+|(?<=[\p{L}\p{N}])[^\p{L}\p{N}]+$/gu;
 const CODE = /[\d!-/:-@[-`{-~]/;
 const INSIDE = /['\u2019\u2010\u2011-]/g;
 
@@ -21,7 +23,6 @@ function lengthOf(text: string): number {
 }
 
 export function judge(source: string, text: string, from: string, to: string): Notice[] {
-  const base = (code: string): string => code.replaceAll("_", "-").split("-")[0]!.toLowerCase();
   if (!text.trim()) return source.trim() ? [{ code: "empty", message: `a source of ${lengthOf(source)} characters has an empty translation` }] : [];
   const expected = (DENSITY[base(to)] ?? 1) / (DENSITY[base(from)] ?? 1);
   const ratio = (lengthOf(text) + 15) / (lengthOf(source) * expected + 15);
@@ -56,6 +57,9 @@ export function findLooping(source: string, text: string): string | null {
 }
 
 function findCopying(source: string, text: string): string | null {
+  const there = new Set(words(text.toLowerCase()));
+  const both = [...new Set(words(source.toLowerCase()))].filter((word) => there.has(word)).length;
+  if (2 * both < source.split(" ").length - 1) return null; // a cheap look that most text does not pass
   const bare = (of: string): string[] => words(of.toLowerCase()).map((word) => word.replace(EDGES, "")).filter(Boolean);
   const before = bare(source);
   const after = bare(text);

@@ -30,6 +30,7 @@ export class LocalState {
   gates = $state.raw<number[]>([]);
   private translator: Translator | null = null;
   private turn: AbortController | null = null;
+  private loading: AbortController | null = null; // of the model that was chosen last
   private pause: ReturnType<typeof setTimeout> | undefined;
 
   readonly way = $derived(this.ways.find(({ key }) => key === this.chosen));
@@ -53,16 +54,19 @@ export class LocalState {
     const before = this.way?.model.id;
     this.chosen = key;
     this.names = this.names.filter((name) => this.way!.model.names.includes(name));
-    if (this.translator && before === this.way!.model.id) return this.now();
+    if (before === this.way!.model.id && (this.translator || this.phase === "loading")) return this.now();
+    this.turn?.abort();
     this.translator?.destroy();
     this.translator = null;
-    this.result = null;
+    [this.result, this.busy, this.phase] = [null, false, "looking"];
+    const signal = this.begins();
     await this.guard(async () => {
-      const { source, target } = this.way!;
-      const there = await Translator.availability({ sourceLanguage: source, targetLanguage: target });
+      const { source, target, model } = this.way!;
+      const there = await Translator.availability({ sourceLanguage: source, targetLanguage: target, model: model.id });
+      if (signal.aborted) return;
       if (there === "available" || isSingleFile()) await this.load();
       else this.phase = "offered";
-    });
+    }, signal);
   }
 
   /** Bytes to fetch for the chosen model, with what all models need. */
@@ -73,17 +77,28 @@ export class LocalState {
   }
 
   async load(): Promise<void> {
+    const signal = this.begins();
     this.phase = "loading";
     this.progress = 0;
     const { source, target, model } = this.way!;
     await this.guard(async () => {
       const monitor = (to: EventTarget): void =>
-        to.addEventListener("downloadprogress", (event) => (this.progress = (event as Event & { loaded: number }).loaded));
-      this.translator = await Translator.create({ sourceLanguage: source, targetLanguage: target, model: model.id, monitor });
-      this.gates = new Array<number>(this.translator.config.layers * this.translator.config.heads).fill(1);
+        to.addEventListener("downloadprogress", (event) => {
+          if (!signal.aborted) this.progress = (event as Event & { loaded: number }).loaded;
+        });
+      const made = await Translator.create({ sourceLanguage: source, targetLanguage: target, model: model.id, monitor, signal });
+      if (signal.aborted) return made.destroy();
+      this.translator = made;
+      this.gates = new Array<number>(made.config.layers * made.config.heads).fill(1);
       this.phase = "ready";
       await this.now();
-    });
+    }, signal);
+  }
+
+  /** What was being loaded is not wanted any more; the signal is of what comes now. */
+  private begins(): AbortSignal {
+    this.loading?.abort();
+    return (this.loading = new AbortController()).signal;
   }
 
   get heads(): number {
@@ -140,11 +155,12 @@ export class LocalState {
     this.busy = false;
   }
 
-  private async guard(work: () => Promise<void>): Promise<void> {
+  private async guard(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     try {
       this.trouble = "";
       await work();
     } catch (error) {
+      if (signal?.aborted) return;
       this.phase = "failed";
       this.trouble = (error as Error).message;
     }

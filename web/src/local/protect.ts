@@ -7,7 +7,7 @@ export interface Kept {
   marked: boolean; // else the text is as it was given, and is only looked at
 }
 
-const WORD = "\\p{L}\\p{N}\\p{M}_";
+const WORD = "\\p{L}\\p{N}_"; // as \w in Python, which has no accents by themselves
 const KINDS = [
   "⟦(?:0|[1-9][0-9]{0,2})⟧",
   "</?[A-Za-z][\\w:.\\-]{0,80}(?:\\s[^<>]{0,400})?/?>", // tags

@@ -55,7 +55,7 @@ export async function search(
   task: Task,
   settings: SearchSettings,
   rules: Rules,
-  gone: () => boolean = () => false,
+  gone: () => boolean | Promise<boolean> = () => false,
 ): Promise<Hypothesis[]> {
   const most = Math.min(settings.max_length, rules.longest);
   const asked = Math.max(settings.min_length + 1, Math.min(most, Math.trunc(settings.max_ratio * task.pieces) + settings.max_extra));
@@ -68,7 +68,7 @@ export async function search(
   let alive: { sum: number; node: Node | null }[] = [{ sum: 0, node: null }];
   let tokens = [rules.start];
   for (let step = 0; step < limit; step++) {
-    if (gone()) throw new DOMException("nobody waits for this translation any more", "AbortError");
+    if (await gone()) throw new DOMException("nobody waits for this translation any more", "AbortError");
     const { logProbs, vocabulary } = await state.step(tokens);
     alive.forEach(({ node }, row) =>
       restrict(logProbs.subarray(row * vocabulary, (row + 1) * vocabulary), node, step, task, settings, rules, never),

@@ -6,7 +6,7 @@ import { findLooping, judge, type Notice } from "./guards";
 import type { Model, State, Step } from "./model";
 import { normalize } from "./normalize";
 import { type Pieces } from "./pieces";
-import { faultOf, protect, restore } from "./protect";
+import { faultOf, findSpans, protect, restore } from "./protect";
 import { search, type Hypothesis, type Steppable } from "./search";
 import { cut } from "./sentences";
 
@@ -42,6 +42,9 @@ export interface Result extends Choice {
   attention?: Attention;
 }
 
+/** Whether nobody waits any more. */
+type Gone = () => boolean | Promise<boolean>;
+
 const NO_REPEAT = 3;
 
 export class Translating {
@@ -64,23 +67,29 @@ export class Translating {
   }
 
   /** `told` is given each part as soon as it is there. */
-  async translate(text: string, asked: Asked, gone: () => boolean, told?: (part: string) => void): Promise<Result> {
+  async translate(text: string, asked: Asked, gone: Gone, told?: (part: string) => void): Promise<Result> {
     const { before } = begins(this.config, asked.source, asked.target, asked.names ?? []);
     const most = Math.min(Math.max(64, Math.round(this.config.search.max_length / 1.25)), this.config.longest - before.length);
     const longest = Math.min(most, this.config.taught ?? most);
-    const { lead, parts } = cut(text, asked.source, (some) => some.length <= longest / 4 || this.ids(some).length <= longest);
+    const { lead, parts } = cut(text, asked.source, (some) => this.few(some) && (some.length <= longest / 4 || this.ids(some).length <= longest));
     const made: Result[] = [];
     told?.(lead);
     for (const part of parts) {
       const result = await this.sentence(part.text, asked, gone);
-      result.text += part.after;
+      for (const each of [result, ...result.alternatives]) each.text += part.after;
       told?.(result.text);
       made.push(result);
     }
     return join(lead, made);
   }
 
-  private async sentence(given: string, asked: Asked, gone: () => boolean): Promise<Result> {
+  /** No more to be kept than there are marks for it. */
+  private few(text: string): boolean {
+    const { marks } = this.config;
+    return !marks || text.length <= marks || findSpans(text).length <= marks;
+  }
+
+  private async sentence(given: string, asked: Asked, gone: Gone): Promise<Result> {
     const kept = protect(given, asked.guards === false ? 0 : this.config.marks);
     const text = normalize(kept.text, this.config.normalization);
     const { before, begin } = begins(this.config, asked.source, asked.target, asked.names ?? []);
@@ -111,10 +120,13 @@ export class Translating {
     const cures: ((spoken: Spoken) => boolean)[] = [];
     for (const remedy of asked.guards === false ? [] : remedies(text)) {
       cures.push(remedy.fails);
-      if (!remedy.fails(best.found[0]!)) continue;
-      if (!remedy.helps(settings)) continue;
-      settings = { ...settings, ...remedy.change };
-      const second = await find(settings).catch(() => null);
+      const helps = remedy.helps(settings);
+      if (helps) settings = { ...settings, ...remedy.change }; // also where all is well: it must not be undone by the next
+      if (!helps || !remedy.fails(best.found[0]!)) continue;
+      const second = await find(settings).catch((error: Error) => {
+        if (error.name === "AbortError") throw error;
+        return null;
+      });
       if (!second) continue;
       const cured = !cures.some((fails) => fails(second.found[0]!));
       if (cured) warnings.push({ code: "redecoded", message: remedy.message });
@@ -129,17 +141,22 @@ export class Translating {
       if (fault) warnings.push({ code: "unprotected", message: `${fault}; here nothing is searched again for it, the command line does` });
     }
     const show = (spoken: Spoken): Choice => this.show(spoken, (marked) => restore(kept, marked));
+    const shown = show(first!);
+    const texts = new Set([shown.text]);
     const result: Result = {
-      ...show(first!),
-      alternatives: others.filter((each) => asked.guards === false || !faultOf(kept, each.text)).map(show),
+      ...shown,
+      alternatives: others
+        .filter((each) => asked.guards === false || !faultOf(kept, each.text))
+        .map(show)
+        .filter((each) => !texts.has(each.text) && texts.add(each.text)),
       finish: first!.finish,
       warnings,
     };
     if (asked.attention) {
-      const shown = best.record.along(first!, begin.length, this.config, read.length);
+      const weights = best.record.along(first!, begin.length, this.config, read.length);
       const target = [...first!.ids, ...(first!.finish === "eos" ? [this.config.special.end] : [])];
       const name = (side: Pieces, ids: number[]): string[] => ids.map((id) => side.vocabulary[id]!);
-      result.attention = { source: name(this.pieces.source, read), target: name(this.pieces.target, target), weights: shown };
+      result.attention = { source: name(this.pieces.source, read), target: name(this.pieces.target, target), weights };
     }
     return result;
   }
@@ -241,7 +258,7 @@ function join(lead: string, made: readonly Result[]): Result {
   if (!made.length) return { ...NOTHING, text: lead };
   const spoken = made.filter((each) => each.finish !== "empty_input");
   const text = lead + made.map((each) => each.text).join("");
-  if (made.length === 1) return { ...made[0]!, text };
+  if (made.length === 1) return { ...made[0]!, text, alternatives: made[0]!.alternatives.map((each) => ({ ...each, text: lead + each.text })) };
   const weight = (each: Result): number => Math.max(1, each.words.length);
   const total = spoken.reduce((sum, each) => sum + weight(each), 0);
   return {

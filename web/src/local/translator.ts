@@ -1,20 +1,24 @@
 /** `Translator` has the shape of the browsers' own: availability, create, translate, translateStreaming, destroy. Text stays in this browser. */
 
-import type { Config, Listed, Models } from "./config";
-import { isSingleFile, load, readModels } from "./files";
+import { base, plain, type Config, type FileFacts, type Listed, type Models } from "./config";
+import { address, isSingleFile, load, readModels } from "./files";
 import type { Asked, Result } from "./translating";
 import type { Answer, Question } from "./worker";
 
 export type Availability = "unavailable" | "downloadable" | "available";
 
-export interface CreateOptions {
+export interface Choosing {
   sourceLanguage: string;
   targetLanguage: string;
+  /** One of several models, by its id. */
+  model?: string;
+}
+
+export interface CreateOptions extends Choosing {
   /** Is told of events "downloadprogress" with `loaded` from 0 to 1. */
   monitor?: (target: EventTarget) => void;
   signal?: AbortSignal;
-  /** One of several models, by its id, and other numbers than its first. */
-  model?: string;
+  /** Other numbers than its first. */
   numbers?: string;
 }
 
@@ -43,13 +47,13 @@ export class Translator {
     worker.onerror = (event) => this.fail(new Error(event.message || "the worker of the page failed"));
   }
 
-  static async availability(options: { sourceLanguage: string; targetLanguage: string }): Promise<Availability> {
-    const listed = choose(await readModels(), options);
-    if (!listed) return "unavailable";
+  static async availability(options: Choosing): Promise<Availability> {
+    const models = await readModels();
+    const found = choose(models, options);
+    if (!found) return "unavailable";
     if (isSingleFile()) return "available";
-    const url = (name: string): string => `${new URL(`models/${listed.id}/${name}`, document.baseURI).href}?v=${listed.files[name]!.sha256.slice(0, 16)}`;
-    const needed = wanted(listed, listed.numbers[0]!);
-    const there = "caches" in globalThis ? await Promise.all(needed.map((name) => caches.match(url(name)))) : [];
+    const needed = wanted(models, found.listed, found.listed.numbers[0]!);
+    const there = "caches" in globalThis ? await Promise.all(needed.map(({ name, facts }) => caches.match(address(name, facts)))) : [];
     return there.length && there.every(Boolean) ? "available" : "downloadable";
   }
 
@@ -57,20 +61,17 @@ export class Translator {
     const { signal } = options;
     signal?.throwIfAborted();
     const models = await readModels();
-    const listed = choose(models, options);
-    if (!listed) {
+    const found = choose(models, options);
+    if (!found) {
       const there = models.models.flatMap((each) => each.directions.map((pair) => pair.join("-")));
       throw new DOMException(`no model here translates ${options.sourceLanguage} to ${options.targetLanguage}; there are ${there.join(", ")}`, "NotSupportedError");
     }
+    const { listed, direction } = found;
     const numbers = options.numbers ?? listed.numbers[0]!;
     if (!listed.graphs[numbers]) throw new DOMException(`${listed.id} has no ${numbers}, but ${listed.numbers.join(", ")}`, "NotSupportedError");
     const target = new EventTarget();
     options.monitor?.(target);
-    const names = wanted(listed, numbers);
-    const asked = [
-      ...Object.entries(models.shell).map(([name, facts]) => ({ name, facts })),
-      ...names.map((name) => ({ name: `models/${listed.id}/${name}`, facts: listed.files[name]! })),
-    ];
+    const asked = wanted(models, listed, numbers);
     const total = asked.reduce((sum, { facts }) => sum + facts.bytes, 0);
     const loaded = asked.map(() => 0);
     target.dispatchEvent(new DownloadProgress(0));
@@ -86,8 +87,7 @@ export class Translator {
     const files = Object.fromEntries(asked.map(({ name }, at) => [name.split("/").pop()!, bytes[at]!]));
     const config = JSON.parse(new TextDecoder().decode(files["config.json"])) as Config;
     const script = URL.createObjectURL(new Blob([files["worker.js"]!], { type: "text/javascript" })); // the bytes that were verified
-    const [from, to] = direction(listed, options)!;
-    const made = new Translator(new Worker(script), from, to, listed, config);
+    const made = new Translator(new Worker(script), ...direction, listed, config);
     const wasm = files["ort.wasm"]!.buffer;
     delete files["ort.wasm"];
     delete files["worker.js"];
@@ -111,13 +111,24 @@ export class Translator {
   }
 
   /** Parts of the translation, sentence by sentence. */
-  translateStreaming(text: string, options: { signal?: AbortSignal } = {}): ReadableStream<string> {
+  translateStreaming(text: string, { signal }: { signal?: AbortSignal } = {}): ReadableStream<string> {
+    const own = new AbortController();
+    const follow = (): void => own.abort(signal!.reason);
+    if (signal?.aborted) follow();
+    signal?.addEventListener("abort", follow, { once: true });
+    let open = true; // else nobody reads any more, and a part would be an error
     return new ReadableStream({
       start: (controller) => {
-        this.explain(text, {}, options.signal, (part) => part && controller.enqueue(part)).then(
-          () => controller.close(),
-          (error: unknown) => controller.error(error),
-        );
+        void this.explain(text, {}, own.signal, (part) => open && part && controller.enqueue(part))
+          .then(
+            () => open && controller.close(),
+            (error: unknown) => open && controller.error(error),
+          )
+          .finally(() => signal?.removeEventListener("abort", follow));
+      },
+      cancel: (reason) => {
+        open = false;
+        own.abort(reason);
       },
     });
   }
@@ -147,12 +158,17 @@ export class Translator {
     if (signal?.aborted) return Promise.reject(signal.reason as Error);
     const number = ++this.number;
     return new Promise<T>((resolve, reject) => {
-      this.waiting.set(number, { resolve: resolve as (done: never) => void, reject, told });
-      signal?.addEventListener("abort", () => {
+      const leave = (): void => {
         this.worker.postMessage({ number: ++this.number, kind: "gone", of: number });
         this.waiting.delete(number);
-        reject(signal.reason as Error);
-      }, { once: true });
+        reject(signal!.reason as Error);
+      };
+      const settle = <A>(end: (some: A) => void) => (some: A): void => {
+        signal?.removeEventListener("abort", leave);
+        end(some);
+      };
+      this.waiting.set(number, { resolve: settle(resolve as (done: never) => void), reject: settle(reject), told });
+      signal?.addEventListener("abort", leave, { once: true });
       this.worker.postMessage({ number, ...question }, moved);
     });
   }
@@ -176,20 +192,22 @@ export class Translator {
   }
 }
 
-function wanted(listed: Listed, numbers: string): string[] {
-  return ["config.json", ...listed.pieces, ...listed.graphs[numbers]!];
+/** The files of a model in these numbers, and what every model needs. */
+function wanted(models: Models, listed: Listed, numbers: string): { name: string; facts: FileFacts }[] {
+  const own = ["config.json", ...listed.pieces, ...listed.graphs[numbers]!];
+  return [
+    ...Object.entries(models.shell).map(([name, facts]) => ({ name, facts })),
+    ...own.map((name) => ({ name: `models/${listed.id}/${name}`, facts: listed.files[name]! })),
+  ];
 }
 
-function plain(code: string): string {
-  return code.replaceAll("_", "-").toLowerCase();
-}
-
-function direction(listed: Listed, { sourceLanguage, targetLanguage }: { sourceLanguage: string; targetLanguage: string }): [string, string] | undefined {
-  const exact = listed.directions.find(([from, to]) => plain(from) === plain(sourceLanguage) && plain(to) === plain(targetLanguage));
-  const base = (code: string): string => plain(code).split("-")[0]!;
-  return exact ?? listed.directions.find(([from, to]) => base(from) === base(sourceLanguage) && base(to) === base(targetLanguage));
-}
-
-function choose(models: Models, options: { sourceLanguage: string; targetLanguage: string; model?: string }): Listed | undefined {
-  return models.models.find((each) => (options.model === undefined || each.id === options.model) && direction(each, options));
+/** The model that has the very languages; else one of another region or script (pt for pt-BR). */
+export function choose(models: Models, options: Choosing): { listed: Listed; direction: [string, string] } | undefined {
+  for (const same of [plain, base])
+    for (const listed of models.models) {
+      if (options.model !== undefined && listed.id !== options.model) continue;
+      const direction = listed.directions.find(([from, to]) => same(from) === same(options.sourceLanguage) && same(to) === same(options.targetLanguage));
+      if (direction) return { listed, direction };
+    }
+  return undefined;
 }

@@ -26,6 +26,15 @@ let translating: Translating | null = null;
 const gone = new Set<number>();
 let last: Promise<unknown> = Promise.resolve();
 
+/** Lets messages in: a runtime of one thread never waits for anything, so that a translation would else be over before "gone" is heard. */
+const { port1, port2 } = new MessageChannel();
+function breathe(): Promise<void> {
+  return new Promise((resolve) => {
+    port1.onmessage = () => resolve();
+    port2.postMessage(null);
+  });
+}
+
 async function answer(number: number, question: Question): Promise<unknown> {
   if (question.kind === "load") {
     setRuntime(question.wasm);
@@ -45,8 +54,8 @@ async function answer(number: number, question: Question): Promise<unknown> {
   if (question.kind === "ids") return question.texts.map((text) => translating!.ids(text));
   if (question.kind === "dim") return translating.dim(question.gates);
   if (question.kind === "translate") {
-    const isGone = (): boolean => gone.has(number);
-    if (isGone()) throw new DOMException("nobody waits for this translation any more", "AbortError");
+    const isGone = (): Promise<boolean> => breathe().then(() => gone.has(number));
+    if (await isGone()) throw new DOMException("nobody waits for this translation any more", "AbortError");
     const told = (part: string): void => postMessage({ number, part } satisfies Answer);
     const result: Result = await translating.translate(question.text, question.asked, isGone, told);
     return result;

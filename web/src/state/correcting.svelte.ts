@@ -34,14 +34,14 @@ export class Correcting {
 
   /** The rest is translated anew after what stands before the cursor. */
   async complete(until: number): Promise<void> {
-    const { of } = this;
+    const { of, text } = this;
     if (!of) return;
     const prefix = wellFormed(this.text.slice(0, until));
     const { shown } = of;
     const asked = { text: wellFormed(shown.of), source: shown.source, target: shown.target, model: shown.model, nbest: 1, align: false, prefix };
     await this.try(async () => {
       const answer = await this.api.translate(shown.tags.length ? { ...asked, tags: shown.tags } : asked, new AbortController().signal);
-      if (this.of === of) this.text = answer.results[0]!.text;
+      if (this.of === of && this.text === text) this.text = answer.results[0]!.text;
     });
   }
 
@@ -52,7 +52,7 @@ export class Correcting {
     await this.try(async () => {
       await this.api.correct({ text: wellFormed(shown.of), translation, correction: wellFormed(this.text.trim()), model: shown.model });
       this.kept = true;
-      this.close();
+      if (this.of === of) this.close();
     });
   }
 

@@ -6,6 +6,7 @@ weights in float32: 1.04 MB, without them 0.94 MB
 on 32 other sentences: -0.0031 of a piece's log-probability, 31 of 32 translated as before
 """
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,21 +56,26 @@ def prune_bundle(
     from limelight.bundle.bundle import read, write
     from limelight.inspection.analysis.pruning import check_prunable, prune
     from limelight.interop.huggingface.load import license_of
+    from limelight.translator.loading import GLOSSARY
 
     engine, bundle = torch_engine(translator), read(folder)
     given = len(translator.settings.target_begin)
     check_prunable(engine.model.config, count)
     with Screen(quiet=quiet) as screen:
-        pairs, _ = collect_pairs(translator, folder, sentences, screen)
+        pairs, skipped = collect_pairs(translator, folder, sentences, screen)
         if len(pairs) < 2:
             raise ConfigError("one sentence chooses and another tells what it costs; give two or more, better 64")
         pruned = prune(engine.model, pairs[::2], engine.specials, count, lambda done, total: screen.step("prune", done, total), given)
-        lost, same = compare(engine, pruned.model, pairs[1::2], translator.settings.search, given)
+        target = translator.tokenizers[1]
+        never = {*target.controls(), *target.placeholders().values()} - {target.end}  # as the trace that found the pairs
+        lost, same = compare(engine, pruned.model, pairs[1::2], translator.settings.search.changed(suppress=tuple(never)), given)
     sides = bundle.source_tokenizer, bundle.target_tokenizer
     pieces, numbers = (sides[0].model, sides[1].model), (sides[0].numbers, sides[1].numbers)
     vocabulary = None if None in numbers else numbers
     weights = {name: weight.cpu() for name, weight in pruned.model.state_dict().items()}
     write(output, pruned.adapt(bundle.settings), weights, pieces, license_of(bundle.folder), vocabulary=vocabulary)  # type: ignore[arg-type]
+    if (terms := bundle.folder / GLOSSARY).is_file() and not terms.is_symlink():
+        shutil.copyfile(terms, output / GLOSSARY)
     gone, tested = pruned.gone(engine.model.config), len(pairs[1::2])
     sizes = [4 * sum(each.numel() for each in model.parameters()) for model in (engine.model, pruned.model)]
     values["pruned"] = {"heads": gone, "bytes": sizes, "per_piece": lost, "sentences": tested, "same": same}
@@ -78,6 +84,7 @@ def prune_bundle(
         " ".join(gone),
         f"weights in float32: {sizes[0] / 1e6:.2f} MB, without them {sizes[1] / 1e6:.2f} MB",
         f"on {tested} other sentences: {lost:+.4f} of a piece's log-probability, {same} of {tested} translated as before",
+        *([f"{skipped} more sentences do not fit and were left out"] if skipped else []),
     ]
 
 

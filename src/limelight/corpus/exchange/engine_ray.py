@@ -32,7 +32,10 @@ ROWS = 65_536
 # Ray's hash shuffle keeps cores back for its second half: of two, that leaves one for all the rest (23 s against 14 for a million pairs).
 FEW_CORES = 4
 POLL_SECONDS = 5.0
-LOST_SECONDS = 90.0  # without any work done, after a node was lost; Ray itself takes up to 30 to notice one that is cut off
+LOST_SECONDS = (
+    90.0  # without any work begun and with idle cores, after a node was lost; Ray itself takes up to 30 to notice one that is cut off
+)
+BUSY_SECONDS = 1_800.0  # likewise, while cores are in use
 Row = TypeVar("Row")
 
 
@@ -121,13 +124,15 @@ def _end_if_lost(rows: Iterator[Row], beats: Any) -> Iterator[Row]:
             kind, what = found.get(timeout=POLL_SECONDS)
         except queue.Empty:
             lost = sorted(address for name, address in _lost_nodes().items() if name not in before)
+            # Between reading and finishing a cluster shuffles, and begins nothing of ours for long: then its cores are in use.
+            idle = ray.available_resources().get("CPU", 0) >= ray.cluster_resources().get("CPU", 0)
             count = ray.get(beats.read.remote())
             if count != last or not lost:
                 last, since = count, time.monotonic()
-            elif time.monotonic() - since >= LOST_SECONDS:
+            elif time.monotonic() - since >= (LOST_SECONDS if idle else BUSY_SECONDS):
                 raise LimelightError(
-                    f"the cluster lost {', '.join(lost)}, and nothing has been done for {LOST_SECONDS:.0f} s; see to it that enough nodes "
-                    "are there (ray status), and run the same command again"
+                    f"the cluster lost {', '.join(lost)}, and nothing was begun for {time.monotonic() - since:.0f} s; see to it that "
+                    "enough nodes are there (ray status), and run the same command again"
                 ) from None
             continue
         if kind == "error":

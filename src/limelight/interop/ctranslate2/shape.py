@@ -67,7 +67,7 @@ class Shape:
         if self.flag("rotary_base", 10_000, place) != 10_000:
             found.append("model.bin: rotary_base is not 10,000, the only one that Limelight has")
         heads = self.flag("num_heads", HEADS.get(self.spec, 8))
-        if self.flag("rotary_dim", 0, place) not in (0, self.decoder.shape[1] // max(heads, 1)):
+        if self.flag("rotary_dim", 0, place) not in (0, self.flag("head_dim", 0, place) or self.decoder.shape[1] // max(heads, 1)):
             found.append("model.bin: rotary_dim turns a part of each head, and Limelight turns all of it")
         return found
 

@@ -1,7 +1,7 @@
 """A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does.
 
 A server of this process gives the folder to the browser, on an address of this machine that nobody else knows, and is given the
-translations. Chromium is looked for by its names; where there is none, nothing is proven, and the export says so.
+translations. Chromium is looked for by its names; where there is none, or it does not start, nothing is proven, and the export says so.
 """
 
 import json
@@ -30,6 +30,7 @@ from limelight.translator.translate import Translator
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 PATIENCE: Final = 600.0  # seconds for all probes
 LARGEST: Final = 64 << 20  # bytes of an answer
+JOBS: Final = "jobs"
 
 
 def find_browser() -> str | None:
@@ -78,22 +79,26 @@ def prove_in_browser(
 
 
 def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patience: float = PATIENCE) -> dict[str, Any]:
-    """What prove.html answers: for each job its translations, and how long things took."""
-    answers, word = Queue[bytes](), secrets.token_urlsafe(16)
+    """What prove.html answers: for each job its translations, and how long things took. ChildProcessError: the browser does not start."""
+    answers, word, begun = Queue[bytes](), secrets.token_urlsafe(16), threading.Event()
     asked = json.dumps(jobs, ensure_ascii=False).encode()
-    handler = partial(ProofHandler, directory=str(folder), word=word, asked=asked, answers=answers)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as profile:
+    handler = partial(ProofHandler, directory=str(folder), word=word, asked=asked, answers=answers, begun=begun)
+    profiles = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # what a browser leaves running may still write there
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, profiles as profile:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/prove.html#{word}"
+        address = f"http://127.0.0.1:{server.server_port}/{word}/prove.html#{JOBS}"
         flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
         flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root Chromium starts in no other way
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen([browser, *flags, address], **quiet)  # type: ignore[call-overload]
         try:
-            answer = _wait(answers, process, patience, browser)
+            process = subprocess.Popen([browser, *flags, address], **quiet)  # type: ignore[call-overload]
+        except OSError as error:
+            server.shutdown()
+            raise ChildProcessError(f"{browser} does not start: {error}") from None
+        try:
+            answer = _wait(answers, process, patience, browser, begun)
         finally:
-            process.terminate()
-            process.wait()
+            _end(process)
             server.shutdown()
     found: dict[str, Any] = json.loads(answer)
     if "error" in found:
@@ -104,14 +109,21 @@ def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patienc
 class ProofHandler(SimpleHTTPRequestHandler):
     """A proof handler serves the folder, the jobs and the place for answers to whoever knows the word."""
 
-    def __init__(self, *arguments: Any, word: str, asked: bytes, answers: "Queue[bytes]", **named: Any) -> None:
-        self.word, self.asked, self.answers = word, asked, answers
+    def __init__(
+        self, *arguments: Any, word: str, asked: bytes, answers: "Queue[bytes]", begun: threading.Event, **named: Any
+    ) -> None:  # fmt: skip
+        self.word, self.asked, self.answers, self.begun = word, asked, answers, begun
         super().__init__(*arguments, **named)
 
+    def translate_path(self, path: str) -> str:
+        """Without the word there is nothing."""
+        return super().translate_path(path.removeprefix(f"/{self.word}")) if path.startswith(f"/{self.word}/") else ""
+
     def do_GET(self) -> None:
-        if self.path != f"/{self.word}":
+        if self.path != f"/{self.word}/{JOBS}":
             super().do_GET()
             return
+        self.begun.set()
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.asked)))
         self.end_headers()
@@ -119,7 +131,7 @@ class ProofHandler(SimpleHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = int(self.headers.get("Content-Length", "0"))
-        welcome = self.path == f"/{self.word}" and 0 < size <= LARGEST
+        welcome = self.path == f"/{self.word}/{JOBS}" and 0 < size <= LARGEST
         if welcome:
             self.answers.put(self.rfile.read(size))
         self.send_response(204 if welcome else 403)
@@ -129,14 +141,27 @@ class ProofHandler(SimpleHTTPRequestHandler):
         """Nothing is logged: requests hold no text, and nobody reads them."""
 
 
-def _wait(answers: "Queue[bytes]", process: "subprocess.Popen[bytes]", patience: float, browser: str) -> bytes:
+def _wait(
+    answers: "Queue[bytes]", process: "subprocess.Popen[bytes]", patience: float, browser: str, begun: threading.Event
+) -> bytes:  # fmt: skip
     for _ in range(max(1, round(patience))):
         try:
             return answers.get(timeout=1)
         except Empty:
-            if (code := process.poll()) is not None:
+            if (code := process.poll()) is not None and not begun.is_set():
+                raise ChildProcessError(f"{browser} ended with code {code} before it opened the page; start it by hand") from None
+            if code is not None:
                 raise ModelFileError(f"{browser} ended with code {code} before it had translated; start it by hand to see why") from None
     raise ModelFileError(f"{browser} has not translated the probes in {patience:.0f} s; give fewer lines with --probe")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _names(view: Translator) -> list[str]:

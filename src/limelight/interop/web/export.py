@@ -12,7 +12,9 @@ An export into a folder that is one already adds a model to its page. A single f
 
 import base64
 import gzip
+import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -27,7 +29,7 @@ from limelight.bundle.bundle import Bundle
 from limelight.bundle.layout import CONFIG, PIECES
 from limelight.bundle.settings import Learnt
 from limelight.errors import ConfigError, ModelFileError
-from limelight.files import sha256_of, whole_folder, write_whole
+from limelight.files import sha256_of, stamp_of, whole_folder, write_whole
 from limelight.inspection.saving.page import embed_json
 from limelight.interop.onnx.export import config_of
 from limelight.interop.onnx.graphs import write_graphs
@@ -65,22 +67,29 @@ def export_web(
     page = built_page()
     if path.exists() and (single_file or not (path / MODELS).is_file()):
         raise ModelFileError(f"{path} exists already and is no page of models; give another name")
+    before = stamp_of(path / MODELS)
+    others = _read_models(path, page) if path.is_dir() else []
     with tempfile.TemporaryDirectory() as beside:
         folder = Path(beside, "page")
         shutil.copytree(page, folder)
-        if path.is_dir():  # its other models stay
+        if others:  # they stay
             shutil.copytree(path / "models", folder / "models")
         made = _write_model(bundle, folder, numbers)
-        others = [each for each in _read_models(path) if each["id"] != made["id"]] if path.is_dir() else []
-        listed = {"format": FORMAT, "shell": _describe(folder, SHELL), "models": [*others, made]}
+        kept = [each for each in others if each["id"] != made["id"]]
+        listed = {"format": FORMAT, "shell": _describe(folder, SHELL), "models": [*kept, made]}
         (folder / MODELS).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
         browser = find_browser()
-        parity = [] if browser is None else prove_in_browser(bundle, folder, made["id"], numbers, find_probes(bundle, texts), browser)
+        try:
+            parity = [] if browser is None else prove_in_browser(bundle, folder, made["id"], numbers, find_probes(bundle, texts), browser)
+        except ChildProcessError:  # one that does not start is none
+            browser, parity = None, []
         (folder / PROOF).unlink()
         files = {str(each.relative_to(folder)): each.stat().st_size for each in sorted(folder.rglob("*")) if each.is_file()}
         if single_file:
             write_whole(path, _one_file(folder, made))
             files = {path.name: path.stat().st_size}
+        elif stamp_of(path / MODELS) != before:
+            raise ModelFileError(f"{path} was changed by another export meanwhile, and nothing was written; export again")
         else:
             with whole_folder(path) as place:
                 shutil.copytree(folder, place, dirs_exist_ok=True)
@@ -107,6 +116,13 @@ def built_page() -> Path:
     return PAGE
 
 
+def name_model(folder: Path) -> str:
+    """In letters that every host can serve; two names that differ in other letters alone stay two."""
+    named = folder.parent.name if folder.name == "bundle" else folder.name
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", named).strip(".-") or "model"
+    return name if name == named else f"{name}-{hashlib.sha256(os.fsencode(named)).hexdigest()[:8]}"
+
+
 def _choose_numbers(quantize: str | None, single_file: bool) -> tuple[str, ...]:
     if quantize not in (None, *NUMBERS):
         raise ConfigError(f"a web page has no weights in {quantize!r}; choose {' or '.join(NUMBERS)}, or leave it out for both")
@@ -125,8 +141,7 @@ def _explain_pieces(tokenizer: Tokenizer) -> list[str]:
 
 def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
     """Its files under models/, and what models.json says of it."""
-    named = bundle.folder.parent if bundle.folder.name == "bundle" else bundle.folder
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", named.name).strip(".-") or "model"
+    name = name_model(bundle.folder)
     place = folder / "models" / name
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -173,14 +188,18 @@ def _describe(folder: Path, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)} for name in names}
 
 
-def _read_models(folder: Path) -> list[dict[str, Any]]:
+def _read_models(folder: Path, page: Path) -> list[dict[str, Any]]:
+    """What a page that is there already lists. An error where an export into it would lose something."""
     try:
         listed = json.loads((folder / MODELS).read_bytes())
         found: list[dict[str, Any]] = listed["models"] if listed["format"] == FORMAT else []
+        whole = all((folder / "models" / each["id"]).is_dir() for each in found)
     except (ValueError, KeyError, TypeError):
-        found = []
-    if not found:
-        raise ModelFileError(f"{folder / MODELS} is damaged or of another version; export to another folder")
+        found, whole = [], False
+    if not found or not whole:
+        raise ModelFileError(f"{folder / MODELS} is damaged, of another version, or without its models; export to another folder")
+    if more := sorted({each.name for each in folder.iterdir()} - {each.name for each in page.iterdir()} - {MODELS, "models"}):
+        raise ModelFileError(f"{folder} has files that are of no page and would be lost ({', '.join(more[:5])}); export beside it and copy")
     return found
 
 

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -145,7 +146,8 @@ class Desk:
             return format_event(told[0], {"model": served.id, **told[1]})
 
         longest = self.settings.pieces
-        found = self.rankings.run(task.key, caller.name, lambda report: rank_heads(served, task, longest, report))
+        pick = partial(self._pick_model, asked.model, asked.tags)  # when its turn comes: another version may be in use then
+        found = self.rankings.run(task.key, caller.name, lambda report: rank_heads(pick(), task, longest, report))
         return await stream_events(request, found, encode)
 
     async def probes(self, request: Request, model: ModelName = None) -> Response:

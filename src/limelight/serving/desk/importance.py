@@ -127,15 +127,16 @@ class HeadRankings:
 def make_importance_task(served: ServedModel, asked: ImportanceRequest, owner: str) -> ImportanceTask:
     if (asked.sentences is None) == (asked.set is None):
         raise BadRequest('give either "sentences" or "set"', 'such as {"sentences": ["A cat sits."]}')
+    version = served.bundle.loaded.version if served.bundle.loaded else 0
     if asked.sentences is not None:
         written = json.dumps(asked.sentences).encode()
-        key = (served.id, *asked.tags, asked.mode, owner, hashlib.sha256(written).hexdigest())
+        key = (served.id, version, *asked.tags, asked.mode, owner, hashlib.sha256(written).hexdigest())
         return ImportanceTask(tuple(asked.sentences), len(asked.sentences), key)
     if _find_prepared(served) is None:
         raise NotFound(f"the model {served.id} has no validation set here", 'give "sentences" instead')
     if served.direction != served.bundle.direction:
         raise NotFound(f"pairs of the set are from {' to '.join(served.bundle.direction)}", 'give "sentences" for other directions')
-    return ImportanceTask(None, asked.n, (served.id, *asked.tags, asked.mode, asked.set, asked.n))
+    return ImportanceTask(None, asked.n, (served.id, version, *asked.tags, asked.mode, asked.set, asked.n))
 
 
 def rank_heads(served: ServedModel, asked: ImportanceTask, longest: int, report: Report) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from limelight.bundle.versions import HISTORY, LEARNT
+from limelight.bundle.versions import HISTORY, LEARNT, read_history
 from limelight.errors import LimelightError
 from limelight.files import Stamp, stamp_of
 from limelight.serving.queue.models import Models
@@ -41,8 +41,12 @@ class Takeover:
         found = stamp_of(loaded.folder / LEARNT / HISTORY)
         if found in (loaded.history, self._refused.get(served.id, loaded.history)):
             return False
+        loop = asyncio.get_running_loop()
         try:
-            new = await asyncio.get_running_loop().run_in_executor(self._apart, loaded.load)
+            if (await loop.run_in_executor(self._apart, read_history, loaded.folder)).current == loaded.version:
+                self._refused[served.id] = found  # an attempt that was not kept
+                return False
+            new = await loop.run_in_executor(self._apart, loaded.load)
             if new.directions != served.directions or new.tags != served.tags:
                 new.translator.close()
                 raise LimelightError("it has other languages or tags; start the server again")
@@ -52,6 +56,6 @@ class Takeover:
             return False
         self.models.replace(served, new)
         assert new.loaded is not None
-        asyncio.get_running_loop().call_later(self.linger, served.translator.close)
+        loop.call_later(self.linger, self._apart.submit, served.translator.close)  # it may wait for a search
         logger.warning("%s: version %d is in use", served.id, new.loaded.version)
         return True

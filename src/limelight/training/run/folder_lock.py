@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from limelight.bundle.versions import read_history
 from limelight.errors import ConfigError
 from limelight.training.run_folder import FACTS, PREPARED, SYNTHETIC_FOLDER, TEACHER
 
@@ -25,6 +26,9 @@ def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
     there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
     if there and not there & {PREPARED, FACTS, SYNTHETIC_FOLDER, TEACHER}:
         raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
+    if current := read_history(run).current:
+        back = f"limelight learn {run} --back goes back to version 0; or give another folder with -o"
+        raise ConfigError(f"{run} has learnt version {current}, which would hide what is trained now; {back}")
     with lock_folder(run, patience, "give another folder with -o"):
         yield
 

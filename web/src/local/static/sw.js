@@ -12,14 +12,15 @@ self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim(
 self.addEventListener("fetch", (event) => {
   const url = new URL(event.request.url);
   if (event.request.method !== "GET" || url.origin !== self.location.origin || url.searchParams.has("v")) return;
+  const plain = url.origin + url.pathname; // one copy, whatever stands behind a question mark
   event.respondWith(
     caches.open(CACHE).then(async (cache) => {
       try {
         const answer = await fetch(event.request);
-        if (answer.ok && (await cache.match(event.request, { ignoreSearch: true }))) await cache.put(event.request, answer.clone());
+        if (answer.ok && (await cache.match(plain))) await cache.put(plain, answer.clone());
         return answer;
       } catch (error) {
-        const kept = await cache.match(event.request, { ignoreSearch: true });
+        const kept = (await cache.match(plain)) ?? (event.request.mode === "navigate" ? await cache.match("./") : undefined);
         if (kept) return kept;
         throw error;
       }
