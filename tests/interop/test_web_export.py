@@ -27,6 +27,7 @@ import limelight.interop.web.export as web
 from limelight.bundle import Bundle, read
 from limelight.cli.main import app
 from limelight.errors import ConfigError, ModelFileError
+from limelight.files import write_whole
 from limelight.interop.parity import Parity
 from limelight.interop.web.browser import ProofHandler, find_browser, run_jobs
 from limelight.interop.web.numbers import quantize, share
@@ -156,7 +157,7 @@ def test_of_two_exports_at_once_the_later_writes_nothing(tmp_path: Path, monkeyp
     out = fake_page(tmp_path / "out")
 
     def meet_another(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
-        web.write_whole(out / web.MODELS, b"of another")
+        write_whole(out / web.MODELS, b"of another")
         return fake_model(bundle, folder, numbers)
 
     monkeypatch.setattr(web, "_write_model", meet_another)
