@@ -83,6 +83,10 @@ def test_texts_of_the_attempt_before_are_not_kept(tmp_path: Path) -> None:
     plan = begin_attempt(tmp_path, Sifted(draw(300), []), PAIR, 2.0)
     assert plan is not None
     assert (plan.number, plan.parent) == (2, 1)
+    assert count_new(tmp_path, draw(200)) == 0  # until the next one has ended, this one tells what is new
+    write_history(tmp_path, LearntHistory(current=1, versions=(make_version(1), make_version(2, kept=False))))
+    clear_up(tmp_path)
+    assert (tmp_path / LEARNT / "2" / TAUGHT).is_file()
     assert [path.name for path in (tmp_path / LEARNT / "1").iterdir()] == [PLAN]
 
 

@@ -46,7 +46,7 @@ def test_the_page_is_in_the_wheel(wheel: Path) -> None:
 def test_what_slipped_in_or_fell_out_is_found(wheel: Path, tmp_path: Path) -> None:
     def changed(name: str, without: str = "", more: str = "") -> list[str]:
         other = tmp_path / f"limelight-{name}-py3-none-any.whl"
-        with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(other, "w") as new:
+        with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED) as new:
             for member in old.namelist():
                 if not (without and member.endswith(without)):
                     new.writestr(member, old.read(member))

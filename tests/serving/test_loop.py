@@ -128,6 +128,7 @@ LARGE: dict[str, list[dict[str, Any] | bytes]] = {
     "/api/v1/export": [{"trace_id": "t_none", "format": "html", "view": "x" * 8_000}],
     "/api/v1/importance": [{"sentences": [WORDS] * 64}],
     "/api/v1/why": [{"trace_id": "t_none", "piece": 0, "instead_of": "x" * 200}],
+    "/api/v1/corrections": [{"text": WORDS[:5_000], "correction": WORDS[:5_000], "translation": WORDS[:5_000]}],
     "/translate": [
         {"q": [WORDS] * 128, "source": "auto", "target": "de", "alternatives": 8},
         {"q": ["one two three"] * 128, "source": "en", "target": "de", "alternatives": 8},

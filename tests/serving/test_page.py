@@ -31,6 +31,15 @@ INDEX = b'<!doctype html><script type="module" src="./assets/index-AbC1.js"></sc
 SCRIPT = b"console.log('lit');" * 50
 DESK = ROOT / "src" / "limelight" / "inspection" / "page" / "desk.html"
 PLACE = b'<script type="application/json" id="trace">null</script>'  # where an export has its trace
+LOCAL_FILES = (
+    "icon.svg",
+    "index.html",
+    "manifest.webmanifest",
+    "ort.wasm",
+    "prove.html",
+    "sw.js",
+    "worker.js",
+)  # of what translates by itself
 LARGEST = 60_000  # bytes that the page names, compressed: a person waits for them before anything is to be seen
 LARGEST_IN_ALL = 150_000  # with the lighting desk, which is loaded when it is opened
 LARGEST_FILE = 400_000  # bytes of the desk as one file, without its trace
@@ -223,6 +232,10 @@ def project(folder: Path, with_page: bool) -> Path:
         desk = folder / "src" / "limelight" / "inspection" / "page" / "desk.html"
         desk.parent.mkdir(parents=True)
         desk.write_bytes(PLACE + b'<script type="module">1</script>')
+        local = folder / "src" / "limelight" / "interop" / "web" / "page"
+        local.mkdir(parents=True)
+        for name in LOCAL_FILES:
+            (local / name).write_bytes(b"x")
     return folder
 
 
@@ -245,6 +258,7 @@ def test_the_wheel_contains_the_page_and_the_desk(tmp_path: Path) -> None:
     names = [name for name in zipfile.ZipFile(made).namelist() if "/page/" in name]
     assert sorted(names) == [
         "limelight/inspection/page/desk.html",
+        *(f"limelight/interop/web/page/{name}" for name in sorted(LOCAL_FILES)),
         "limelight/serving/page/assets/index-AbC1.js",
         "limelight/serving/page/assets/style-xY.css",
         "limelight/serving/page/index.html",

@@ -54,7 +54,7 @@ def learn(
     """
     given = dict(locals())
     from limelight.bundle import read
-    from limelight.bundle.versions import LEARNT, read_history
+    from limelight.bundle.versions import HISTORY, LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
     from limelight.training.run.folder_lock import lock_folder
@@ -66,7 +66,10 @@ def learn(
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
     else:
-        read(folder, weights=False)  # else this would make a folder in whatever was named
+        if back and not (folder / LEARNT / HISTORY).is_file():
+            raise ConfigError(f"{folder} has learnt nothing; there is no version before it to go back to")
+        if not back:
+            read(folder, weights=False)  # else a folder would be made in whatever was named
         with lock_folder(folder / LEARNT, otherwise="stop it with Ctrl-C"):
             lines, values, code = _go_back(folder) if back else _learn(folder, given)
     told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
