@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from limelight.bundle.versions import LearningPlan, LearntVersion
     from limelight.learning.effect import TestSet
     from limelight.learning.gate import Pair
+    from limelight.text.languages import Direction
     from limelight.training.recipe.request import TrainResult
 
 Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
@@ -53,7 +54,6 @@ def learn(
     A server that runs takes the new version over by itself. Ctrl-C stops; the same command goes on.
     """
     given = dict(locals())
-    from limelight.bundle import read
     from limelight.bundle.versions import HISTORY, LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
@@ -68,8 +68,8 @@ def learn(
     else:
         if back and not (folder / LEARNT / HISTORY).is_file():
             raise ConfigError(f"{folder} has learnt nothing; there is no version before it to go back to")
-        if not back:
-            read(folder, weights=False)  # else a folder would be made in whatever was named
+        if not back:  # before a folder is made in whatever was named
+            given["languages"] = _find_languages(folder)
         with lock_folder(folder / LEARNT, otherwise="stop it with Ctrl-C"):
             lines, values, code = _go_back(folder) if back else _learn(folder, given)
     told = "".join(f"{line}\n" for line in lines or ["nothing was learnt yet"])
@@ -89,6 +89,15 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
     if problems:
         raise ConfigError("there is nothing to learn so:", problems)
     return Path(folders[0])
+
+
+def _find_languages(folder: Path) -> "Direction":
+    from limelight.bundle import read
+
+    settings = read(folder, weights=False).settings
+    if len(settings.directions) > 1:
+        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
+    return settings.languages
 
 
 def _describe(each: "LearntVersion", current: int) -> str:
@@ -113,14 +122,11 @@ def _go_back(folder: Path) -> Told:
 
 
 def _learn(folder: Path, given: dict[str, Any]) -> Told:
-    from limelight.bundle import read
     from limelight.bundle.versions import LEARNT, RUN
     from limelight.evaluation.inputs import read_parallel
     from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished
     from limelight.learning.effect import find_old_test
 
-    if len(read(folder, weights=False).settings.directions) > 1:
-        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
     clear_up(folder)
     old = read_parallel(given["test"]) if given["test"] else find_old_test(folder)  # what is missing is told before an hour of training
     if given["again"]:
@@ -136,7 +142,7 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
     result = _train(folder, folder / LEARNT / str(plan.number) / RUN, plan, given)
     if result.exit_code and result.state != "diverged":
         return [f"{folder}: not done yet; the same command goes on"], {"kept": False, "why": "stopped"}, result.exit_code
-    return _judge(folder, plan, None if result.exit_code else (old[0], old[1]), given["threads"])
+    return _judge(folder, plan, None if result.exit_code else (old[0], old[1]), given)
 
 
 def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
@@ -146,11 +152,11 @@ def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, st
     from limelight.translator import Translator
 
     with Translator.load(folder, threads=given["threads"]) as translator:
-        pairs = _read(translator.settings.languages, given)
+        pairs = _read(given)
         if not count_new(folder, pairs) and not given["again"]:
             return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
         sifted = sift(pairs, translator)
-        plan = begin_attempt(folder, sifted, translator.settings.languages, given["minutes"])
+        plan = begin_attempt(folder, sifted, given["languages"], given["minutes"])
     taken = f"of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{_list_refused(sifted.reasons)}"
     return plan, f"{folder}: {taken}; it takes {FEWEST} beside those held out"
 
@@ -159,14 +165,14 @@ def _list_refused(reasons: dict[str, int]) -> str:
     return "".join(f", {count:,} refused as {reason.replace('_', ' ')}" for reason, count in reasons.items())
 
 
-def _read(languages: tuple[str, str], given: dict[str, Any]) -> "list[Pair]":
+def _read(given: dict[str, Any]) -> "list[Pair]":
     from limelight.learning.attempt import read_corrections
 
     if given["corrections"] is not None:
-        return read_corrections(given["corrections"], languages)
+        return read_corrections(given["corrections"], given["languages"])
     store, pairs, last = open_named_store(given["store"]), list[tuple[str, str]](), 0
     try:
-        while some := store.corrections.list(languages, after=last):
+        while some := store.corrections.list(given["languages"], after=last):
             pairs += [(each.source, each.correction) for each in some]
             last = some[-1].id
     finally:
@@ -175,10 +181,9 @@ def _read(languages: tuple[str, str], given: dict[str, Any]) -> "list[Pair]":
 
 
 def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
-    from limelight.bundle import read
     from limelight.learning.attempt import HELD, TAUGHT
 
-    source, target = read(folder, weights=False).settings.languages
+    source, target = asked["languages"]
     steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
     given |= {name: asked[name] for name in ("replay_data", "threads")}
@@ -189,7 +194,7 @@ def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any])
     return watch_training(request, run, None, asked["plain"], asked["quiet"] or asked["as_json"], time.monotonic())
 
 
-def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", threads: int | None) -> Told:
+def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dict[str, Any]) -> Told:
     """None: there is nothing to judge, since training diverged."""
     from limelight.bundle import read
     from limelight.bundle.layout import EXPORT
@@ -202,10 +207,10 @@ def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", threads: i
 
     kept, why, effect = False, "its training diverged", {}
     if old is not None:
-        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, read(folder, weights=False).settings.languages)
+        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, given["languages"])
         sources, references = zip(*held[-MOST_PAIRS:], strict=True)
         places = find_version(folder, plan.parent), find_version(folder, plan.number)
-        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=threads))
+        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"]))
         kept, why = decide(effect)
         if kept and (read(places[0], weights=False).folder / EXPORT).is_dir() and not (places[1] / BUNDLE / EXPORT).is_dir():
             try_export(places[1] / BUNDLE)  # the budget left no time for it, and what was fast stays fast

@@ -94,15 +94,15 @@ def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[
 def _name_unmatched(trace: "LiveTrace", sentence: SourceSentence) -> list[Notice]:
     """Words are counted as they were given, and as they are shown."""
     words: dict[str, list[int]] = {kind: [] for kind in UNMATCHED}
-    shown = sentence.care.target_words(sentence.candidates[0].text)
+    places = {"omission": map_source_words(sentence, sentence.reader), "addition": sentence.care.target_words(sentence.candidates[0].text)}
     for one in trace.check():
         omitted = one.kind == "omission"
         word = (trace.source if omitted else trace.target).tokens[one.pieces[0]].word
         told = omitted and one.pieces[0] >= sentence.own  # a term after the source
         if word is None or told or not any(map(str.isalnum, MARK.sub("", one.word))):  # marks are compared one by one
             continue
-        places = map_source_words(sentence, sentence.reader) if omitted else shown
-        words[one.kind].append((places[word] if places is not None and word < len(places) else word) + 1)
+        own = places[one.kind]
+        words[one.kind].append((own[word] if own is not None and word < len(own) else word) + 1)
     return [
         Notice(kind, UNMATCHED[kind].format(f"word{'s' * (len(some) > 1)} {', '.join(map(str, some))}"))
         for kind, some in words.items()
