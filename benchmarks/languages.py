@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limelight.training.run_folder import read_status
+
 DATA = Path(os.environ.get("LIMELIGHT_DATA", ""))
 BANTU = ("swh", "sna", "nde", "yao", "xnj", "wbi", "kiz", "poy", "ndg")
 FEW = BANTU[3:]  # those with 6,500 verses
@@ -54,7 +56,7 @@ class Run:
     work: "Work"
 
     def train(self) -> None:
-        if (self.folder / "bundle").is_dir() and (self.folder / "report.md").is_file():
+        if read_status(self.folder).get("state") == "done":
             return
         command = ["train", *self.arguments, "-o", str(self.folder), *self.work.options, "--threads", "1", "--plain", "--anyway", NO_TEST]
         self.folder.parent.mkdir(parents=True, exist_ok=True)
