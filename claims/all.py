@@ -17,7 +17,7 @@ LINE = re.compile(r"(?P<name>.+?) +(?P<value>[-+.\dnaife]+)  (?P<bar>[<>]= \S+|-
 
 from claim import Claims, run
 from limelight.cli.doctor.machine import cpu
-from limelight.reporting.blocks import Block, Code, Section, Table
+from limelight.reporting.blocks import Block, Cell, Code, Section, Table
 from limelight.reporting.formats import write_html, write_markdown
 
 
@@ -25,7 +25,7 @@ class Measured(NamedTuple):
     """A claim that has been run."""
 
     name: str
-    figures: list[tuple[str, str, str, str]]
+    figures: list[tuple[str, ...]]
     seconds: float
     code: int
 
@@ -65,7 +65,9 @@ def write(done: list[Measured], began: datetime, full: bool) -> None:
         f"Commit {told.stdout.strip() or 'unknown'}, {began:%Y-%m-%d %H:%M} UTC, {'the whole evidence' if full else 'the short forms'}; "
         f"{machine['name']}, {machine['affinity']} of {machine['cores']} cores, load {machine['load']:.1f} at the end."
     )
-    rows = [[Code(f"make claim-{each.name}"), each.verdict, str(len(each.figures)), f"{each.seconds:.0f}"] for each in done]
+    rows: list[list[Cell]] = [
+        [Code(f"make claim-{each.name}"), each.verdict, str(len(each.figures)), f"{each.seconds:.0f}"] for each in done
+    ]
     sections = [Section(each.name, [Table("", ["", "measured", "bar", ""], each.figures)]) for each in done]
     blocks: list[Block] = [head, Table("Claims", ["", "", "figures", "seconds"], rows)]
     (ROOT / "build").mkdir(exist_ok=True)
