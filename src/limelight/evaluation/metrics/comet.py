@@ -1,6 +1,6 @@
 """COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a modern stack:
 
-    python3.11 -m venv comet && comet/bin/pip install unbabel-comet
+    python3.11 -m venv comet && comet/bin/pip install unbabel-comet 'setuptools<81'
     limelight evaluate output.de reference.de --source test.en --comet comet/bin/python
 
 The sentences go to that Python as JSON, and a score for each comes back; the score of the set is their mean.
@@ -73,7 +73,7 @@ def _request_scores(settings: CometSettings, request: bytes) -> dict[str, object
     if code == NOT_INSTALLED:
         raise CometError(
             f"{settings.python} has no COMET ({said.strip()}); make an environment for it: python3.11 -m venv comet && "
-            "comet/bin/pip install unbabel-comet, then --comet comet/bin/python"
+            "comet/bin/pip install unbabel-comet 'setuptools<81', then --comet comet/bin/python"
         )
     answer = None
     with suppress(ValueError):
