@@ -175,7 +175,7 @@ class ShardWork:
         try:
             with self._place(number).open("rb") as shard:
                 return bool(json.loads(shard.readline())["digest"] == digest)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             return False
 
     def _count_processes(self) -> int:

@@ -78,7 +78,7 @@ def translate(
     check: Annotated[bool, typer.Option("--check", help="Warn of words left out and made up: a pass for each word.")] = False,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
-    cluster: Annotated[ClusterName | None, typer.Option("--cluster", help="ray: on all nodes, into --output; goes on if it was ended.")] = None,
+    cluster: Annotated[ClusterName | None, typer.Option("--cluster", help="ray: on its nodes, to --output; the same goes on.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may; 1 on a node.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
