@@ -50,7 +50,8 @@ def translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, as
         folder = Path(f"{output.resolve()}.shards")
         with lock_folder(folder, otherwise="give another --output"), our_errors():
             join_cluster()
-            work = ShardWork(folder, asked | {"bundle": Path(asked["bundle"]).resolve(), "threads": asked["threads"] or 1})
+            places = {name: asked[name] and asked[name].absolute() for name in ("bundle", "glossary")}  # nodes work elsewhere
+            work = ShardWork(folder, asked | places | {"threads": asked["threads"] or 1})
             work.join(work.make_missing(chunks, account), file, account)
     shutil.rmtree(folder)
     account.close()
@@ -102,8 +103,8 @@ class ShardWork:
         self._needs = {"CPU": asked["threads"], "GPU": int((asked["device"] or "").startswith("cuda"))}
         self._processes, self._counted = self._count_processes(), time.monotonic()
         if not self._processes:
-            needs = " and ".join(f"{number} {kind}" for kind, number in self._needs.items() if number)
-            raise ConfigError(f"no node of the cluster has {needs} for a process that translates; see ray status, and --threads")
+            wanted = " and ".join(f"{number} {kind}" for kind, number in self._needs.items() if number)
+            raise ConfigError(f"no node of the cluster has {wanted} for a process that translates; see ray status, and --threads")
         self._beats = count_beats()
         # Ray itself would try again for ever what ends for want of memory: here the tries are counted.
         needs = {"num_cpus": self._needs["CPU"], "num_gpus": self._needs["GPU"]}
@@ -138,7 +139,7 @@ class ShardWork:
         """The size of each shard when it is there, with its facts if it was made now."""
         sent: dict[Any, SentShard] = {}
         for number, chunk in enumerate(shards):
-            digest = hashlib.sha256("\n".join([self._node_work.address, *chunk.texts]).encode()).hexdigest()
+            digest = hashlib.sha256("\n".join([self._node_work.address, str(chunk.first), *chunk.texts]).encode()).hexdigest()
             if self._is_there(number, digest):
                 yield chunk.bytes, None
                 continue
