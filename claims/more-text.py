@@ -34,6 +34,7 @@ LINES = 300
 
 def killed(claims: Claims, work: Path) -> None:
     corpus = make_corpus(work / "corpus")
+    mono.write(corpus / "news.de", (corpus / "numbers.de").read_text("utf-8").split("\n")[:60])
     asked = mono.ask(corpus, steps=18, changes=mono.SMALL, threads=1, precision="float32", preset="toy", export=False)
     straight, broken = work / "straight", work / "broken"
     ended = [mono.begin(asked, straight)]
