@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import ray
 
-from limelight import __version__
 from limelight.bundle import read
 from limelight.bundle.layout import MANIFEST
 from limelight.cli.screen import group_digits
@@ -71,7 +71,7 @@ def find_address(asked: dict[str, Any]) -> str:
     files = [folder / MANIFEST, folder / GLOSSARY, *([asked["glossary"]] if asked["glossary"] else [])]
     content = [sha256_of(path) if path.is_file() else "" for path in files]
     options = {name: str(value) for name, value in asked.items() if name not in ASIDE}
-    return hashlib.sha256(json.dumps([__version__, content, options], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([version("limelight"), content, options], sort_keys=True).encode()).hexdigest()
 
 
 @cache
