@@ -34,6 +34,7 @@ FLOORS = {
     "model": 2,
     "text": 2,
     "decoding": 2,
+    "cluster": 1,
     "config": 1,
     "reporting": 1,
     "runtime": 1,

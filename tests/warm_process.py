@@ -39,7 +39,12 @@ LIBRARIES = (
     "uvloop",
     "httpx",
 )
-WITHOUT = ("limelight.corpus.exchange.engine_ray", "limelight.interop.onnx")  # they start threads
+WITHOUT = (  # they start threads
+    "limelight.cli.translate.cluster",
+    "limelight.cluster",
+    "limelight.corpus.exchange.engine_ray",
+    "limelight.interop.onnx",
+)
 HARMLESS = {
     Path(sys.executable).name,
     "python",

@@ -4,14 +4,19 @@ An error says what went wrong, where, and what to do. The exit codes are those o
 follows the habit of command-line parsers (2).
 """
 
+import copyreg
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class LimelightError(Exception):
     """LimelightError is the base of all errors meant for a person. Anything else that escapes is a fault of ours."""
 
     exit_code: ClassVar[int] = 70
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """To another process an error goes as it is, whatever it was made from."""
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class ConfigError(LimelightError):

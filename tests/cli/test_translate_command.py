@@ -31,9 +31,9 @@ from prepare_command import MEASURED, environment
 from limelight.bundle import read, write
 from limelight.cli.main import main
 from limelight.cli.translate import output, text_lines
+from limelight.cli.translate.chunk_translator import _search
 from limelight.cli.translate.output import TranslateProgress
 from limelight.cli.translate.text_lines import LineReader
-from limelight.cli.translate.translate import _search
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.errors import DataError
 from limelight.evaluation.verdict import QualityVerdict, Use

@@ -12,9 +12,10 @@ import sys, time, threading
 from pathlib import Path
 import ray
 from ray.cluster_utils import Cluster
+import limelight.cluster
 import limelight.corpus.exchange.engine_ray as engine_ray
 
-engine_ray.POLL_SECONDS, engine_ray.LOST_SECONDS = 0.5, 120.0 if sys.argv[2] == "back" else 3.0
+limelight.cluster.POLL_SECONDS, limelight.cluster.LOST_SECONDS = 0.5, 120.0 if sys.argv[2] == "back" else 3.0
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 node = cluster.add_node(num_cpus=1)
 ray.init(address=cluster.address, log_to_driver=False)
@@ -36,7 +37,7 @@ def lose():
 threading.Thread(target=lose, daemon=True).start()
 try:
     print("done", [each["job"] for each in engine.each(range(12), work, lambda progress: None)], flush=True)
-except engine_ray.LimelightError as error:
+except limelight.cluster.LimelightError as error:
     print("error", error, flush=True)
 ray.shutdown()
 cluster.shutdown()

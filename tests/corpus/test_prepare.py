@@ -131,15 +131,25 @@ def test_any_number_of_workers_leaves_the_same_bytes(workers: int, tmp_path: Pat
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray warns of what it will do in later versions
 @pytest.mark.usefixtures("several_buckets")
-def test_a_cluster_leaves_the_same_bytes(tmp_path: Path) -> None:
-    from limelight.corpus.exchange.engine_ray import RayEngine
-
-    settings = with_learnt_pieces(three_corpora(tmp_path))
-    prepare(settings, tmp_path / "alone", local(0), silent)
-    prepare(settings, tmp_path / "cluster", RayEngine(), silent)
+def test_a_cluster_leaves_the_same_bytes_and_goes_on_by_bucket(tmp_path: Path) -> None:
     import ray
 
+    from limelight.corpus.exchange.engine_ray import RayEngine
+
+    def stop(progress: Progress) -> None:
+        if progress.step == "settle" and progress.done == 2:
+            raise KeyboardInterrupt
+
+    settings, heard = with_learnt_pieces(three_corpora(tmp_path)), list[Progress]()
+    prepare(settings, tmp_path / "alone", local(0), silent)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(settings, tmp_path / "cluster", RayEngine(), stop)
+    ray.shutdown()  # as if the process had been killed: what it had begun is not finished
+    assert len(list((tmp_path / "cluster").glob(".work/*/outcomes/*.json"))) == 2
+    prepare(settings, tmp_path / "cluster", RayEngine(), heard.append)
     ray.shutdown()
+    settled = [each.done for each in heard if each.step == "settle"]
+    assert settled[0] == 2 and settled == sorted(set(settled)), "two buckets were there, and each of the others was settled once"
     same_content(tmp_path / "alone", tmp_path / "cluster")
 
 

@@ -110,7 +110,7 @@ def inspect(
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
     with Translator.load(bundle, device=device, dtype=None if prune is None else "float32", threads=threads, engine="torch") as loaded:
-        heads.judge(translator := aim(loaded, to, source, tag), bundle, found, as_json)
+        heads.judge(translator := aim(loaded.towards, to, source, tag), bundle, found, as_json)
         _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
     if open_page and text is not None:

@@ -47,8 +47,8 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     pairs = _pairs(texts, asked["review"])
     store = None if asked["memory"] is None else open_named_store(asked["memory"])
     with Translator.load(bundle, **loading) as loaded:
-        translator = aim(loaded, asked["target"], asked["source"], asked["tag"])
-        warn_of(translator, asked["quiet"])
+        translator = aim(loaded.towards, asked["target"], asked["source"], asked["tag"])
+        warn_of(translator.settings, asked["quiet"])
         terms, search = load_glossary(asked["glossary"], translator), translator.settings.search
         if asked["beam"] is not None:
             search = search.changed(beam=asked["beam"], nbest=1, groups=1)

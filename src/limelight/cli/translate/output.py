@@ -6,10 +6,10 @@ import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 import typer
 
@@ -18,9 +18,11 @@ from limelight.errors import ConfigError
 from limelight.files import whole_file
 
 if TYPE_CHECKING:
-    from limelight.translator.translate import Translator
+    from limelight.bundle import BundleSettings
     from limelight.translator.translation import Alternative, Translation
 
+Aimed = TypeVar("Aimed")
+LineWarning = tuple[int, str, str]  # the number of the line, from 1; code; message
 BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
 SAID_EVERY = 5.0  # seconds between lines about the speed
 NOT_OF_THE_NAME = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # but of the disk
@@ -31,31 +33,29 @@ _TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
 _TO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"})  # JSON escapes the others itself
 
 
-def aim(translator: "Translator", target: str | None, source: str | None, tags: Sequence[str] | None) -> "Translator":
-    """The translator in the direction that was asked for, however its languages are written: fr, fre, fra_Latn."""
-    if not (target or source or tags):
-        return translator
+def aim(towards: Callable[..., Aimed], target: str | None, source: str | None, tags: Sequence[str] | None) -> Aimed:
+    """A translator or its settings in the direction that was asked for, however its languages are written: fr, fre, fra_Latn."""
     try:
-        return translator.towards(target, source, tags or ())
+        return towards(target, source, tags or ())
     except ConfigError:
         from limelight.text.language_names import usual_tag
 
         usual = target and usual_tag(target), source and usual_tag(source)
         if usual == (target, source):
             raise
-        return translator.towards(*usual, tags or ())
+        return towards(*usual, tags or ())
 
 
-def warn_of(translator: "Translator", quiet: bool) -> None:
+def warn_of(settings: "BundleSettings", quiet: bool) -> None:
     """Say it before the first translation, if training found that nobody should use the translator, or did not teach it this."""
     from limelight.bundle.card import find_warning
 
-    if not quiet and not translator.settings.is_trained:
-        source, target = translator.settings.languages
+    if not quiet and not settings.is_trained:
+        source, target = settings.languages
         typer.echo(
             f"warning: the model was taught {source} and {target}, but not from {source} to {target}; look at what it writes", err=True
         )
-    if not quiet and (verdict := find_warning(translator.settings)) is not None:
+    if not quiet and (verdict := find_warning(settings)) is not None:
         typer.echo(f"warning: this translator was judged when it was trained: {verdict}", err=True)
 
 
@@ -149,12 +149,10 @@ class TranslateProgress:
 
     def add(self, first: int, translations: Sequence["Translation"], seconds: float, done_bytes: int) -> None:
         self.lines += len(translations)
-        self.pieces += sum(each.source_pieces + len(each.pieces) for each in translations)
+        self.pieces += count_pieces(translations)
         self.busy += seconds
         self.done_bytes = done_bytes
-        for number, translation in enumerate(translations, start=first):
-            for notice in translation.warnings:
-                self._warn(number, notice.code, notice.message)
+        self.warn(list_warnings(first, translations))
 
     def tell(self) -> None:
         """How fast it goes and how long it will, every few seconds. To be asked when more is to be done: the end has its own line."""
@@ -165,15 +163,15 @@ class TranslateProgress:
         left = ""
         if self.total_bytes and self.done_bytes:
             left = f" · about {clock(self.busy * (self.total_bytes - self.done_bytes) / self.done_bytes)} left"
-        _say(f"{self.speed()}{left}\n")
+        say(f"{self.speed()}{left}\n")
 
     def close(self) -> None:
         more = sum(self.warned.values()) - MOST_WARNINGS
         if more > 0:
             counts = ", ".join(f"{group_digits(times)} {code}" for code, times in self.warned.most_common())
-            _say(f"warnings: {counts}\n")
+            say(f"warnings: {counts}\n")
         if not self.quiet:
-            _say(f"{self.speed()}\n")
+            say(f"{self.speed()}\n")
 
     def speed(self) -> str:
         """1 000 lines · 3.2 s · 312 lines/s · 9 800 source+target pieces/s"""
@@ -184,15 +182,26 @@ class TranslateProgress:
         lines = "1 line" if self.lines == 1 else f"{group_digits(self.lines)} lines"
         return f"{lines} · {time_taken} · {rate} lines/s · {group_digits(round(self.pieces / seconds))} source+target pieces/s"
 
-    def _warn(self, number: int, code: str, message: str) -> None:
-        self.warned[code] += 1
-        if sum(self.warned.values()) <= MOST_WARNINGS:
-            _say(f"warning: line {number}: {code}: {message}\n")
-        elif sum(self.warned.values()) == MOST_WARNINGS + 1:
-            _say("warning: there are more; they are counted at the end\n")
+    def warn(self, warnings: Iterable[LineWarning]) -> None:
+        for number, code, message in warnings:
+            self.warned[code] += 1
+            if sum(self.warned.values()) <= MOST_WARNINGS:
+                say(f"warning: line {number}: {code}: {message}\n")
+            elif sum(self.warned.values()) == MOST_WARNINGS + 1:
+                say("warning: there are more; they are counted at the end\n")
 
 
-def _say(text: str) -> None:
+def count_pieces(translations: Sequence["Translation"]) -> int:
+    return sum(each.source_pieces + len(each.pieces) for each in translations)
+
+
+def list_warnings(first: int, translations: Sequence["Translation"]) -> list[LineWarning]:
+    """`first`: the number of the first line."""
+    numbered = enumerate(translations, start=first)
+    return [(number, notice.code, notice.message) for number, translation in numbered for notice in translation.warnings]
+
+
+def say(text: str) -> None:
     if sys.stderr is not None:  # closed, as with 2>&-: nobody wants to know
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,37 +1,23 @@
 """`limelight translate` translates texts or lines, and writes the translations line by line and in order."""
 
-import math
 import os
 import shlex
 import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import typer
 
-from limelight.cli.translate.document import document_command, load_glossary
-from limelight.cli.translate.output import (
-    TranslateProgress,
-    aim,
-    as_json,
-    as_lines,
-    end_with_reader,
-    open_output,
-    warn_of,
-    write_all,
-)
+from limelight.cli.translate.chunk_translator import ChunkTranslator, load_translator
+from limelight.cli.translate.document import document_command
+from limelight.cli.translate.output import TranslateProgress, end_with_reader, open_output, warn_of, write_all
 from limelight.cli.translate.text_lines import Chunk, LineReader
-from limelight.errors import ConfigError, DataError
+from limelight.errors import ConfigError, DataError, MissingExtraError
 
-if TYPE_CHECKING:
-    from limelight.decoding.config import SearchSettings
-    from limelight.translator.translate import Translator
-
-# Of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add.
-MBR_TOP_P = 0.9
 EXAMPLES = """Examples:
 
 limelight translate en-de "A cat sits on the mat."
@@ -42,8 +28,14 @@ limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | j
 
 limelight translate multi --to fr --tag formal < news.en > news.fr
 
+limelight translate en-de --input news.en --output news.de --cluster ray
+
 limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
 """
+
+
+class ClusterName(StrEnum):
+    ray = "ray"
 
 
 @end_with_reader()
@@ -86,7 +78,8 @@ def translate(
     check: Annotated[bool, typer.Option("--check", help="Warn of words left out and made up: a pass for each word.")] = False,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
-    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
+    cluster: Annotated[ClusterName | None, typer.Option("--cluster", help="ray: on its nodes, to --output; the same goes on.")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may; 1 on a node.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
@@ -98,55 +91,33 @@ def translate(
         return
     _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review, memory)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
-    _translate_chunks(chunks, TranslateProgress(quiet or bool(given), total), _apart(segment, given), context.params)
+    account, asked = TranslateProgress(quiet or bool(given), total), context.params | {"segment": _apart(segment, given)}
+    if cluster is None:
+        _translate_chunks(chunks, account, asked)
+    else:
+        _translate_on_cluster(chunks, account, asked)
 
 
-def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, segment: bool | None, asked: dict[str, Any]) -> None:
-    """`asked`: all options, by name."""
-    from limelight.runtime import keep_freed_memory
-    from limelight.translator.translate import Translator
-
-    keep_freed_memory()
-    drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
-    wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
-    wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
-    loading = {name: asked[name] for name in ("device", "dtype", "threads", "engine")}
-    with open_output(asked["output"]) as file, Translator.load(asked["bundle"], **loading) as loaded:
-        translator = aim(loaded, asked["target"], asked["source"], asked["tag"])
-        warn_of(translator, asked["quiet"])
-        translator.batch_pieces = asked["batch_pieces"] or translator.batch_pieces
-        wishes = {
-            "search": _search(translator.settings.search, _drop_unset(wanted), asked["sample"], _drop_unset(drawing)),
-            "probabilities": asked["jsonl"],
-            "glossary": load_glossary(asked["glossary"], translator),
-            "segment": segment,
-            **{name: asked[name] for name in ("align", "guards", "protect", "check")},
-        }
-        _pass(translator, chunks, (asked["prefix"], asked["phrase"] or ()), wishes, asked["scores"], file, account)
+def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
+    """Translate and write each chunk as it comes. `asked`: all options, by name."""
+    with open_output(asked["output"]) as file, load_translator(asked) as loaded:
+        by_chunk = ChunkTranslator.of(loaded, asked)
+        warn_of(by_chunk.translator.settings, asked["quiet"])
+        for chunk in chunks:
+            account.tell()
+            began = time.monotonic()
+            done, lines = by_chunk.translate(chunk)
+            write_all(file, lines)
+            account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
+        account.close()
 
 
-def _pass(
-    translator: "Translator", chunks: Iterator[Chunk], forced: tuple[str | None, Sequence[str]], wishes: dict[str, Any],
-    scores: bool, file: BinaryIO, account: TranslateProgress,
-) -> None:  # fmt: skip
-    """Translate and write each chunk as it comes. `forced`: how every translation begins, and what it contains."""
-    from limelight.translator.translation import InvalidScoresError
-
-    prefix, phrases = forced
-    for chunk in chunks:
-        account.tell()
-        began, count = time.monotonic(), len(chunk.texts)
-        prefixes = None if prefix is None else [prefix] * count
-        contained = [tuple(phrases)] * count if phrases else None
-        try:
-            done = translator.translate(chunk.texts, prefixes=prefixes, phrases=contained, **wishes)
-        except InvalidScoresError as error:
-            raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
-        nbest, align, jsonl = wishes["search"].nbest, wishes["align"], wishes["probabilities"]
-        lines = (as_json(one) if jsonl else as_lines(one, nbest, scores, align) for one in done)
-        write_all(file, "".join(lines).encode())
-        account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
-    account.close()
+def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
+    try:
+        from limelight.cli.translate.cluster import translate_on_cluster
+    except ModuleNotFoundError:
+        raise MissingExtraError("ray", "--cluster ray", "cluster") from None
+    translate_on_cluster(chunks, account, asked)
 
 
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
@@ -194,46 +165,3 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
 def _apart(segment: bool | None, given: Sequence[str]) -> bool | None:
     """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
     return True if segment is None and given else segment
-
-
-def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
-    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
-
-    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
-    """
-    from limelight.decoding.config import Sampling
-
-    values = dict(wanted)
-    if "no_repeat_ngram" in wanted:
-        values["no_repeat_ngram"] = wanted["no_repeat_ngram"] or None
-    draw = sample or "mbr_samples" in wanted
-    if drawing and not draw and default.sampling is None:
-        names = ", ".join(f"--{key.replace('_', '-')}" for key in drawing)
-        raise ConfigError(f"{names}: only for drawing, and a beam draws nothing; add --sample, or leave it out")
-    if "mbr_samples" in wanted and not drawing.keys() - {"seed"}:
-        drawing = {**drawing, "top_p": MBR_TOP_P}
-    if draw or default.sampling is not None:
-        if wanted.get("groups", 1) > 1:
-            raise ConfigError("--diverse is for a beam, and --sample and --mbr draw; leave out one of them")
-        values = {"coverage_penalty": 0.0, **values, "groups": 1}
-        values["sampling"] = (default.sampling or Sampling()).changed(**drawing)
-    else:
-        values.update(_fitting(values, default))
-    return default.changed(**values)
-
-
-def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int]:
-    """nbest=6 of a bundle with beam=4, groups=4 -> beam=8, nbest=6, groups=4"""
-    beam, nbest, groups = (values.get(key, getattr(default, key)) for key in ("beam", "nbest", "groups"))
-    if "beam" not in values:
-        beam = max(beam, nbest)
-    if "groups" not in values:
-        groups = min(groups, beam)
-    beam = groups * math.ceil(beam / groups)
-    if "nbest" not in values:
-        nbest = min(nbest, beam)
-    return {"beam": beam, "nbest": nbest, "groups": groups}

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from limelight.corpus.reading.raw import CorpusPart
 
+OUTCOMES = "outcomes"
 Stage = Callable[[pa.RecordBatch], pa.Table]
 """Rows in, rows out, each with its `bucket` (int32). Pure: the same rows in any batch give the same rows."""
 
@@ -38,6 +39,11 @@ Watch = Callable[[Progress], None]
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def outcome_at(folder: Path, bucket: int) -> Path:
+    """What the finish of a bucket gave. It is there when all that the finish wrote is."""
+    return folder / OUTCOMES / f"bucket-{bucket:05d}.json"
 
 
 class ExchangeEngine(Protocol):

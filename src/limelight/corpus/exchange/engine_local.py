@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from limelight.corpus.exchange.engine import Finish, Job, Progress, Stage, Watch, Work, no_rows
+from limelight.corpus.exchange.engine import OUTCOMES, Finish, Job, Progress, Stage, Watch, Work, no_rows, outcome_at
 from limelight.corpus.readers import read
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.raw_batches import RAW
@@ -57,22 +57,22 @@ class LocalEngine:
     def exchange(
         self, parts: Sequence[CorpusPart], stage: Stage, buckets: int, finish: Finish, folder: Path, watch: Watch
     ) -> Iterator[dict[str, Any]]:
-        chunks, outcomes = folder / "chunks", folder / "outcomes"
-        for made in (chunks, outcomes):
+        chunks = folder / "chunks"
+        for made in (chunks, folder / OUTCOMES):
             made.mkdir(parents=True, exist_ok=True)
         batches = ((stage, path, content) for path, content in self._batches(parts, chunks, watch))
         for finished in self._run(_store_chunk, batches):
             if finished:  # results come in order: all chunks of this part are on disk
                 mark, content = finished
                 write_whole(mark, content, durable=False)
-        missing = [bucket for bucket in range(buckets) if not _outcome(outcomes, bucket).exists()]
+        missing = [bucket for bucket in range(buckets) if not outcome_at(folder, bucket).exists()]
         done = buckets - len(missing)
         watch(Progress("settle", done, buckets))
-        for _ in self._run(_finish_bucket, ((stage, finish, bucket, chunks, outcomes) for bucket in missing)):
+        for _ in self._run(_finish_bucket, ((stage, finish, bucket, chunks, folder) for bucket in missing)):
             done += 1
             watch(Progress("settle", done, buckets))
         for bucket in range(buckets):
-            yield json.loads(_outcome(outcomes, bucket).read_bytes())
+            yield json.loads(outcome_at(folder, bucket).read_bytes())
 
     def each(self, jobs: Sequence[Job], work: Work[Job], watch: Watch) -> Iterator[dict[str, Any]]:
         watch(Progress("encode", 0, len(jobs)))
@@ -168,7 +168,7 @@ def _store_chunk(stage: Stage, path: Path, content: bytes) -> tuple[Path, bytes]
     return None
 
 
-def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outcomes: Path) -> None:
+def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, folder: Path) -> None:
     batches = [stage(no_rows(RAW))]  # gives the schema where no chunk has rows for this bucket
     for path in sorted(chunks.glob("chunk-*.arrow")):
         try:
@@ -179,8 +179,4 @@ def _finish_bucket(stage: Stage, finish: Finish, bucket: int, chunks: Path, outc
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(f"{path}, left by an interrupted run, is damaged ({error}); delete it and run the same command again") from None
     rows = pa.concat_tables(batches, promote_options="default")
-    write_whole(_outcome(outcomes, bucket), json.dumps(finish(bucket, rows)).encode(), durable=False)
-
-
-def _outcome(folder: Path, bucket: int) -> Path:
-    return folder / f"bucket-{bucket:05d}.json"
+    write_whole(outcome_at(folder, bucket), json.dumps(finish(bucket, rows)).encode(), durable=False)

@@ -40,7 +40,7 @@ def lock_folder(folder: Path, patience: float = 0.0, otherwise: str = "try again
         latest = time.monotonic() + patience
         while not _try_lock(file):
             if time.monotonic() > latest:
-                raise ConfigError(f"another process is training in {folder}; wait for it, or {otherwise}")
+                raise ConfigError(f"another process is at work in {folder}; wait for it, or {otherwise}")
             time.sleep(0.5)
         yield
 

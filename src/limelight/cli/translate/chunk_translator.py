@@ -1,0 +1,112 @@
+"""A `ChunkTranslator` does what the options of `limelight translate` ask for, in this process or on a node of a cluster."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from limelight.cli.translate.document import load_glossary
+from limelight.cli.translate.output import aim, as_json, as_lines
+from limelight.cli.translate.text_lines import Chunk
+from limelight.errors import ConfigError
+
+if TYPE_CHECKING:
+    from limelight.decoding.config import SearchSettings
+    from limelight.translator.translate import Translator
+    from limelight.translator.translation import Translation
+
+# Of the samples of --mbr, unless asked otherwise: whole tails of improbable pieces cost more than they add.
+MBR_TOP_P = 0.9
+
+
+@dataclass(frozen=True)
+class ChunkTranslator:
+    """A chunk translator has a translator that is loaded, and what is wanted of it."""
+
+    translator: "Translator"
+    wishes: dict[str, Any]
+    prefix: str | None  # how every translation begins
+    phrases: Sequence[str]  # what every translation contains
+    scores: bool
+
+    @classmethod
+    def of(cls, loaded: "Translator", asked: dict[str, Any]) -> "ChunkTranslator":
+        """`asked`: all options, by name."""
+        drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
+        wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
+        wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
+        translator = aim(loaded.towards, asked["target"], asked["source"], asked["tag"])
+        translator.batch_pieces = asked["batch_pieces"] or translator.batch_pieces
+        wishes = {
+            "search": _search(translator.settings.search, _drop_unset(wanted), asked["sample"], _drop_unset(drawing)),
+            "probabilities": asked["jsonl"],
+            "glossary": load_glossary(asked["glossary"], translator),
+            **{name: asked[name] for name in ("align", "guards", "protect", "check", "segment")},
+        }
+        return cls(translator, wishes, asked["prefix"], asked["phrase"] or (), asked["scores"])
+
+    def translate(self, chunk: Chunk) -> "tuple[list[Translation], bytes]":
+        """Translations, and the lines to be written."""
+        from limelight.translator.translation import InvalidScoresError
+
+        count = len(chunk.texts)
+        prefixes = None if self.prefix is None else [self.prefix] * count
+        contained = [tuple(self.phrases)] * count if self.phrases else None
+        try:
+            done = self.translator.translate(chunk.texts, prefixes=prefixes, phrases=contained, **self.wishes)
+        except InvalidScoresError as error:
+            raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
+        nbest, align, jsonl = self.wishes["search"].nbest, self.wishes["align"], self.wishes["probabilities"]
+        lines = (as_json(one) if jsonl else as_lines(one, nbest, self.scores, align) for one in done)
+        return done, "".join(lines).encode()
+
+
+def load_translator(asked: dict[str, Any]) -> "Translator":
+    from limelight.runtime import keep_freed_memory
+    from limelight.translator.translate import Translator
+
+    keep_freed_memory()
+    return Translator.load(asked["bundle"], **{name: asked[name] for name in ("device", "dtype", "threads", "engine")})
+
+
+def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
+
+    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
+    """
+    from limelight.decoding.config import Sampling
+
+    values = dict(wanted)
+    if "no_repeat_ngram" in wanted:
+        values["no_repeat_ngram"] = wanted["no_repeat_ngram"] or None
+    draw = sample or "mbr_samples" in wanted
+    if drawing and not draw and default.sampling is None:
+        names = ", ".join(f"--{key.replace('_', '-')}" for key in drawing)
+        raise ConfigError(f"{names}: only for drawing, and a beam draws nothing; add --sample, or leave it out")
+    if "mbr_samples" in wanted and not drawing.keys() - {"seed"}:
+        drawing = {**drawing, "top_p": MBR_TOP_P}
+    if draw or default.sampling is not None:
+        if wanted.get("groups", 1) > 1:
+            raise ConfigError("--diverse is for a beam, and --sample and --mbr draw; leave out one of them")
+        values = {"coverage_penalty": 0.0, **values, "groups": 1}
+        values["sampling"] = (default.sampling or Sampling()).changed(**drawing)
+    else:
+        values.update(_fitting(values, default))
+    return default.changed(**values)
+
+
+def _fitting(values: dict[str, Any], default: "SearchSettings") -> dict[str, int]:
+    """nbest=6 of a bundle with beam=4, groups=4 -> beam=8, nbest=6, groups=4"""
+    beam, nbest, groups = (values.get(key, getattr(default, key)) for key in ("beam", "nbest", "groups"))
+    if "beam" not in values:
+        beam = max(beam, nbest)
+    if "groups" not in values:
+        groups = min(groups, beam)
+    beam = groups * math.ceil(beam / groups)
+    if "nbest" not in values:
+        nbest = min(nbest, beam)
+    return {"beam": beam, "nbest": nbest, "groups": groups}
