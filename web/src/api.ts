@@ -31,12 +31,21 @@ export interface Alternative {
   alignment?: Alignment | null;
 }
 
+/** What the memory has of the same text, or of a similar one. */
+export interface Match {
+  score: number; // 1: the same text
+  source: string;
+  target: string;
+  origin: string;
+}
+
 export interface Result extends Alternative {
   finish: string;
   alternatives: Alternative[];
   degenerate: boolean;
   protected: boolean;
   warnings: { code: string; message: string }[];
+  matches?: Match[];
 }
 
 export interface Answer {
@@ -56,6 +65,7 @@ export interface Asked {
   nbest: number;
   align: boolean;
   prefix?: string; // what the translation begins with
+  matches?: boolean; // of the memory
 }
 
 /** A better translation, to be kept. */
@@ -94,6 +104,14 @@ export interface ProbeFacts {
   steps: number[];
 }
 
+/** What a server can do. */
+export interface Known {
+  models: Model[];
+  limits: Limits;
+  corrections: boolean; // are they kept?
+  memory: boolean; // is there one to ask?
+}
+
 export class Refused extends Error {
   constructor(readonly trouble: Trouble) {
     super(trouble.message);
@@ -105,9 +123,9 @@ export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 export class Api {
   constructor(private readonly fetch: Fetch) {}
 
-  async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits; corrections: boolean }> {
-    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean }>("api/v1/models", signal);
-    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true };
+  async models(signal?: AbortSignal): Promise<Known> {
+    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean; memory?: boolean }>("api/v1/models", signal);
+    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true, memory: told.memory === true };
   }
 
   async settings(signal?: AbortSignal): Promise<Settings> {
@@ -120,8 +138,12 @@ export class Api {
     };
   }
 
+  /** A memory that does not answer keeps nobody from a translation. */
   translate(asked: Asked, signal: AbortSignal): Promise<Answer> {
-    return this.post<Answer>("api/v1/translate", asked, signal);
+    return this.post<Answer>("api/v1/translate", asked, signal).catch((error: unknown) => {
+      if (!asked.matches || !(error instanceof Refused) || error.trouble.code !== "store_away") throw error;
+      return this.post<Answer>("api/v1/translate", { ...asked, matches: false }, signal);
+    });
   }
 
   correct(asked: Correction): Promise<{ id: number }> {

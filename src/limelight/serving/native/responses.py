@@ -179,6 +179,7 @@ class LimitsAnswer(BaseModel):
 class ModelsAnswer(BaseModel):
     models: Annotated[list[ModelAnswer], Field(max_length=10_000)]
     corrections: bool = Field(description="Are corrections kept?")
+    memory: bool = Field(description="Is there a memory to ask?")
     limits: LimitsAnswer = Field(description="Of this server, for whoever makes requests.")
 
 

@@ -133,9 +133,8 @@ class Native:
 
         def answer() -> Response:
             told = [responses.model(served, known) for served in known.all]
-            return JSONResponse(
-                {"models": told, "limits": responses.limits(self.service.settings.limits), "corrections": self.service.keeps_corrections}
-            )
+            kept = {"corrections": self.service.keeps_corrections, "memory": self.service.store is not None}
+            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits), **kept})
 
         return await aside(sum(len(served.directions) for served in known.all), answer)
 
