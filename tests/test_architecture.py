@@ -124,7 +124,7 @@ STOREYS = {
         "middleware page",
         "access",
         "compat native",
-        "desk openapi",
+        "desk openapi review",
         "app",
         "server",
     ),

@@ -17,7 +17,7 @@ from limelight.serving.middleware.request_log import send_refusal
 from limelight.serving.refusals import BadRequest, Busy, Refusal, TooLarge
 from limelight.serving.settings import ServeSettings
 
-FILES = ("/translate_file", "/v2/document")  # routes that take files
+FILES = ("/translate_file", "/v2/document", "/api/v1/documents", "/api/v1/documents/file")  # routes that take files
 LAST = {"Connection": "close"}  # the rest of the body is not wanted
 LONGEST = 18  # digits of a length; more are too large whatever they say
 

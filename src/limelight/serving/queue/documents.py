@@ -1,13 +1,13 @@
 """Each document has a thread that reads and writes it, and asks the service in the event loop for its texts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from limelight.documents.document import Kind, translate_document
-from limelight.documents.translating import TranslatedDocument
-from limelight.errors import DeadlineError, LimelightError
+from limelight.documents.document import Kind, find_units
+from limelight.documents.translating import GivenText, TranslatedDocument
+from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Busy
 from limelight.translator.translation import Translation
@@ -23,17 +23,36 @@ class DocumentPool:
         self._pool = ThreadPoolExecutor(AT_ONCE, "document")
 
     async def translate(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, name: str
+        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, most: int | None = None
     ) -> TranslatedDocument:
-        """When nobody waits, or time is over, no further text is asked for."""
+        """When nobody waits, or time is over, no further text is asked for. `most`: texts that it may have."""
+        asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
+
+        def work() -> TranslatedDocument:
+            found = find_units(data, kind, languages, is_over=lambda: asking.over or deadline.is_over())
+            if most is not None and (count := len(found.texts())) > most:
+                raise DataError(f"it has {count:,} texts, and {most:,} are taken at once; part it")
+            return found.translate(asking.texts)
+
+        try:
+            return await self._run(work, deadline)
+        finally:
+            asking.end()
+
+    async def place(
+        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline
+    ) -> TranslatedDocument:
+        def work() -> TranslatedDocument:
+            found = find_units(data, kind, languages, is_over=deadline.is_over)
+            found.take_given(given)
+            return found.splice({})
+
+        return await self._run(work, deadline)
+
+    async def _run(self, made: Callable[[], TranslatedDocument], deadline: Deadline) -> TranslatedDocument:
         if self.open >= AT_ONCE + WAITING:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
-        asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
-        work = asyncio.get_running_loop().run_in_executor(
-            self._pool,
-            _forgetting,
-            lambda: translate_document(data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()),
-        )
+        work = asyncio.get_running_loop().run_in_executor(self._pool, _forgetting, made)
         self.open += 1
         work.add_done_callback(self._release)  # a thread that still reads is no room for another document
         try:
@@ -42,7 +61,6 @@ class DocumentPool:
         except LimelightError as error:
             raise BadRequest(f"the document cannot be translated: {error}") from None
         finally:
-            asking.end()
             work.cancel()
 
     def close(self) -> None:

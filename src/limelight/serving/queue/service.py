@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import Kind as DocumentKind
-from limelight.documents.translating import TranslatedDocument
+from limelight.documents.translating import GivenText, TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
@@ -28,7 +28,7 @@ from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
-from limelight.translator.translation import Scored, Translation
+from limelight.translator.translation import Scored, Translation, recall
 
 LARGE = 1_024  # pieces, some thirty sentences
 SLOWER = 10  # times a second search takes, to begin with
@@ -47,6 +47,8 @@ class TranslateOptions:
     protect: bool = True
     segment: bool | None = True
     glossary: Glossary | None = None
+    check: bool = False  # for words left out and made up: a pass by torch for each word
+    memory: bool = False  # of a document: is it asked before the model?
     deadline: Deadline | None = None  # else as long as the server gives
     caller: str = ""
 
@@ -169,15 +171,33 @@ class Service:
             raise Busy("as many corrections are kept here as may be", "The operator can keep them for fewer days: --keep-days.")
         return number
 
-    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document") -> TranslatedDocument:
-        """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
+    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, most: int | None = None) -> TranslatedDocument:
+        """A whole document, of at most so many texts. They share the queue with everybody else's; `Busy` when too many are under way."""
         its_own, deadline = object(), options.deadline or self.deadline()
-
-        def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
-            return self.translate(texts, replace(options, deadline=deadline), document=its_own)
-
         languages = (options.served.source, options.served.target)
-        return await self._documents.translate(data, kind, languages, translate, deadline, name)
+
+        async def translate(texts: Sequence[str]) -> list[Translation]:
+            known = await self._recall(languages, texts) if options.memory else {}
+            left = [text for text in texts if text not in known]
+            if left:
+                made = await self.translate(left, replace(options, deadline=deadline), document=its_own)
+                known |= dict(zip(left, made, strict=True))
+            return [known[text] for text in texts]
+
+        return await self._documents.translate(data, kind, languages, translate, deadline, most)
+
+    async def place_texts(
+        self, data: bytes, kind: DocumentKind, languages: tuple[str, str], given: Mapping[str, GivenText]
+    ) -> TranslatedDocument:
+        """The document with given texts in their places, by the names of their segments."""
+        return await self._documents.place(data, kind, languages, given, self.deadline())
+
+    async def _recall(self, languages: tuple[str, str], texts: Sequence[str]) -> dict[str, Translation]:
+        """What the memory has of the same texts."""
+        if self.store is None:
+            raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
+        found = await self.store.ask(lambda store: store.memory.find_exact(languages, texts), search=True)
+        return {text: recall(text, match.target) for text, match in found.items()}
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
@@ -232,7 +252,7 @@ class Service:
     ) -> QueuedRequest:
         """Part of a document was let in with the document. It, and a request as large as one, has a share of the engine of its own: what
         its caller asks for beside it does not wait behind it."""
-        wanted = TranslationOptions(options.align, True, options.probabilities)
+        wanted = TranslationOptions(options.align, True, options.probabilities, options.check)
         lengths = [each.pieces for each in planned.asked]
         kind = TranslateKind(options.served.bundle, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
