@@ -76,6 +76,39 @@ export interface Correction {
   model: string;
 }
 
+/** A text of a document, as it is to be reviewed. */
+export interface Segment {
+  id: string;
+  line: number;
+  source: string;
+  text: string;
+  confidence: number | null;
+  unedited: number | null; // how probably it needs no edit
+  from_memory: boolean;
+  reasons: { code: string; message: string }[];
+  terms: { source: string; targets: string[]; met: boolean }[];
+}
+
+/** A document in base64, and how it is translated. */
+export interface DocumentAsked {
+  name: string;
+  data: string;
+  model: string;
+  memory?: "use";
+  check?: boolean;
+}
+
+export interface Segmented {
+  model: string;
+  source: string;
+  target: string;
+  left: number;
+  segments: Segment[];
+}
+
+/** What goes back into a document. `confidence`: of a machine's that nobody has looked at. */
+export type Given = Record<string, { text: string; confidence?: number; doubtful?: boolean }>;
+
 /** What one request may be. */
 export interface Limits {
   characters: number; // of a text
@@ -144,6 +177,14 @@ export class Api {
       if (!asked.matches || !(error instanceof Refused) || error.trouble.code !== "store_away") throw error;
       return this.post<Answer>("api/v1/translate", { ...asked, matches: false }, signal);
     });
+  }
+
+  document(asked: DocumentAsked, signal: AbortSignal): Promise<Segmented> {
+    return this.post<Segmented>("api/v1/documents", asked, signal);
+  }
+
+  reviewed(asked: { name: string; data: string; model: string; segments: Given }): Promise<{ data: string; refused: { line: number; message: string }[] }> {
+    return this.post("api/v1/documents/file", asked);
   }
 
   correct(asked: Correction): Promise<{ id: number }> {
