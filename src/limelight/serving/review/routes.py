@@ -22,7 +22,7 @@ from limelight.serving.native.requests import read_request
 from limelight.serving.native.routes import check_terms, make_glossary
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside
-from limelight.serving.refusals import Forbidden
+from limelight.serving.refusals import Forbidden, TooLarge
 from limelight.serving.review.schemas import (
     MOST_SEGMENTS,
     DocumentRequest,
@@ -70,7 +70,10 @@ class ReviewRoutes:
         terms = served.translator.glossary if glossary is None else glossary
 
         def answer() -> Response:
-            return JSONResponse({**facts, "segments": [_segment(each, terms) for each in list_segments(done)]})
+            segments = list_segments(done)
+            if len(segments) > MOST_SEGMENTS:
+                raise TooLarge(f"the document has {len(segments):,} segments; {MOST_SEGMENTS:,} are reviewed at once", "Part it.")
+            return JSONResponse({**facts, "segments": [_segment(each, terms) for each in segments]})
 
         return await aside(len(data), answer)
 

@@ -15,7 +15,7 @@ from limelight.serving.native.responses import WarningAnswer
 from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 
-MOST_SEGMENTS = 20_000  # of a document: more nobody reviews in one go
+MOST_SEGMENTS = 10_000  # of a document: more values than these come back with no request
 NAME = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 BASE64 = r"^[A-Za-z0-9+/]*={0,2}$"
 SegmentName = Annotated[str, Field(max_length=20, pattern=NAME)]
