@@ -18,7 +18,8 @@ from labelled import Serving, labelled, loaded, serving
 
 pytestmark = pytest.mark.process
 HEADER = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-PO = HEADER + "\n".join(f'msgid "{text}"\nmsgstr ""\n' for text in ("seven two", "never seen", "seven two", "five"))
+TEXTS = ("seven two", "never seen", "seven two", "five")
+PO = HEADER + "\n".join(f'msgid "{text}"\nmsgstr ""\n' for text in TEXTS)
 KNOWN = "fünf, wie je"
 
 
@@ -61,10 +62,7 @@ def test_segments_come_the_worst_first_and_go_back_each_for_itself(server: Servi
     assert found[0]["source"] == "never seen" and found[0]["reasons"][0]["code"] == "unsure"
     given = {each["id"]: {"text": f"{each['id']} Ä"} for each in found}
     assert put(server, packed(PO), given) == (
-        HEADER
-        + "\n".join(
-            f'msgid "{text}"\nmsgstr "{number} Ä"\n' for number, text in enumerate(("seven two", "never seen", "seven two", "five"))
-        ),
+        HEADER + "\n".join(f'msgid "{text}"\nmsgstr "{number} Ä"\n' for number, text in enumerate(TEXTS)),
         [],
     )
 
@@ -81,7 +79,8 @@ def test_what_nobody_has_looked_at_is_marked_as_a_translator_marks_it(server: Se
 
 
 def test_a_reviewed_target_of_xliff_is_no_suggestion_of_a_machine(server: Serving) -> None:
-    old = '<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1"><source>seven</source></trans-unit></body></file></xliff>'
+    unit = '<trans-unit id="1"><source>seven</source></trans-unit>'
+    old = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{unit}</body></file></xliff>'
     new = '<xliff version="2.0" srcLang="en" trgLang="de"><file><unit><segment><source>seven</source></segment></unit></file></xliff>'
     made, _ = put(server, packed(old, "a.xlf"), {"0": {"text": "Sieben"}})
     assert '<target state="signed-off">Sieben</target>' in made and "mt-suggestion" not in made

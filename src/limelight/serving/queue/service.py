@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import Kind as DocumentKind
-from limelight.documents.translating import GivenText, TranslatedDocument
+from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
@@ -89,7 +89,7 @@ class Service:
         speed = min(each.speed for each in models.all)
         slower = RequestBatcher(1, speed / SLOWER, settings.queue, watching, stage="wait_again")
         self.batcher = RequestBatcher(workers, speed, settings.queue, watching, slower)
-        self._reading, self._documents = TextThread(), DocumentPool()
+        self._reading, self.documents = TextThread(), DocumentPool()
         self.under_way = InFlight()
 
     async def translate(
@@ -184,13 +184,7 @@ class Service:
                 known |= dict(zip(left, made, strict=True))
             return [known[text] for text in texts]
 
-        return await self._documents.translate(data, kind, languages, translate, deadline, most)
-
-    async def place_texts(
-        self, data: bytes, kind: DocumentKind, languages: tuple[str, str], given: Mapping[str, GivenText]
-    ) -> TranslatedDocument:
-        """The document with given texts in their places, by the names of their segments."""
-        return await self._documents.place(data, kind, languages, given, self.deadline())
+        return await self.documents.translate(data, kind, languages, translate, deadline, most)
 
     async def _recall(self, languages: tuple[str, str], texts: Sequence[str]) -> dict[str, Translation]:
         """What the memory has of the same texts."""
@@ -235,7 +229,7 @@ class Service:
     def close(self) -> None:
         self.batcher.close()
         self._reading.close()
-        self._documents.close()
+        self.documents.close()
         self.models.close()
 
     def deadline(self, timeout: float | None = None) -> Deadline:

@@ -11,36 +11,27 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from limelight.decoding.guards import Notice
 from limelight.documents.segments import ReviewSegment, list_segments
-from limelight.documents.translating import GivenText
 from limelight.serving.access.guard import caller_of
 from limelight.serving.http.described_routes import DescribedRoutes
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
 from limelight.serving.native.requests import read_request
 from limelight.serving.native.routes import check_terms, make_glossary
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import Forbidden, TooLarge
-from limelight.serving.review.schemas import (
-    MOST_SEGMENTS,
-    DocumentRequest,
-    ReviewedAnswer,
-    ReviewedRequest,
-    SegmentsAnswer,
-    review_requests,
-)
+from limelight.serving.review import schemas
+from limelight.serving.review.schemas import MOST_SEGMENTS
 from limelight.text.careful.glossary import Glossary, Term, unmet
 from limelight.translator.translation import DIGITS, Translation
-
-UNSEEN = Notice("unseen", "nobody has looked at it, and its translator was not sure of it")
 
 
 def router(service: Service) -> APIRouter:
     routes, review = DescribedRoutes(service.settings, "review", "/api/v1"), ReviewRoutes(service)
-    routes.add("POST", "/documents", review.document, SegmentsAnswer, body=review.asked.document)
-    routes.add("POST", "/documents/file", review.reviewed, ReviewedAnswer, body=review.asked.reviewed)
+    routes.add("POST", "/documents", review.document, schemas.SegmentsAnswer, body=review.bodies[0])
+    routes.add("POST", "/documents/file", review.reviewed, schemas.ReviewedAnswer, body=review.bodies[1])
     return routes.api
 
 
@@ -48,23 +39,20 @@ class ReviewRoutes:
     """These are the routes. Each says in one line what it does; FastAPI shows it."""
 
     def __init__(self, service: Service) -> None:
-        self.service = service
-        self.asked = review_requests(service.settings)
+        self.service, self.bodies = service, schemas.review_requests(service.settings)
 
     async def document(self, request: Request) -> Response:
         """Translate a document, and tell its segments, the worst first."""
-        asked: DocumentRequest = await read_request(request, self.asked.document)
-        self._check(asked.memory is not None)
-        served, caller = self.service.models.pick(asked.source, asked.target, asked.model, asked.tags), caller_of(request)
+        asked = await read_request(request, self.bodies[0])
+        served, caller, limits = self._pick(asked, asked.tags), caller_of(request), self.service.settings.limits
         kind, data = asked.kind, await aside(len(asked.data), asked.decode)
-        check_terms(asked.glossary, len(data), self.service.settings.limits.glossary_work)
-        texts = -(-len(data) // self.service.settings.limits.characters)
+        check_terms(asked.glossary, len(data), limits.glossary_work)
+        texts = -(-len(data) // limits.characters)
         caller.spend(len(data), texts)
         note(request, characters=len(data), texts=texts, model=served.id)
         glossary = None if asked.glossary is None else await aside(len(data), lambda: make_glossary(asked.glossary))
-        options = TranslateOptions(
-            served, glossary=glossary, memory=asked.memory == "use", check=asked.check, probabilities=True, caller=caller.name
-        )
+        wishes = {"memory": asked.memory == "use", "check": asked.check, "probabilities": True}
+        options = TranslateOptions(served, glossary=glossary, caller=caller.name, **wishes)
         done = await while_connected(request, self.service.document(data, kind, options, MOST_SEGMENTS))
         facts = {"model": served.id, "source": served.source, "target": served.target, "left": done.counts.left}
         terms = served.translator.glossary if glossary is None else glossary
@@ -79,14 +67,13 @@ class ReviewRoutes:
 
     async def reviewed(self, request: Request) -> Response:
         """Put translations into a document, by the ids of its segments."""
-        asked: ReviewedRequest = await read_request(request, self.asked.reviewed)
-        self._check(memory=False)
-        served, kind = self.service.models.pick(asked.source, asked.target, asked.model), asked.kind
+        asked = await read_request(request, self.bodies[1])
+        served, kind = self._pick(asked), asked.kind
         caller_of(request).spend(0)
         note(request, texts=1, model=served.id)
         data = await aside(len(asked.data), asked.decode)
-        given = await aside(len(asked.data), lambda: _given(asked))
-        placed = self.service.place_texts(data, kind, (served.source, served.target), given)
+        given = await aside(len(asked.segments), lambda: {name: each.read() for name, each in asked.segments.items()})
+        placed = self.service.documents.place(data, kind, (served.source, served.target), given, self.service.deadline())
         done = await while_connected(request, placed)
         refused = [
             {"line": each.unit.line, "code": each.notices[0].code, "message": each.notices[0].message}
@@ -95,20 +82,10 @@ class ReviewRoutes:
         ]
         return await aside(len(data), lambda: JSONResponse({"data": base64.b64encode(done.data).decode(), "refused": refused}))
 
-    def _check(self, memory: bool) -> None:
+    def _pick(self, asked: schemas.FileRequest, tags: Sequence[str] = ()) -> ServedModel:
         if not self.service.settings.files:
             raise Forbidden("no documents are translated on this server")
-        if memory and self.service.store is None:
-            raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
-
-
-def _given(asked: ReviewedRequest) -> dict[str, GivenText]:
-    return {
-        name: GivenText(each.text)
-        if each.confidence is None
-        else GivenText(each.text, each.confidence, reviewed=False, warnings=(UNSEEN,) if each.doubtful else ())
-        for name, each in asked.segments.items()
-    }
+        return self.service.models.pick(asked.source, asked.target, asked.model, tags)
 
 
 def _segment(each: ReviewSegment, glossary: Glossary | None) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from limelight.decoding.guards import Notice
 from limelight.documents.document import Kind, kind_of
+from limelight.documents.translating import LONGEST, GivenText
 from limelight.errors import ConfigError
 from limelight.serving.http.described_routes import MANY, NO_ZERO, Count, Share, Short, Tags, Text
 from limelight.serving.native.requests import DIRECTED, Code, Name, StrictRequest, Terms, with_limits
@@ -18,6 +19,7 @@ from limelight.serving.settings import ServeSettings
 MOST_SEGMENTS = 10_000  # of a document: more values than these come back with no request
 NAME = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 BASE64 = r"^[A-Za-z0-9+/]*={0,2}$"
+UNSEEN = Notice("unseen", "nobody has looked at it, and its translator was not sure of it")
 SegmentName = Annotated[str, Field(max_length=20, pattern=NAME)]
 
 
@@ -50,13 +52,20 @@ class DocumentRequest(FileRequest):
 
 
 class GivenSegment(StrictRequest):
-    text: str
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=NO_ZERO)]
     confidence: Share | None = Field(default=None, description="Of a machine's translation that nobody has looked at. null: somebody has.")
     doubtful: bool = Field(default=False, description="Mark it as one to look at, where the format has a word for that.")
 
+    def read(self) -> GivenText:
+        if self.confidence is None:
+            return GivenText(self.text)
+        return GivenText(self.text, self.confidence, reviewed=False, warnings=(UNSEEN,) if self.doubtful else ())
+
 
 class ReviewedRequest(FileRequest):
-    segments: dict[SegmentName, GivenSegment] = Field(description="Translations by the ids of their segments; others stay as they are.")
+    segments: Annotated[dict[SegmentName, GivenSegment], Field(max_length=MANY)] = Field(
+        description="Translations by the ids of their segments; others stay as they are."
+    )
 
 
 class TermAnswer(BaseModel):
@@ -94,19 +103,9 @@ class ReviewedAnswer(BaseModel):
     refused: Annotated[list[RefusedSegment], Field(max_length=MANY)] = Field(description="What was left as it was, and why.")
 
 
-@dataclass(frozen=True)
-class ReviewRequests:
-    document: type[DocumentRequest]
-    reviewed: type[ReviewedRequest]
-
-
-def review_requests(settings: ServeSettings) -> ReviewRequests:
+def review_requests(settings: ServeSettings) -> tuple[type[DocumentRequest], type[ReviewedRequest]]:
     """The same classes with the limits of this server in them."""
     limits = settings.limits
     data: dict[str, Any] = {"data": Annotated[str, Field(min_length=4, max_length=limits.file_bytes, pattern=BASE64)]}
-    given = with_limits(GivenSegment, {"text": Annotated[str, Field(min_length=1, max_length=100_000, pattern=NO_ZERO)]})
-    segments = Annotated[dict[SegmentName, given], Field(max_length=MANY)]  # type: ignore[valid-type]
-    return ReviewRequests(
-        document=with_limits(DocumentRequest, data | {"glossary": Annotated[Terms, Field(max_length=limits.terms)] | None}),
-        reviewed=with_limits(ReviewedRequest, data | {"segments": segments}),
-    )
+    terms = {"glossary": Annotated[Terms, Field(max_length=limits.terms)] | None}
+    return with_limits(DocumentRequest, data | terms), with_limits(ReviewedRequest, data)

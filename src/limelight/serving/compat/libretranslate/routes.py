@@ -136,12 +136,14 @@ class LibreTranslateRoutes:
         if not settings.files:
             raise Forbidden("Files translation are disabled on this server.")
         name, data = _file(parameters)
-        memory, check = _memory(parameters, self.service), parameters.flag("check")
+        memory, check = parameters.text("memory") or "", parameters.flag("check")  # that API has neither; our own page and programs do
+        if memory not in ("", "use"):
+            raise BadRequest("Invalid request: memory parameter is neither empty nor use")
         known = self.pairs.resolve(*require(parameters, "source", "target"))
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         pair = await self.pairs.find(*known, await asyncio.to_thread(sample_of, data))
-        made = await file.translate(_tell(pair.served, parameters), memory=memory, check=check)
+        made = await file.translate(_tell(pair.served, parameters), memory=bool(memory), check=check)
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
         key = self.uploads.keep(made, name, caller.name)
@@ -256,16 +258,6 @@ def _file(parameters: Parameters) -> tuple[str, bytes]:
     if not name or not data:
         raise BadRequest("Invalid request: empty file")
     return name, data
-
-
-def _memory(parameters: Parameters, service: Service) -> bool:
-    """Is the memory used? That API has none; here it is asked for as in our own."""
-    wanted = parameters.text("memory") or ""
-    if wanted not in ("", "use"):
-        raise BadRequest("Invalid request: memory parameter is neither empty nor use")
-    if wanted and service.store is None:
-        raise Forbidden("This server has no memory.", "The operator can give it one: limelight serve --store.")
-    return bool(wanted)
 
 
 def _append(place: Path, line: bytes) -> None:
