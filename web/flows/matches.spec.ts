@@ -16,6 +16,7 @@ for (const width of [1280, 390])
     expect((await new AxeBuilder({ page }).analyze()).violations.map(({ id, impact }) => `${impact} ${id}`)).toEqual([]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
     await page.screenshot({ path: `${process.env["SHOTS"] ?? "test-results"}/matches-${width}.png`, fullPage: true });
+    await field(page).blur();
     await page.keyboard.press("6");
     await expect(translation(page)).toHaveText("sieben zwei vier neun eins, wie je");
     await page.keyboard.press("e");
