@@ -189,3 +189,5 @@ def test_a_document_of_too_many_texts_is_refused_before_it_is_translated(server:
     monkeypatch.setattr(routes, "MOST_SEGMENTS", 3)
     answer = server.client.post("/api/v1/documents", json=packed(PO))
     assert answer.status_code == 400 and "part it" in answer.text
+    answer = server.client.post("/api/v1/documents/file", json={**packed(PO), "segments": {}})
+    assert answer.status_code == 400 and "part it" in answer.text

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from limelight.documents.document import Kind, find_units
-from limelight.documents.translating import GivenText, TranslatedDocument
+from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
 from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Busy
@@ -28,22 +28,21 @@ class DocumentPool:
         """When nobody waits, or time is over, no further text is asked for. `most`: texts that it may have."""
         asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
 
-        def work() -> TranslatedDocument:
-            found = find_units(data, kind, languages, is_over=lambda: asking.over or deadline.is_over())
-            if most is not None and (count := len(found.texts())) > most:
-                raise DataError(f"it has {count:,} texts, and {most:,} are taken at once; part it")
-            return found.translate(asking.texts)
+        def is_over() -> bool:
+            return asking.over or deadline.is_over()
 
         try:
-            return await self._run(work, deadline)
+            return await self._run(lambda: _find(data, kind, languages, is_over, most).translate(asking.texts), deadline)
         finally:
             asking.end()
 
     async def place(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline
+        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline, most: int
     ) -> TranslatedDocument:
+        """The document with given texts in their places, by the names of their segments."""
+
         def work() -> TranslatedDocument:
-            found = find_units(data, kind, languages, is_over=deadline.is_over)
+            found = _find(data, kind, languages, deadline.is_over, most)
             found.take_given(given)
             return found.splice({})
 
@@ -92,6 +91,13 @@ class LoopBridge:
         self.over = True
         if self.asked is not None:
             self.asked.cancel()
+
+
+def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], most: int | None) -> FoundUnits:
+    found = find_units(data, kind, languages, is_over=is_over)
+    if most is not None and (count := len(found.texts())) > most:
+        raise DataError(f"it has {count:,} texts, and {most:,} are taken at once; part it")
+    return found
 
 
 def _forgetting(work: Callable[[], TranslatedDocument]) -> TranslatedDocument:

@@ -73,14 +73,15 @@ class ReviewRoutes:
         note(request, texts=1, model=served.id)
         data = await aside(len(asked.data), asked.decode)
         given = await aside(len(asked.segments), lambda: {name: each.read() for name, each in asked.segments.items()})
-        placed = self.service.documents.place(data, kind, (served.source, served.target), given, self.service.deadline())
-        done = await while_connected(request, placed)
-        refused = [
-            {"line": each.unit.line, "code": each.notices[0].code, "message": each.notices[0].message}
-            for each in done.units
-            if each.confidence is None
-        ]
-        return await aside(len(data), lambda: JSONResponse({"data": base64.b64encode(done.data).decode(), "refused": refused}))
+        place = self.service.documents.place(data, kind, (served.source, served.target), given, self.service.deadline(), MOST_SEGMENTS)
+        done = await while_connected(request, place)
+
+        def answer() -> Response:
+            left = [(each.unit.line, each.notices[0]) for each in done.units if each.confidence is None]
+            refused = [{"line": line, **notice._asdict()} for line, notice in left]
+            return JSONResponse({"data": base64.b64encode(done.data).decode(), "refused": refused})
+
+        return await aside(len(data), answer)
 
     def _pick(self, asked: schemas.FileRequest, tags: Sequence[str] = ()) -> ServedModel:
         if not self.service.settings.files:

@@ -16,7 +16,7 @@ from limelight.serving.native.responses import WarningAnswer
 from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 
-MOST_SEGMENTS = 10_000  # of a document: more values than these come back with no request
+MOST_SEGMENTS = 10_000  # of a document: of more the texts would not come back in one body
 NAME = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 BASE64 = r"^[A-Za-z0-9+/]*={0,2}$"
 UNSEEN = Notice("unseen", "nobody has looked at it, and its translator was not sure of it")
