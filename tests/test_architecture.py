@@ -86,7 +86,7 @@ STOREYS = {
         "encodings splices",
         "units",
         "sentences translating",
-        "formats tables",
+        "formats segments tables",
         "archives",
         "document",
     ),
