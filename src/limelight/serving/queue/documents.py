@@ -9,8 +9,9 @@ from limelight.documents.document import Kind, find_units
 from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
 from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Busy
-from limelight.translator.translation import Translation
+from limelight.serving.refusals import BadRequest, Busy, Forbidden
+from limelight.serving.served_store import ServedStore
+from limelight.translator.translation import Translation, recall
 
 AT_ONCE = 2  # threads
 WAITING = 6  # documents beside those
@@ -91,6 +92,21 @@ class LoopBridge:
         self.over = True
         if self.asked is not None:
             self.asked.cancel()
+
+
+def recall_first(store: ServedStore | None, languages: tuple[str, str], translate: Translate) -> Translate:
+    """The memory is asked for each text before the translator is."""
+    if store is None:
+        raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
+
+    async def ask(texts: Sequence[str]) -> list[Translation]:
+        found = await store.ask(lambda opened: opened.memory.find_exact(languages, texts), search=True)
+        known = {text: recall(text, match.target) for text, match in found.items()}
+        left = [text for text in texts if text not in known]
+        known |= dict(zip(left, await translate(left), strict=True)) if left else {}
+        return [known[text] for text in texts]
+
+    return ask
 
 
 def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], most: int | None) -> FoundUnits:

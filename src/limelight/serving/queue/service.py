@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -14,7 +14,7 @@ from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
-from limelight.serving.queue.documents import DocumentPool
+from limelight.serving.queue.documents import DocumentPool, recall_first
 from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.queue.markup import Markup, TranslatedText, translate_markup
 from limelight.serving.queue.models import Models
@@ -28,7 +28,7 @@ from limelight.serving.settings import ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
-from limelight.translator.translation import Scored, Translation, recall
+from limelight.translator.translation import Scored, Translation
 
 LARGE = 1_024  # pieces, some thirty sentences
 SLOWER = 10  # times a second search takes, to begin with
@@ -176,22 +176,11 @@ class Service:
         its_own, deadline = object(), options.deadline or self.deadline()
         languages = (options.served.source, options.served.target)
 
-        async def translate(texts: Sequence[str]) -> list[Translation]:
-            known = await self._recall(languages, texts) if options.memory else {}
-            left = [text for text in texts if text not in known]
-            if left:
-                made = await self.translate(left, replace(options, deadline=deadline), document=its_own)
-                known |= dict(zip(left, made, strict=True))
-            return [known[text] for text in texts]
+        def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
+            return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
-        return await self.documents.translate(data, kind, languages, translate, deadline, most)
-
-    async def _recall(self, languages: tuple[str, str], texts: Sequence[str]) -> dict[str, Translation]:
-        """What the memory has of the same texts."""
-        if self.store is None:
-            raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
-        found = await self.store.ask(lambda store: store.memory.find_exact(languages, texts), search=True)
-        return {text: recall(text, match.target) for text, match in found.items()}
+        asked = recall_first(self.store, languages, translate) if options.memory else translate
+        return await self.documents.translate(data, kind, languages, asked, deadline, most)
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
