@@ -51,8 +51,8 @@ class ReviewRoutes:
         caller.spend(len(data), texts)
         note(request, characters=len(data), texts=texts, model=served.id)
         glossary = None if asked.glossary is None else await aside(len(data), lambda: make_glossary(asked.glossary))
-        wishes = {"memory": asked.memory == "use", "check": asked.check, "probabilities": True}
-        options = TranslateOptions(served, glossary=glossary, caller=caller.name, **wishes)
+        memory, name = asked.memory == "use", caller.name
+        options = TranslateOptions(served, probabilities=True, glossary=glossary, check=asked.check, memory=memory, caller=name)
         done = await while_connected(request, self.service.document(data, kind, options, MOST_SEGMENTS))
         facts = {"model": served.id, "source": served.source, "target": served.target, "left": done.counts.left}
         terms = served.translator.glossary if glossary is None else glossary
