@@ -19,6 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from limelight.serving.middleware.body_limit import FILES
 from limelight.serving.queue.models import load
 from limelight.serving.server import Server
 from limelight.serving.settings import ServeSettings
@@ -308,7 +309,7 @@ class TestNginx:
 
     def test_bodies_are_as_large_as_ours_and_stay_in_memory(self) -> None:
         for name in ("client_max_body_size", "client_body_buffer_size"):
-            assert int(self.value(name).removesuffix("m")) << 20 == SETTINGS.limits.file_bytes
+            assert int(self.value(name).removesuffix("m")) << 20 == max(FILES.values()) * SETTINGS.limits.file_bytes
         assert self.value("proxy_max_temp_file_size") == "0"
 
     def test_its_patience_fits_ours(self) -> None:

@@ -44,7 +44,7 @@ def test_the_list_of_what_to_look_at_is_a_page_or_a_table(folder: Path) -> None:
         done = run(b"", "--document", *files, "--fuzzy-below", 0.2, "--review", folder / f"review.{ending}")
         assert done.code == 0 and done.stdout == b"" and b"1 to look at" in done.stderr
     head, *rows = (folder / "review.tsv").read_text("utf-8").strip("\n").split("\n")
-    assert head.split("\t") == ["file", "line", "confidence", "why", "source", "translation"]
+    assert head.split("\t") == ["file", "line", "confidence", "why", "source", "translation", "unedited"]
     cells = [row.split("\t") for row in rows]
     assert [(Path(row[0]).name, row[1], row[4]) for row in cells] == [("menu.po", "10", "zq xj <script>alert(1)</script> vvv")]
     page = (folder / "review.html").read_text("utf-8")

@@ -16,6 +16,7 @@ from limelight.evaluation.confidence.calibration import (
     collect,
     fit_calibration,
     fit_curve,
+    is_unedited,
     right_words,
 )
 from limelight.evaluation.confidence.reliability import Numbers, auc, bins, compute_ece
@@ -91,6 +92,41 @@ def test_what_was_fitted_on_another_kind_of_text_is_seen_to_be_wrong() -> None:
     assert calibration is not None
     found = check(overconfident(6_000, seed=2, share=0.5), calibration)
     assert found is not None and found.words.error > 0.2
+
+
+def test_the_share_that_needs_no_edit_is_fitted_and_holds_on_other_text() -> None:
+    def claims(seed: int, sentences: int = 3_000) -> Claims:
+        """Each word is right as often as it is claimed; a sentence needs no edit if all of its words are right."""
+        random = np.random.default_rng(seed)
+        lengths = random.integers(1, 12, sentences)
+        sentence = np.repeat(np.arange(sentences), lengths)
+        claimed = np.repeat(random.uniform(0.6, 1, sentences), lengths)
+        right = (random.random(len(claimed)) < claimed).astype(np.float64)
+        return Claims(claimed, right, sentence, claimed[np.cumsum(lengths) - 1], (np.bincount(sentence, 1 - right) == 0).astype(np.float64))
+
+    calibration = fit_calibration(claims(1))
+    assert calibration is not None and calibration.unedited is not None
+    found = check(claims(2), calibration)
+    assert found is not None and found.unedited is not None
+    assert found.unedited.error < 0.03 and (found.unedited.auc or 0) > 0.7
+    short, long = (calibration.expect_unedited(0.9, words) for words in (2, 12))
+    assert short is not None and long is not None and short > long + 0.2, "a long text needs an edit more often than a short one"
+
+
+def test_too_few_that_need_no_edit_are_not_claimed() -> None:
+    known = overconfident(12_000, seed=1)
+    few = np.zeros(len(known.whole))
+    few[: LEAST_SENTENCES - 1] = 1
+    calibration = fit_calibration(Claims(known.words, known.right, known.sentence, known.whole, few))
+    assert calibration is not None and calibration.unedited is None and calibration.expect_unedited(0.9, 3) is None
+    few[LEAST_SENTENCES - 1] = 1
+    calibration = fit_calibration(Claims(known.words, known.right, known.sentence, known.whole, few))
+    assert calibration is not None and calibration.unedited is not None
+
+
+def test_what_needs_no_edit_is_word_for_word_the_reference() -> None:
+    assert is_unedited(["Ein", "Hund."], "Ein Hund") and not is_unedited(["Hund", "ein"], "Ein Hund")
+    assert not is_unedited(["ein", "Hund"], "Ein Hund") and not is_unedited(["Ein"], "Ein Hund")
 
 
 def test_a_curve_never_falls_and_has_few_knots_however_noisy_the_text() -> None:

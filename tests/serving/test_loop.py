@@ -129,6 +129,11 @@ LARGE: dict[str, list[dict[str, Any] | bytes]] = {
     "/api/v1/importance": [{"sentences": [WORDS] * 64}],
     "/api/v1/why": [{"trace_id": "t_none", "piece": 0, "instead_of": "x" * 200}],
     "/api/v1/corrections": [{"text": WORDS[:5_000], "correction": WORDS[:5_000], "translation": WORDS[:5_000]}],
+    "/api/v1/documents": [{"name": "a.txt", "data": "b25l" * 1_900_000}, {"name": "a.txt", "data": "b25l" * 300, "glossary": TERMS}],
+    "/api/v1/documents/file": [
+        {"name": "a.txt", "data": "Cm9u" * 1_900_000, "segments": {}},
+        {"name": "a.txt", "data": "Cm9u" * 1_000, "segments": {f"{at}": {"text": "x" * 2_000} for at in range(9_000)}},
+    ],
     "/translate": [
         {"q": [WORDS] * 128, "source": "auto", "target": "de", "alternatives": 8},
         {"q": ["one two three"] * 128, "source": "en", "target": "de", "alternatives": 8},

@@ -20,6 +20,8 @@ NATIVE = {
     "/api/v1/importance": {"sentences": ["one two"]},
     "/api/v1/export": {"trace_id": "x", "format": "json"},
     "/api/v1/why": {"trace_id": "x", "piece": 0},
+    "/api/v1/documents": {"name": "a.txt", "data": "b25l"},
+    "/api/v1/documents/file": {"name": "a.txt", "data": "b25l", "segments": {}},
 }
 KEEPING = ["/translate_file", "/suggest", "/v2/document", "/v2/glossaries"]
 FORM = {"q": "seven", "source": "en", "target": "de"}

@@ -8,12 +8,15 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from limelight.bundle.bundle import amend
+from limelight.store.store import open_store
 
 BUNDLE = Path(__file__).parents[2] / "tests" / "bundles" / "format-1"
 LABELS = {"de-en": ("de", "en"), "en-ar": ("en", "ar")}
+MEMORY = [("seven two four nine", "sieben zwei vier neun, wie je"), ("seven two four nine one", "sieben zwei vier neun eins, wie je")]
 DIRECTIONS = (("sv", "nl"), ("sv", "da"), ("nl", "sv"), ("da", "sv"))
 sys.path.insert(0, str(BUNDLE.parents[1]))
 
@@ -37,6 +40,8 @@ def main(port: str, *settings: str) -> None:
     write_multi(folder / "multi")
     places = [f"en-de={BUNDLE}", *(f"{name}={folder / name}" for name in (*LABELS, "multi"))]
     kept = ["--store", f"sqlite:///{folder}/kept.db"]
+    with closing(open_store(kept[1])) as store:
+        list(store.memory.add(("en", "de"), MEMORY, "numbers.tmx"))
     os.execv(
         sys.executable,
         [sys.executable, "-m", "limelight", "serve", *places, *settings, *kept, "--port", port, "--threads", "1"],

@@ -31,12 +31,21 @@ export interface Alternative {
   alignment?: Alignment | null;
 }
 
+/** What the memory has of the same text, or of a similar one. */
+export interface Match {
+  score: number; // 1: the same text
+  source: string;
+  target: string;
+  origin: string;
+}
+
 export interface Result extends Alternative {
   finish: string;
   alternatives: Alternative[];
   degenerate: boolean;
   protected: boolean;
   warnings: { code: string; message: string }[];
+  matches?: Match[];
 }
 
 export interface Answer {
@@ -56,6 +65,7 @@ export interface Asked {
   nbest: number;
   align: boolean;
   prefix?: string; // what the translation begins with
+  matches?: boolean; // of the memory
 }
 
 /** A better translation, to be kept. */
@@ -65,6 +75,39 @@ export interface Correction {
   correction: string;
   model: string;
 }
+
+/** A text of a document, as it is to be reviewed. */
+export interface Segment {
+  id: string;
+  line: number;
+  source: string;
+  text: string;
+  confidence: number | null;
+  unedited: number | null; // how probably it needs no edit
+  from_memory: boolean;
+  reasons: { code: string; message: string }[];
+  terms: { source: string; targets: string[]; met: boolean }[];
+}
+
+/** A document in base64, and how it is translated. */
+export interface DocumentAsked {
+  name: string;
+  data: string;
+  model: string;
+  memory?: "use";
+  check?: boolean;
+}
+
+export interface Segmented {
+  model: string;
+  source: string;
+  target: string;
+  left: number;
+  segments: Segment[];
+}
+
+/** What goes back into a document. `confidence`: of a machine's that nobody has looked at. */
+export type Given = Record<string, { text: string; confidence?: number; doubtful?: boolean }>;
 
 /** What one request may be. */
 export interface Limits {
@@ -94,6 +137,14 @@ export interface ProbeFacts {
   steps: number[];
 }
 
+/** What a server can do. */
+export interface Known {
+  models: Model[];
+  limits: Limits;
+  corrections: boolean; // are they kept?
+  memory: boolean; // is there one to ask?
+}
+
 export class Refused extends Error {
   constructor(readonly trouble: Trouble) {
     super(trouble.message);
@@ -105,9 +156,9 @@ export type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 export class Api {
   constructor(private readonly fetch: Fetch) {}
 
-  async models(signal?: AbortSignal): Promise<{ models: Model[]; limits: Limits; corrections: boolean }> {
-    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean }>("api/v1/models", signal);
-    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true };
+  async models(signal?: AbortSignal): Promise<Known> {
+    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean; memory?: boolean }>("api/v1/models", signal);
+    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true, memory: told.memory === true };
   }
 
   async settings(signal?: AbortSignal): Promise<Settings> {
@@ -120,8 +171,20 @@ export class Api {
     };
   }
 
+  /** A memory that does not answer keeps nobody from a translation. */
   translate(asked: Asked, signal: AbortSignal): Promise<Answer> {
-    return this.post<Answer>("api/v1/translate", asked, signal);
+    return this.post<Answer>("api/v1/translate", asked, signal).catch((error: unknown) => {
+      if (!asked.matches || !(error instanceof Refused) || error.trouble.code !== "store_away") throw error;
+      return this.post<Answer>("api/v1/translate", { ...asked, matches: false }, signal);
+    });
+  }
+
+  document(asked: DocumentAsked, signal: AbortSignal): Promise<Segmented> {
+    return this.post<Segmented>("api/v1/documents", asked, signal);
+  }
+
+  reviewed(asked: { name: string; data: string; model: string; segments: Given }): Promise<{ data: string; refused: { line: number; message: string }[] }> {
+    return this.post("api/v1/documents/file", asked);
   }
 
   correct(asked: Correction): Promise<{ id: number }> {

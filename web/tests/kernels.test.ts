@@ -6,7 +6,7 @@ import { LEVELS, levelOf, percent } from "../src/lib/confidence";
 import { charactersOf, wellFormed } from "../src/lib/counting";
 import { curlOf, quoted } from "../src/lib/curl";
 import { detected } from "../src/lib/detection";
-import { differences } from "../src/lib/differences";
+import { changes, differences } from "../src/lib/differences";
 import { pretty, tokensOf } from "../src/lib/json";
 import { actionOf } from "../src/lib/keys";
 import { AUTO, directionOf, fitting, match, nameOf, sourcesOf, targetsOf, waysOf } from "../src/lib/languages";
@@ -331,5 +331,23 @@ describe("readout", () => {
   test("a word of the source says what it became", () => {
     expect(readout("source", 0, texts, links)).toEqual({ word: "A", says: `became “${isolated("Ein")}”` });
     expect(readout("source", 1, texts, links).says).toBe("has no word of its own in the translation");
+  });
+});
+
+describe("changes", () => {
+  const told = (theirs: string, ours: string) =>
+    changes(theirs, ours).map(({ text, of }) => (of === "theirs" ? `[-${text}-]` : of === "ours" ? `[+${text}+]` : text)).join("");
+
+  test("say what the source of a match has and what the text has instead", () => {
+    expect(told("Open file %s", "Open the file %s")).toBe("Open [+the +]file %s");
+    expect(told("a red car", "a blue car")).toBe("a [-red -][+blue +]car");
+    expect(told("one two", "one")).toBe("one [-two-]");
+    expect(told("", "one")).toBe("[+one+]");
+    expect(told("b a b", "a b a")).toMatch(/^(\[-b -\]a b\[\+a\+\]|\[\+a \+\]b a ?\[-b-\])$/);
+  });
+
+  test("are given up where comparing would take long, and nothing is lost", () => {
+    const long = "word ".repeat(600).trim();
+    expect(changes(long, `${long} more`)).toEqual([{ text: long, of: "theirs" }]);
   });
 });

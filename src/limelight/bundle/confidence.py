@@ -6,7 +6,9 @@ The knots are fitted on text that the model had not learned from.
 A model is sure of itself in its own way. A curve says which share of the words was right that it was so sure of.
 """
 
+import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 from operator import itemgetter
 from typing import Annotated, Self
@@ -43,12 +45,24 @@ class Curve(Settings):
         return low + (high - low) * (claimed - left) / (right - left)
 
 
+def multiply_known(chances: Sequence[float | None]) -> float | None:
+    """The probability of all together; None where one is not known."""
+    known = [chance for chance in chances if chance is not None]
+    return math.prod(known) if known and len(known) == len(chances) else None
+
+
 class Calibration(Settings):
     """Both curves lead to the expected share of right words: of one word its probability to be right, of a sentence the share of its words.
 
-    That of sentences is for engines that tell only the probability of a whole translation.
+    That of sentences is for engines that tell only the probability of a whole translation. `unedited` leads to the share of texts that were
+    word for word what a person had written; None where too few were.
     """
 
     words: Curve
     sentences: Curve
+    unedited: Curve | None = None
     lines: int = Field(ge=1, description="Translated to fit them.")
+
+    def expect_unedited(self, confidence: float, words: int) -> float | None:
+        """The probability that a text of so many words needs no edit. A curve on exp(-expected wrong words), so length counts too."""
+        return None if self.unedited is None else self.unedited.at(math.exp((confidence - 1) * words))

@@ -125,4 +125,6 @@ class BundleSettings(Settings):
         unused |= {"source_ends"} if self.source_ends else set()
         unused |= {name for name in ("learnt", "confidence", "tags") if getattr(self, name) is None}
         dumped = self.model_dump(mode="json", exclude=unused)
+        if self.confidence is not None and self.confidence.unedited is None:
+            del dumped["confidence"]["unedited"]  # as bundles had it before, which older versions read
         return (json.dumps(dumped, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

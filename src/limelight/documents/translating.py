@@ -54,12 +54,24 @@ class TranslatedDocument:
     units: tuple[TranslatedUnit, ...]  # every text that was found, in order
 
 
+@dataclass(frozen=True)
+class GivenText:
+    """A given text is the translation of a segment that comes from outside: a person's, or a machine's that nobody has looked at."""
+
+    text: str
+    confidence: float = 1.0
+    reviewed: bool = True
+    warnings: tuple[Notice, ...] = ()
+    protected: bool = True
+
+
 class FoundUnits:
     def __init__(self, document: Document, found: ExtractionResult, unsure_below: float = UNSURE_BELOW) -> None:
         self.document, self.found, self.unsure_below = document, found, unsure_below
         self.done: list[TranslatedUnit] = []
         self.short = [unit for unit in found.units if self._is_short(unit)]
         self.broken: list[DocumentUnit] = []
+        self._places = {id(unit): at for at, unit in enumerate(found.units)}
 
     def texts(self) -> list[str]:
         return [unit.text for unit in self.short if unit.text]
@@ -78,7 +90,7 @@ class FoundUnits:
         done = [
             each if each.confidence is None or each.unit.group not in incomplete
             else _leave(each.unit, "forms", why, each.results)
-            for each in sorted(self.done, key=lambda each: each.unit.line)
+            for each in sorted(self.done, key=lambda each: self._places[id(each.unit)])
         ]  # fmt: skip
         data = self.document.data
         if any(each.splices for each in done):
@@ -111,6 +123,22 @@ class FoundUnits:
         ask(self.runs(known))
         return self.splice(known)
 
+    def take_given(self, given: Mapping[str, GivenText], first: int = 0) -> int:
+        """Put given texts in their places, instead of `texts` and `runs`: by the name of their segment (`documents.segments`).
+
+        What is not given, or would do harm, is left as it is, with a warning. The texts are numbered from `first` on; the next is returned.
+        """
+        for unit in self.short:
+            number = first + self._places[id(unit)]
+            whole, runs = given.get(str(number)), [given.get(f"{number}.{at}") for at in range(len(unit.runs))]
+            if whole is None and runs and None not in runs:
+                self._apart(unit, [run for run in runs if run is not None])
+            elif whole is None:
+                self.done.append(_leave(unit, "not_given", "no translation of it was given, so it is left as it is"))
+            elif not unit.text or not self._whole(unit, whole):
+                self._apart(unit, [])
+        return first + len(self.found.units)
+
     def _is_short(self, unit: DocumentUnit) -> bool:
         size = max(map(len, (unit.text, *unit.runs)), default=0)
         if size > LONGEST:
@@ -131,7 +159,7 @@ class FoundUnits:
         return splices is not None
 
     def _apart(self, unit: DocumentUnit, results: Sequence[UnitTranslation]) -> None:
-        texts = [_trim_stop(run, _read(result)) or run for result, run in zip(results, unit.runs, strict=True)]
+        texts = [read_run(run, result) for result, run in zip(results, unit.runs, strict=False)]
         if not texts:
             why = "its translation would have harmed the document, so it is left as it is"
             self.done.append(_leave(unit, "structure", why))
@@ -147,9 +175,10 @@ class FoundUnits:
             self.done.append(_leave(unit, "encoding", why, results))
             return
         notices = (*said, *(notice for result in results for notice in result.warnings))
-        reasons = find_reasons(results, notices, self.unsure_below)
+        reviewed = all(isinstance(result, GivenText) and result.reviewed for result in results)
+        reasons = () if reviewed else find_reasons(results, notices, self.unsure_below)
         sure = min(result.confidence for result in results)
-        self.done.append(TranslatedUnit(unit, text, sure, notices, reasons, tuple(splices), tuple(results)))
+        self.done.append(TranslatedUnit(unit, text, sure, notices, reasons, tuple(splices), tuple(results), reviewed))
 
 
 def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], unsure_below: float) -> tuple[Notice, ...]:
@@ -172,6 +201,11 @@ def _leave(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTr
     """A unit that stays as it is in the document."""
     said = (Notice(code, message),)
     return TranslatedUnit(unit, "", None, said, said, results=tuple(results))
+
+
+def read_run(run: str, result: UnitTranslation) -> str:
+    """What is written for a text between tags: what a person wrote stays as it is."""
+    return (_read(result) if isinstance(result, GivenText) else _trim_stop(run, _read(result))) or run
 
 
 def _read(result: UnitTranslation) -> str:

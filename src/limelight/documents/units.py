@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
+from limelight.bundle.confidence import multiply_known
 from limelight.decoding.guards import Notice
 from limelight.documents.splices import Splice
 
@@ -69,9 +70,16 @@ class TranslatedUnit:
     splices: tuple[Splice, ...] = ()
     results: tuple[UnitTranslation, ...] = ()
 
+    reviewed: bool = False  # somebody has looked at it
+
     @property
     def source(self) -> str:
         return self.unit.text or " ".join(self.unit.runs)
+
+    @property
+    def unedited(self) -> float | None:
+        """How probably it needs no edit, where its translator tells that."""
+        return multiply_known([getattr(result, "unedited", None) for result in self.results])
 
 
 def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:

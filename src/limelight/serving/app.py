@@ -40,6 +40,7 @@ from limelight.serving.queue.service import JOINING, Service
 from limelight.serving.queue.takeover import Takeover
 from limelight.serving.queue.text_thread import one_thread
 from limelight.serving.refusals import BadRequest, NotFound, Refusal
+from limelight.serving.review import routes as review
 
 
 class PathPrefix:
@@ -107,6 +108,7 @@ def make_app(
     pairs = PairResolver(languages, detector or Detector(languages.all))
     app.include_router(libretranslate.router(service, uploads, pairs))
     app.include_router(deepl.router(service, uploads, pairs))
+    app.include_router(review.router(service))
     if settings.metrics:
         app.include_router(prometheus.router(metrics, settings))
     app.include_router(openapi.router(app, service))

@@ -65,6 +65,12 @@ class Busy(Refusal):
     status, code = 503, "busy"
 
 
+class StoreAway(Busy):
+    """The store does not answer. Whoever can do without it may ask again without it."""
+
+    code = "store_away"
+
+
 class Stopping(Refusal):
     status, code = 503, "stopping"
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from limelight.errors import DataError, StorageError
-from limelight.serving.refusals import BadRequest, Busy
+from limelight.serving.refusals import BadRequest, Busy, StoreAway
 
 if TYPE_CHECKING:
     from limelight.store.store import Store
@@ -33,7 +33,7 @@ class ServedStore:
         """What `work` makes of the store, in a thread. Refused where a text cannot be kept, too many wait, or the database is away."""
         threads = self._searchers if search else self._writers
         if self._waiting[threads] >= WAITING:
-            raise Busy("too many wait for the store", "try again a little later", retry_after=2.0)
+            raise StoreAway("too many wait for the store", "try again a little later", retry_after=2.0)
         self._waiting[threads] += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, work, self.store)
@@ -41,7 +41,7 @@ class ServedStore:
             raise BadRequest(str(error)) from None
         except StorageError as error:  # its message has no texts
             logger.error("%s", error)
-            raise Busy("the store does not answer", "try again a little later", retry_after=5.0) from None
+            raise StoreAway("the store does not answer", "try again a little later", retry_after=5.0) from None
         finally:
             self._waiting[threads] -= 1
 

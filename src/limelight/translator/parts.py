@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from limelight.bundle.confidence import multiply_known
 from limelight.decoding.guards import Notice
 from limelight.text.careful import messages
 from limelight.text.careful.protect import find
@@ -121,6 +122,7 @@ def join_parts(given: str, parts: Sequence[SourceSentence], made: Sequence[Trans
         degenerate=any(each.degenerate for each in spoken),
         protected=all(each.protected for each in spoken),
         warnings=[notice for each in noticed for notice in each.warnings],
+        unedited=multiply_known([each.unedited for each in spoken]),
     )
 
 

@@ -35,8 +35,11 @@ def translation_of(
     shown = [_show(candidate, sentence.care, reader, calibration) for candidate in sentence.candidates]
     if links is not None:
         shown = [{**one, "alignment": link} for one, link in zip(shown, links, strict=True)]
+    best = shown[0]
+    unedited = None if calibration is None else calibration.expect_unedited(best["confidence"], len(best["words"]))
     return Translation(
-        **shown[0],
+        **best,
+        unedited=unedited,
         source=sentence.care.given,
         source_pieces=len(sentence.request.source),
         alternatives=[Alternative(**one) for one in shown[1:]],

@@ -187,7 +187,7 @@ class Translator:
         times as long as a first, and those whose translation is done need not wait for it."""
         able = [at for at, each in enumerate(asked) if not self._searcher.lacks(each, settings)]
         found = pipeline.search_some(asked, able, settings, wanted.guards, self._searcher)
-        done = [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
+        done = [] if wanted.check else [at for at in able if not (wanted.guards and pipeline.constrain(found[at]))]
         return on_some(found, done, partial(self._restore, wanted=wanted))
 
     def end(self, postponed: Sequence[SourceSentence], settings: SearchSettings, wanted: TranslationOptions) -> list[Translation | None]:

@@ -79,6 +79,7 @@ class Translation(Alternative):
     `confidence` is the share of its words that can be expected to be right, and `words` say it of each, where the bundle was calibrated
     (docs/confidence.md). Else it is what the model claims, the geometric mean of the probabilities of the pieces and of the end: good
     enough to look at the doubtful ones first, and no more.
+    `unedited`: how probably nobody would change a word of it; None where the bundle does not know.
     `finish`: the model ended it (eos), the limit did (length), or there was nothing to translate (empty_input).
     `degenerate`: it repeats itself or is empty, and a second search did not help.
     `protected`: placeholders, tags and what else must not be translated are all there, once each, well nested and in order; a warning
@@ -91,6 +92,12 @@ class Translation(Alternative):
     degenerate: bool = False
     protected: bool = True
     warnings: list[Notice] = field(default_factory=list)
+    unedited: float | None = None
+
+    @property
+    def from_memory(self) -> bool:
+        """Did no model make it? See `recall`."""
+        return self.finish == "eos" and not self.source_pieces
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -102,6 +109,7 @@ class Translation(Alternative):
             "degenerate": self.degenerate,
             "protected": self.protected,
             "warnings": [notice._asdict() for notice in self.warnings],
+            "unedited": _round(self.unedited),
         }
 
 
@@ -145,6 +153,11 @@ class InvalidScoresError(ScoreError):
 def nothing(source: str) -> Translation:
     """The translation of an empty source."""
     return Translation(source=source, text="", score=0.0, confidence=1.0, pieces=[], finish="empty_input")
+
+
+def recall(source: str, target: str) -> Translation:
+    """The translation of a text that a memory has."""
+    return Translation(target, 0.0, 1.0, [], "eos", source=source)
 
 
 def confidence_of(log_probs: Sequence[float]) -> float:

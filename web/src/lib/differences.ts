@@ -29,6 +29,40 @@ export function differences(best: string, other: string): Told[] {
   return told;
 }
 
+export interface Change {
+  text: string;
+  of: "both" | "theirs" | "ours";
+}
+
+/** What the source of a match has, and what the text has instead.
+ *
+ * changes("Open file %s", "Open the file %s") -> "Open " of both, "the " ours, "file %s" of both. Without what is ours it is `theirs`.
+ */
+export function changes(theirs: string, ours: string): Change[] {
+  const words = (text: string): string[] => text.match(/\S+\s*/g) ?? [];
+  const [a, b] = [words(theirs), words(ours)];
+  if ((a.length + 1) * (b.length + 1) > MOST_CELLS) return [{ text: theirs, of: theirs === ours ? "both" : "theirs" }];
+  const bare = (word: string) => word.trim();
+  const kept = common(a.map(bare), b.map(bare));
+  const made: Change[] = [];
+  const put = (text: string, of: Change["of"]) => {
+    const last = made.at(-1);
+    if (last?.of === of) last.text += text;
+    else made.push({ text, of });
+  };
+  let [at, waiting] = [0, ""];
+  b.forEach((word, number) => {
+    if (!kept.has(number)) return void (waiting += word);
+    while (bare(a[at]!) !== bare(word)) put(a[at++]!, "theirs");
+    if (waiting) put(waiting, "ours");
+    waiting = "";
+    put(a[at++]!, "both");
+  });
+  while (at < a.length) put(a[at++]!, "theirs");
+  if (waiting) put(waiting, "ours");
+  return made;
+}
+
 /** Which words of `b` are in the longest common subsequence with `a`. */
 function common(a: readonly string[], b: readonly string[]): Set<number> {
   const width = b.length + 1;

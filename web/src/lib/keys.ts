@@ -30,7 +30,7 @@ export function actionOf(event: Pressed, single: boolean): Action | null {
   return SINGLE[event.key] ?? null;
 }
 
-function writes(target: unknown): boolean {
+export function writes(target: unknown): boolean {
   const { tagName, isContentEditable } = (target ?? {}) as { tagName?: string; isContentEditable?: boolean };
   return isContentEditable === true || /^(TEXTAREA|INPUT|SELECT)$/.test(tagName ?? "");
 }

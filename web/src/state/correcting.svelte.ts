@@ -22,9 +22,10 @@ export class Correcting {
   ) {}
 
   open(): void {
-    const { shown, current } = this.translating;
+    const { shown, current, choices, chosen } = this.translating;
     if (!this.possible || !shown || !current) return;
-    Object.assign(this, { of: { shown, translation: current.text }, text: current.text, kept: false, trouble: null });
+    const translation = (choices[chosen] ?? shown.result).text; // the model's, also where a match of the memory is to be sent instead
+    Object.assign(this, { of: { shown, translation }, text: current.text, kept: false, trouble: null });
   }
 
   close(): void {

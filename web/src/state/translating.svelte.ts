@@ -1,12 +1,12 @@
 /** The translate page as a value: what was written, what is asked, what came back. Panels show it and call it, and know no server. */
 
-import { Refused, type Answer, type Api, type Asked, type Limits, type Model, type Result, type Settings } from "../api";
+import { Refused, type Alternative, type Answer, type Api, type Asked, type Limits, type Model, type Result, type Settings } from "../api";
 import { charactersOf, wellFormed } from "../lib/counting";
 import { detected, type Detected } from "../lib/detection";
 import { AUTO, fitting, match, nameOf, sourcesOf, targetsOf, waysOf } from "../lib/languages";
 import { waitFor, type Trouble } from "../lib/trouble";
 
-const NBEST = 4; // the best and three others, where the server allows so many
+export const NBEST = 4; // the best and three others, where the server allows so many; matches of the memory are numbered after them
 
 export type Status =
   | { kind: "idle" }
@@ -43,6 +43,7 @@ export class Translating {
   models = $state.raw<Model[]>([]);
   limits = $state.raw<Limits>(NO_LIMITS);
   corrections = $state(false); // are they kept?
+  memory = $state(false); // is there one?
   settings = $state.raw<Settings>(UNKNOWN);
   status = $state.raw<Status>({ kind: "idle" });
   shown = $state.raw<Shown | null>(null);
@@ -61,7 +62,8 @@ export class Translating {
   readonly over = $derived(Math.max(0, this.characters - this.limits.characters));
   /** All translations of the text on show, the best first. */
   readonly choices = $derived(this.shown ? [this.shown.result, ...distinct(this.shown.result)] : []);
-  readonly current = $derived(this.choices[this.chosen] ?? null);
+  readonly matches = $derived(this.shown?.result.matches ?? []);
+  readonly current = $derived(this.choiceOf(this.chosen));
   /** Is what is shown a translation of what is written? */
   readonly fresh = $derived(this.shown !== null && this.shown.of === this.text);
   readonly calibrated = $derived(this.models.find((model) => model.id === this.shown?.model)?.calibrated ?? false);
@@ -152,7 +154,13 @@ export class Translating {
   }
 
   choose(number: number): void {
-    if (this.choices[number]) this.chosen = number;
+    if (this.choiceOf(number)) this.chosen = number;
+  }
+
+  /** A translation by its number, or what a match of the memory says. */
+  private choiceOf(number: number): Alternative | null {
+    const match = this.matches[number - NBEST];
+    return match ? { text: match.target, confidence: null } : (this.choices[number] ?? null);
   }
 
   /** Translates without waiting for more to be typed. */
@@ -184,6 +192,7 @@ export class Translating {
     const nbest = Math.min(NBEST, this.limits.alternatives + 1, this.limits.beam);
     const asked: Asked = { text: wellFormed(text), source: this.heard, target: this.target, nbest, align: true };
     if (this.told.length) asked.tags = this.told;
+    if (this.memory) asked.matches = true;
     if (this.model !== null && this.fitting.some((model) => model.id === this.model)) asked.model = this.model;
     return asked;
   }

@@ -198,6 +198,9 @@ def _confidence(believed: "ConfidenceCheck", calibrated: bool) -> list[str]:
     ]
     if words.auc is not None:
         lines.append(f"  a right word has more of it than a wrong one in {100 * words.auc:.0f} of 100 cases")
+    if believed.unedited is not None:
+        share, error = 100 * believed.unedited.right, believed.unedited.error
+        lines.append(f"  {share:.0f} of 100 sentences are word for word as a person wrote them; what was expected is off by {error:.3f}")
     if calibrated:
         lines.append("  fitted to this very set and kept in the bundle; evaluate on another to see how it holds")
     return lines

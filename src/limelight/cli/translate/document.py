@@ -78,13 +78,13 @@ class MemoryFirst:
         self.used = 0
 
     def translate(self, texts: list[str]) -> "Sequence[UnitTranslation]":
-        from limelight.translator.translation import Translation
+        from limelight.translator.translation import recall
 
         known = {} if self._store is None else self._store.memory.find_exact(self._languages, texts)
         self.used += len(known)
         left = [text for text in texts if text not in known]
         made = dict(zip(left, self._translate(left), strict=True)) if left else {}
-        return [Translation(known[text].target, 0.0, 1.0, [], "eos", source=text) if text in known else made[text] for text in texts]
+        return [recall(text, known[text].target) if text in known else made[text] for text in texts]
 
 
 def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:

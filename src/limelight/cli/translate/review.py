@@ -14,7 +14,6 @@ from limelight.files import write_whole
 
 if TYPE_CHECKING:
     from limelight.documents.translating import TranslatedDocument
-    from limelight.documents.units import TranslatedUnit
 
 MOST_ON_A_PAGE = 2_000  # rows: a browser shows more, and nobody reads them; the table has all
 
@@ -28,6 +27,7 @@ class ReviewRow(NamedTuple):
     why: str
     source: str
     translation: str
+    unedited: float | None  # how probably it needs no edit
 
 
 def check_review(path: Path) -> None:
@@ -50,23 +50,19 @@ def write_review(path: Path, documents: Sequence[tuple[Path, "TranslatedDocument
 
 def _rows(documents: Sequence[tuple[Path, "TranslatedDocument"]]) -> list[ReviewRow]:
     """Those with a reason: first what has no translation, then what has a fault, then by confidence."""
+    from limelight.documents.segments import rank
+
     units = [(str(path), unit) for path, done in documents for unit in done.units if unit.reasons]
-
-    def rank(named: tuple[str, "TranslatedUnit"]) -> tuple[bool, bool, float]:
-        unit = named[1]
-        has_fault = any(reason.code != "unsure" for reason in unit.reasons)
-        return unit.confidence is not None, not has_fault, unit.confidence or 0.0
-
     rows = []
-    for name, unit in sorted(units, key=rank):
+    for name, unit in sorted(units, key=lambda named: rank(named[1].confidence, named[1].reasons)):
         why = "; ".join(f"{reason.code}: {reason.message}" for reason in unit.reasons)
-        rows.append(ReviewRow(name, unit.unit.line, unit.confidence, why, unit.source, unit.text))
+        rows.append(ReviewRow(name, unit.unit.line, unit.confidence, why, unit.source, unit.text, unit.unedited))
     return rows
 
 
 def _cells(row: ReviewRow) -> list[str]:
-    sure = "" if row.confidence is None else f"{row.confidence:.3f}"
-    return [row.file, str(row.line), sure, row.why, row.source, row.translation]
+    sure, unedited = ("" if share is None else f"{share:.3f}" for share in (row.confidence, row.unedited))
+    return [row.file, str(row.line), sure, row.why, row.source, row.translation, unedited]
 
 
 def _page(rows: Sequence[ReviewRow], documents: Sequence[tuple[Path, "TranslatedDocument"]], languages: tuple[str, str]) -> str:
@@ -80,6 +76,9 @@ def _page(rows: Sequence[ReviewRow], documents: Sequence[tuple[Path, "Translated
         f"A machine translated {names} from {languages[0]} to {languages[1]}. Of {group_digits(total)} texts these "
         f"{group_digits(len(rows))} should be looked at by a person, the worst first: something was lost, or the machine is not sure."
     )
+    expected = [unit.unedited for _, done in documents for unit in done.units if unit.unedited is not None]
+    if expected:
+        first += f" Of all, about {group_digits(round(sum(expected)))} should need no edit at all."
     if len(rows) > MOST_ON_A_PAGE:
         first += f" The first {group_digits(MOST_ON_A_PAGE)} are shown; a name that ends with .tsv gives all of them."
     cells: list[list[Cell]] = [
@@ -88,10 +87,11 @@ def _page(rows: Sequence[ReviewRow], documents: Sequence[tuple[Path, "Translated
             Quote(row.source, languages[0]),
             Quote(row.translation, languages[1]),
             Figure("none" if row.confidence is None else f"{row.confidence:.2f}"),
+            *([Figure("" if row.unedited is None else f"{100 * row.unedited:.0f} of 100")] if expected else []),
             row.why,
         ]
         for row in rows[:MOST_ON_A_PAGE]
     ]
-    head = ["place", "source", "translation", "confidence", "why"]
+    head = ["place", "source", "translation", "confidence", *(["need no edit"] if expected else []), "why"]
     made = Table("What to look at", head, cells) if cells else "Nothing."
     return write_html("Translations to look at", [Paragraph([first], first=True), made], kind="review")

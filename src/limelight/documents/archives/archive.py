@@ -4,7 +4,7 @@ What is a line in other documents is the number of a text here: nobody sees the 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from itertools import count
@@ -16,7 +16,7 @@ from limelight.documents.formats.html import collapse, find_html
 from limelight.documents.formats.xml_elements import Element
 from limelight.documents.formats.xml_texts import TextTable, find_xml_texts
 from limelight.documents.splices import Splice
-from limelight.documents.translating import DocumentCounts, FoundUnits, Known, TranslatedDocument
+from limelight.documents.translating import DocumentCounts, FoundUnits, GivenText, Known, TranslatedDocument
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
 from limelight.errors import DataError
 
@@ -108,6 +108,11 @@ class FoundArchive(FoundUnits):
 
     def runs(self, known: Known) -> list[str]:
         return [run for part in self.parts.values() for run in part.runs(known)]
+
+    def take_given(self, given: Mapping[str, GivenText], first: int = 0) -> int:
+        for part in self.parts.values():
+            first = part.take_given(given, first)
+        return first
 
     def splice(self, known: Known) -> TranslatedDocument:
         done = {member: part.splice(known) for member, part in self.parts.items()}

@@ -82,9 +82,9 @@ class _Xliff:
         needs_review = bool(each.reasons) or place.was_guess
         if place.unit.name == "segment" or self.its is None:
             state = "initial" if needs_review else "translated"
-            values = {"state": state, "subState": f"limelight:mt-{each.confidence:.3f}"}
+            values = {"state": "reviewed"} if each.reviewed else {"state": state, "subState": f"limelight:mt-{each.confidence:.3f}"}
             return [*each.splices, _change_tag(place.unit, values)]
-        values = self.its.state(each.confidence, needs_review)
+        values = {"state": "signed-off"} if each.reviewed else self.its.state(each.confidence, needs_review)
         if place.target is not None and not place.target.is_empty_tag:
             return [*each.splices, _change_tag(place.target, values)]
         (splice,) = each.splices

@@ -12,7 +12,7 @@ the confidence is that of saying what a translator would have said, and on the s
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +37,7 @@ class Claims:
     right: Numbers  # 1 or 0
     sentence: Integers
     whole: Numbers  # mean probability of each sentence
+    unedited: Numbers = field(default_factory=lambda: np.zeros(0))  # 1: word for word the reference; none where nobody compared
 
     def means(self, values: Numbers) -> Numbers:
         """The mean of a value of each word, in each sentence that has any words."""
@@ -47,6 +48,11 @@ class Claims:
     def shares(self) -> Numbers:
         """Return the share of right words in each sentence that has any words."""
         return self.means(self.right)
+
+    def chances(self, means: Numbers) -> Numbers:
+        """exp(-expected wrong words) of each sentence that has any words, by the mean confidence of its words: see `Calibration`."""
+        counts = np.bincount(self.sentence, minlength=len(self.whole))
+        return np.exp((means - 1) * counts[counts > 0])
 
     @property
     def spoken(self) -> Integers:
@@ -61,6 +67,7 @@ class ConfidenceCheck:
     words: Reliability
     sentences: Reliability  # by the mean of their words
     whole: Reliability  # by their probability alone, for engines that tell no more
+    unedited: Reliability | None = None  # of sentences: is it word for word what a person wrote?
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
@@ -70,16 +77,23 @@ class ConfidenceCheck:
 
 def collect(translated: Iterable[tuple[Sequence[Word], float]], references: Sequence[str]) -> Claims:
     """Collect of each sentence its words and its mean probability, both as the model claims them, and the reference."""
-    claimed, right, sentence, whole = list[float](), list[bool](), list[int](), list[float]()
+    claimed, right, sentence, whole, unedited = list[float](), list[bool](), list[int](), list[float](), list[bool]()
     for number, ((words, probability), reference) in enumerate(zip(translated, references, strict=True)):
         whole.append(probability)
+        unedited.append(is_unedited([word.text for word in words], reference))
         for word, is_right in zip(words, right_words([word.text for word in words], reference), strict=True):
             if word.confidence is not None:
                 claimed.append(word.confidence)
                 right.append(is_right)
                 sentence.append(number)
     truth = np.array(right, np.float64)
-    return Claims(np.array(claimed, np.float64), truth, np.array(sentence, np.int64), np.array(whole))
+    numbers = np.array(sentence, np.int64), np.array(whole), np.array(unedited, np.float64)
+    return Claims(np.array(claimed, np.float64), truth, *numbers)
+
+
+def is_unedited(words: Sequence[str], reference: str) -> bool:
+    """Word for word the reference, in the same order and case; punctuation at the ends of words aside. Others may need no edit either."""
+    return [_bare(word) for word in words] == [_bare(word) for word in split_words(reference)]
 
 
 def right_words(words: Sequence[str], reference: str) -> list[bool]:
@@ -97,11 +111,24 @@ def fit_calibration(claims: Claims) -> Calibration | None:
     enough = len(claims.words) >= FEWEST * LEAST_WORDS and len(claims.spoken) >= FEWEST * LEAST_SENTENCES
     if not enough:
         return None
+    words = fit_curve(claims.words, claims.right, LEAST_WORDS)
     return Calibration(
-        words=fit_curve(claims.words, claims.right, LEAST_WORDS),
+        words=words,
         sentences=fit_curve(claims.whole[claims.spoken], claims.shares, LEAST_SENTENCES),
+        unedited=_fit_unedited(claims, _believe(words, claims)),
         lines=len(claims.whole),
     )
+
+
+def _believe(words: Curve, claims: Claims) -> Numbers:
+    return np.array([words.at(claimed) for claimed in claims.words.tolist()])
+
+
+def _fit_unedited(claims: Claims, said: Numbers) -> Curve | None:
+    """None where fewer sentences than a knot needs were word for word right."""
+    if not len(claims.unedited) or claims.unedited[claims.spoken].sum() < LEAST_SENTENCES:
+        return None
+    return fit_curve(claims.chances(claims.means(said)), claims.unedited[claims.spoken], LEAST_SENTENCES)
 
 
 def fit_curve(claimed: Numbers, right: Numbers, least: int) -> Curve:
@@ -128,13 +155,19 @@ def check(claims: Claims, calibration: Calibration) -> ConfidenceCheck | None:
     """None where no word was told."""
     if not len(claims.words):
         return None
-    said = np.array([calibration.words.at(claimed) for claimed in claims.words.tolist()])
+    said = _believe(calibration.words, claims)
     whole = claims.whole[claims.spoken]
     alone = np.array([calibration.sentences.at(claimed) for claimed in whole.tolist()])
+    unedited = None
+    if calibration.unedited is not None and len(claims.unedited):
+        chances = claims.chances(claims.means(said))
+        expected = np.array([calibration.unedited.at(chance) for chance in chances.tolist()])
+        unedited = reliability(expected, claims.unedited[claims.spoken], chances)
     return ConfidenceCheck(
         words=reliability(said, claims.right, claims.words),
         sentences=reliability(claims.means(said), claims.shares, whole),
         whole=reliability(alone, claims.shares, whole),
+        unedited=unedited,
     )
 
 

@@ -130,9 +130,11 @@ class FileTranslator:
             raise BadRequest("Invalid request: file format not supported") from None
         RequestTranslator(service, request, caller).pay(len(data), -(-len(data) // service.settings.limits.characters))
 
-    async def translate(self, served: ServedModel | None, glossary: Glossary | None = None) -> bytes:
+    async def translate(
+        self, served: ServedModel | None, glossary: Glossary | None = None, *, memory: bool = False, check: bool = False
+    ) -> bytes:
         if served is None:
             return self.data
         note(self.request, model=served.id)
-        options = TranslateOptions(served, glossary=glossary, caller=self.caller.name)
+        options = TranslateOptions(served, glossary=glossary, memory=memory, check=check, caller=self.caller.name)
         return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data

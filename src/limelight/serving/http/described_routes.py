@@ -50,7 +50,7 @@ REFUSALS = {
 }
 TRACED = ("/api/v1/trace/{id}", "/api/v1/probes", "/api/v1/probes/{n}/{step}")
 WORKS = ("/v2/translate", "/languages", *TRACED)  # though they may be GET
-LOOKS_INSIDE = ("/api/v1/trace", "/api/v1/importance")  # with torch, which a server may be without
+LOOKS_INSIDE = ("/api/v1/trace", "/api/v1/importance", "/api/v1/documents", "/translate_file")  # with torch, which a server may be without
 # When too many wait these say 429 also where no keys are asked for.
 SHORT_OF_ROOM = ("/api/v1/trace", "/api/v1/why", "/api/v1/export", "/api/v1/importance", *TRACED)
 

@@ -17,7 +17,8 @@ from limelight.serving.middleware.request_log import send_refusal
 from limelight.serving.refusals import BadRequest, Busy, Refusal, TooLarge
 from limelight.serving.settings import ServeSettings
 
-FILES = ("/translate_file", "/v2/document")  # routes that take files
+# Routes that take files, and by how much of the limit: with a reviewed document its texts come, too.
+FILES = {"/translate_file": 1, "/v2/document": 1, "/api/v1/documents": 1, "/api/v1/documents/file": 3}
 LAST = {"Connection": "close"}  # the rest of the body is not wanted
 LONGEST = 18  # digits of a length; more are too large whatever they say
 
@@ -49,7 +50,8 @@ class BodyLimit:
             await send_refusal(counted.refusal, scope, receive, send, LAST)
 
     def _too_large(self, scope: Scope) -> "BodyTooLarge":
-        limit = self.limits.file_bytes if path_of(scope) in FILES else self.limits.body_bytes
+        path = path_of(scope)
+        limit = FILES[path] * self.limits.file_bytes if path in FILES else self.limits.body_bytes
         state = scope.get("state", {})
         if "guard" in state and "caller" not in state and limit > self.limits.keyless_bytes:
             limit = self.limits.keyless_bytes

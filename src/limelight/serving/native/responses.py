@@ -79,6 +79,7 @@ class ResultAnswer(BaseModel):
     warnings: Annotated[list[WarningAnswer], Field(max_length=MANY)]
     characters: Count = Field(description="Of the text that was given.")
     source_pieces: Count | None = Field(description="That the model read; null for html and from the memory.")
+    unedited: Share | None = Field(default=None, description="How probably it needs no edit, where the bundle knows that.")
     from_memory: Literal[True] | None = Field(default=None, description="Told where no model made it.")
     matches: Annotated[list[MatchAnswer], Field(max_length=100)] | None = Field(default=None, description="Best first, if asked for.")
 
@@ -179,6 +180,7 @@ class LimitsAnswer(BaseModel):
 class ModelsAnswer(BaseModel):
     models: Annotated[list[ModelAnswer], Field(max_length=10_000)]
     corrections: bool = Field(description="Are corrections kept?")
+    memory: bool = Field(description="Is there a memory to ask?")
     limits: LimitsAnswer = Field(description="Of this server, for whoever makes requests.")
 
 
@@ -212,6 +214,8 @@ def result(given: str, made: Translation, asked: TranslateRequest) -> dict[str, 
         "characters": len(given),
         "source_pieces": made.source_pieces,
     }
+    if made.unedited is not None:
+        found["unedited"] = round(made.unedited, DIGITS)
     if asked.pieces:
         found["pieces"] = [{"text": text, "probability": _round_digits(likely)} for text, likely in made.pieces]
     return found

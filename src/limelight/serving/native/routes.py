@@ -24,7 +24,7 @@ from limelight.serving.native import responses
 from limelight.serving.native.events import encode_translated, stream_events
 from limelight.serving.native.matches import RecalledTexts, check_memory, recall_texts
 from limelight.serving.native.piece_offsets import locate_pieces
-from limelight.serving.native.requests import TranslateRequest, read_request, requests
+from limelight.serving.native.requests import Terms, TranslateRequest, read_request, requests
 from limelight.serving.queue.markup import HtmlMarkup
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
@@ -74,7 +74,7 @@ class Native:
         untaught = {} if served.translator.settings.is_trained else {"zero_shot": True}
         options = self._options(request, asked, served, sum(map(len, texts)))
         if asked.glossary is not None:
-            options = replace(options, glossary=await aside(len(asked.glossary), lambda: _glossary(asked), TERMS))
+            options = replace(options, glossary=await aside(len(asked.glossary), lambda: make_glossary(asked.glossary), TERMS))
         if asked.format == "html":
             found = await while_connected(request, self._html(texts, options))
         else:
@@ -133,9 +133,8 @@ class Native:
 
         def answer() -> Response:
             told = [responses.model(served, known) for served in known.all]
-            return JSONResponse(
-                {"models": told, "limits": responses.limits(self.service.settings.limits), "corrections": self.service.keeps_corrections}
-            )
+            kept = {"corrections": self.service.keeps_corrections, "memory": self.service.store is not None}
+            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits), **kept})
 
         return await aside(sum(len(served.directions) for served in known.all), answer)
 
@@ -159,7 +158,7 @@ class Native:
 
     def _options(self, request: Request, asked: TranslateRequest, served: ServedModel, characters: int) -> TranslateOptions:
         search = _search(asked, served.translator.settings.search)
-        _check_terms(asked, characters, self.service.settings.limits.glossary_work)
+        check_terms(asked.glossary, characters, self.service.settings.limits.glossary_work)
         if asked.format == "html":
             _check_html(asked)
         caller = caller_of(request)
@@ -216,16 +215,16 @@ def _search(asked: TranslateRequest, own: SearchSettings) -> SearchSettings | No
         raise BadRequest("; ".join(error.problems), "Change beam or nbest.") from None
 
 
-def _check_terms(asked: TranslateRequest, characters: int, most: int) -> None:
-    terms = len(asked.glossary or ())
+def check_terms(glossary: Terms | None, characters: int, most: int) -> None:
+    terms = len(glossary or ())
     if terms * characters > most:
         said = f"glossary: {terms:,} terms for {characters:,} characters; terms times characters may be {most:,}"
         raise TooLarge(said, "Send the texts in several requests, or only the terms that occur in them.")
 
 
-def _glossary(asked: TranslateRequest) -> Glossary:
+def make_glossary(terms: Terms | None) -> Glossary:
     try:
-        return Glossary.of(asked.glossary or {})
+        return Glossary.of(terms or {})
     except ConfigError as error:
         raise BadRequest("glossary: " + "; ".join(error.problems)) from None
 

@@ -1,16 +1,17 @@
 """Each document has a thread that reads and writes it, and asks the service in the event loop for its texts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from limelight.documents.document import Kind, translate_document
-from limelight.documents.translating import TranslatedDocument
-from limelight.errors import DeadlineError, LimelightError
+from limelight.documents.document import Kind, find_units
+from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
+from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Busy
-from limelight.translator.translation import Translation
+from limelight.serving.refusals import BadRequest, Busy, Forbidden
+from limelight.serving.served_store import ServedStore
+from limelight.translator.translation import Translation, recall
 
 AT_ONCE = 2  # threads
 WAITING = 6  # documents beside those
@@ -23,17 +24,35 @@ class DocumentPool:
         self._pool = ThreadPoolExecutor(AT_ONCE, "document")
 
     async def translate(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, name: str
+        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, most: int | None = None
     ) -> TranslatedDocument:
-        """When nobody waits, or time is over, no further text is asked for."""
+        """When nobody waits, or time is over, no further text is asked for. `most`: texts that it may have."""
+        asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
+
+        def is_over() -> bool:
+            return asking.over or deadline.is_over()
+
+        try:
+            return await self._run(lambda: _find(data, kind, languages, is_over, most).translate(asking.texts), deadline)
+        finally:
+            asking.end()
+
+    async def place(
+        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline, most: int
+    ) -> TranslatedDocument:
+        """The document with given texts in their places, by the names of their segments."""
+
+        def work() -> TranslatedDocument:
+            found = _find(data, kind, languages, deadline.is_over, most)
+            found.take_given(given)
+            return found.splice({})
+
+        return await self._run(work, deadline)
+
+    async def _run(self, made: Callable[[], TranslatedDocument], deadline: Deadline) -> TranslatedDocument:
         if self.open >= AT_ONCE + WAITING:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
-        asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
-        work = asyncio.get_running_loop().run_in_executor(
-            self._pool,
-            _forgetting,
-            lambda: translate_document(data, kind, languages, asking.texts, name=name, is_over=lambda: asking.over or deadline.is_over()),
-        )
+        work = asyncio.get_running_loop().run_in_executor(self._pool, _forgetting, made)
         self.open += 1
         work.add_done_callback(self._release)  # a thread that still reads is no room for another document
         try:
@@ -42,7 +61,6 @@ class DocumentPool:
         except LimelightError as error:
             raise BadRequest(f"the document cannot be translated: {error}") from None
         finally:
-            asking.end()
             work.cancel()
 
     def close(self) -> None:
@@ -74,6 +92,28 @@ class LoopBridge:
         self.over = True
         if self.asked is not None:
             self.asked.cancel()
+
+
+def recall_first(store: ServedStore | None, languages: tuple[str, str], translate: Translate) -> Translate:
+    """The memory is asked for each text before the translator is."""
+    if store is None:
+        raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
+
+    async def ask(texts: Sequence[str]) -> list[Translation]:
+        found = await store.ask(lambda opened: opened.memory.find_exact(languages, texts), search=True)
+        known = {text: recall(text, match.target) for text, match in found.items()}
+        left = [text for text in texts if text not in known]
+        known |= dict(zip(left, await translate(left), strict=True)) if left else {}
+        return [known[text] for text in texts]
+
+    return ask
+
+
+def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], most: int | None) -> FoundUnits:
+    found = find_units(data, kind, languages, is_over=is_over)
+    if most is not None and (count := len(found.texts())) > most:
+        raise DataError(f"it has {count:,} texts, and {most:,} are taken at once; part it")
+    return found
 
 
 def _forgetting(work: Callable[[], TranslatedDocument]) -> TranslatedDocument:

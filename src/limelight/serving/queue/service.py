@@ -14,7 +14,7 @@ from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DeadlineError
 from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
-from limelight.serving.queue.documents import DocumentPool
+from limelight.serving.queue.documents import DocumentPool, recall_first
 from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.queue.markup import Markup, TranslatedText, translate_markup
 from limelight.serving.queue.models import Models
@@ -47,6 +47,8 @@ class TranslateOptions:
     protect: bool = True
     segment: bool | None = True
     glossary: Glossary | None = None
+    check: bool = False  # for words left out and made up: a pass by torch for each word
+    memory: bool = False  # of a document: is it asked before the model?
     deadline: Deadline | None = None  # else as long as the server gives
     caller: str = ""
 
@@ -87,7 +89,7 @@ class Service:
         speed = min(each.speed for each in models.all)
         slower = RequestBatcher(1, speed / SLOWER, settings.queue, watching, stage="wait_again")
         self.batcher = RequestBatcher(workers, speed, settings.queue, watching, slower)
-        self._reading, self._documents = TextThread(), DocumentPool()
+        self._reading, self.documents = TextThread(), DocumentPool()
         self.under_way = InFlight()
 
     async def translate(
@@ -169,15 +171,16 @@ class Service:
             raise Busy("as many corrections are kept here as may be", "The operator can keep them for fewer days: --keep-days.")
         return number
 
-    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, name: str = "the document") -> TranslatedDocument:
-        """A whole document. Its texts share the queue with everybody else's; `Busy` when too many are under way."""
+    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, most: int | None = None) -> TranslatedDocument:
+        """A whole document, of at most so many texts. They share the queue with everybody else's; `Busy` when too many are under way."""
         its_own, deadline = object(), options.deadline or self.deadline()
+        languages = (options.served.source, options.served.target)
 
         def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
             return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
-        languages = (options.served.source, options.served.target)
-        return await self._documents.translate(data, kind, languages, translate, deadline, name)
+        asked = recall_first(self.store, languages, translate) if options.memory else translate
+        return await self.documents.translate(data, kind, languages, asked, deadline, most)
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
@@ -215,7 +218,7 @@ class Service:
     def close(self) -> None:
         self.batcher.close()
         self._reading.close()
-        self._documents.close()
+        self.documents.close()
         self.models.close()
 
     def deadline(self, timeout: float | None = None) -> Deadline:
@@ -232,7 +235,7 @@ class Service:
     ) -> QueuedRequest:
         """Part of a document was let in with the document. It, and a request as large as one, has a share of the engine of its own: what
         its caller asks for beside it does not wait behind it."""
-        wanted = TranslationOptions(options.align, True, options.probabilities)
+        wanted = TranslationOptions(options.align, True, options.probabilities, options.check)
         lengths = [each.pieces for each in planned.asked]
         kind = TranslateKind(options.served.bundle, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)

@@ -29,6 +29,8 @@ def confidence(checked: ConfidenceCheck | None, lines: int | None) -> Section:
         ["sentences, by their words", *_figures(checked.sentences)],
         ["sentences, by their probability", *_figures(checked.whole)],
     ]
+    if checked.unedited is not None:
+        rows.append(["sentences, word for word right", *_figures(checked.unedited)])
     bins = [[_between(each), figure(each.count), decimal(each.confidence, 3), decimal(each.right, 3)] for each in checked.words.bins]
     head = ["of", "number", "right", "error", "error as claimed", "right above wrong"]
     by_confidence = Table("Words by confidence", ["confidence", "words", "mean", "right"], bins)

@@ -136,11 +136,14 @@ class LibreTranslateRoutes:
         if not settings.files:
             raise Forbidden("Files translation are disabled on this server.")
         name, data = _file(parameters)
+        memory, check = parameters.text("memory") or "", parameters.flag("check")  # that API has neither; our own page and programs do
+        if memory not in ("", "use"):
+            raise BadRequest("Invalid request: memory parameter is neither empty nor use")
         known = self.pairs.resolve(*require(parameters, "source", "target"))
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         pair = await self.pairs.find(*known, await asyncio.to_thread(sample_of, data))
-        made = await file.translate(_tell(pair.served, parameters))
+        made = await file.translate(_tell(pair.served, parameters), memory=bool(memory), check=check)
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
         key = self.uploads.keep(made, name, caller.name)
