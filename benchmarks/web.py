@@ -1,11 +1,12 @@
 """A translator inside a browser, beside the same translator in torch: ids, translations, sizes, speed, and a visit as a person makes it.
 
-    python benchmarks/web.py ids                                    six tokenizers, 5,000 lines in ten scripts, nasty strings
+    python benchmarks/web.py ids                                    six tokenizers, 10,000 lines in ten scripts, nasty strings
     python benchmarks/web.py captions BUNDLE LINES [--references]   float32 by greedy search and beam 4, uint8 by beam 4
     python benchmarks/web.py sizes                                  a bundle of the preset `small`, never trained
     python benchmarks/web.py visit BUNDLE "a sentence" [PICTURES]   download, offline, changed bytes, file://, axe-core
+    python benchmarks/web.py --browser firefox-esr ...              the same in another browser
 
-Chromium is found on the PATH, FLORES in LIMELIGHT_DATA; a visit needs web/node_modules.
+Chromium is found on the PATH, FLORES and NTREX in LIMELIGHT_DATA; a visit needs web/node_modules.
 Ids, translations and sizes do not depend on the machine; speeds do.
 """
 
@@ -14,6 +15,7 @@ import base64
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -35,7 +37,7 @@ from limelight.translator.translate import Translator
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ("arb_Arab", "ell_Grek", "heb_Hebr", "hin_Deva", "jpn_Jpan", "kor_Hang", "rus_Cyrl", "tha_Thai", "zho_Hans", "deu_Latn")
-LINES = 500  # of each
+LINES = 500  # of each, in FLORES and in NTREX
 NASTY = (
     *(
         "",
@@ -60,13 +62,12 @@ NASTY = (
 WORD = "Donaudampfschifffahrtsgesellschaft" * 1471  # 50,014 letters without a space
 
 
-def lines_in_ten_scripts() -> list[str]:
-    data = Path(os.environ["LIMELIGHT_DATA"], "flores200")
-    found = []
-    for script in SCRIPTS:
-        with gzip.open(data / f"devtest.{script}.gz", "rt", encoding="utf-8", newline="\n") as file:
-            found += file.read().split("\n")[:LINES]
-    return found
+def lines_in_ten_scripts(lines: int = LINES) -> list[str]:
+    """Those of FLORES, then those of NTREX, which names languages without their scripts but for Chinese."""
+    data = Path(os.environ["LIMELIGHT_DATA"])
+    paths = [data / "flores200" / f"devtest.{script}.gz" for script in SCRIPTS]
+    paths += [data / "ntrex" / f"newstest2019.{'zho-CN' if script == 'zho_Hans' else script[:3]}.gz" for script in SCRIPTS]
+    return [line for path in paths for line in read_lines(path)[:lines]]
 
 
 def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], browser: str) -> tuple[list[int], float]:
@@ -85,14 +86,14 @@ def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], brows
     return others, max(timing["seconds"] for timing in answer["timings"][1::2])
 
 
-def ids(_: argparse.Namespace) -> None:
+def ids(args: argparse.Namespace) -> None:
     texts = lines_in_ten_scripts()
     kinds = [(way, size, fall) for way in ("bpe", "unigram") for size, fall in ((1000, True), (6000, True), (6000, False))]
     tokenizers = [
         Tokenizer(learn(texts[:: 3 if way == "unigram" else 1], PieceSettings(algorithm=way, size=size, byte_fallback=fall)))
         for way, size, fall in kinds
     ]
-    others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser())
+    others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser(args.browser))
     for kind, count in zip(kinds, others, strict=True):
         print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
     print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
@@ -110,7 +111,7 @@ def captions(args: argparse.Namespace) -> None:
         source, target = bundle.settings.languages
         ways = (("float32", 1), ("float32", 4), ("uint8", 4))
         job = {"model": model["id"], "source": source, "target": target, "names": [], "texts": texts}
-        answer = run_jobs(page, [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways], browser(), 3600)
+        answer = run_jobs(page, [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways], browser(args.browser), 3600)
     with Translator.load(args.bundle, engine="torch") as translator:
         for (numbers, beam), found, timing in zip(ways, answer["results"], answer["timings"], strict=True):
             search = plain_search(bundle.settings.search.changed(beam=beam, nbest=1))
@@ -142,7 +143,7 @@ def sizes(_: argparse.Namespace) -> None:
 
 def untrained(folder: Path) -> Path:
     """A bundle of the preset `small` with pieces of FLORES, as large as a trained one."""
-    pieces = learn(lines_in_ten_scripts(), PieceSettings(size=8000))
+    pieces = learn(lines_in_ten_scripts()[: LINES * len(SCRIPTS)], PieceSettings(size=8000))
     tokenizer = Tokenizer(pieces)
     config = ModelConfig.preset("small", tokenizer.size)
     write(folder, BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), pieces)
@@ -150,18 +151,19 @@ def untrained(folder: Path) -> Path:
 
 
 def visit(args: argparse.Namespace) -> None:
-    print(json.dumps(visit_page(args.bundle, args.sentence, args.pictures), indent=1))
+    print(json.dumps(visit_page(args.bundle, args.sentence, browser(args.browser), args.pictures), indent=1))
 
 
-def visit_page(bundle: Path, sentence: str, pictures: Path | None = None) -> dict[str, Any]:
-    """What web/measure/local.mjs found: it drives Chromium by playwright."""
+def visit_page(bundle: Path, sentence: str, browser: str, pictures: Path | None = None) -> dict[str, Any]:
+    """What web/measure/local.mjs found: it drives the browser by playwright."""
     with tempfile.TemporaryDirectory() as work, Translator.load(bundle, engine="torch") as translator:
         page, single = Path(work, "page"), Path(work, "one.html")
         export_web(read(bundle), page)
         export_web(read(bundle), single, single_file=True)
         wanted = translator.translate([sentence])[0].text
         command = ["node", "measure/local.mjs", str(page), str(single), sentence, wanted, *([str(pictures)] if pictures else [])]
-        done = subprocess.run(command, cwd=ROOT / "web", capture_output=True, text=True, check=True)
+        shown = {**os.environ, "BROWSER": browser}
+        done = subprocess.run(command, cwd=ROOT / "web", stdout=subprocess.PIPE, text=True, check=True, env=shown)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -175,15 +177,16 @@ def read_lines(path: Path) -> list[str]:
     return content.decode().removesuffix("\n").split("\n")
 
 
-def browser() -> str:
-    found = find_browser()
+def browser(named: str | None) -> str:
+    found = find_browser() if named is None else shutil.which(named)
     if found is None:
-        raise SystemExit("there is no Chromium on the PATH")
+        raise SystemExit(f"there is no {named or 'Chromium'} on the PATH")
     return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--browser", help="its name on the PATH; Chromium if there is one")
     ways = parser.add_subparsers(required=True)
     ways.add_parser("ids").set_defaults(work=ids)
     ways.add_parser("sizes").set_defaults(work=sizes)

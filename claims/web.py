@@ -26,8 +26,8 @@ KINDS = (("bpe", True), ("unigram", True), ("unigram", False))
 def measure(claims: Claims, full: bool) -> None:
     browser = find_browser()
     if browser is None:
-        sys.exit("there is no Chromium on the PATH")
-    texts = lines_in_ten_scripts()
+        sys.exit("there is no browser on the PATH")
+    texts = lines_in_ten_scripts(250)
     made = [Tokenizer(learn(texts[::4], PieceSettings(algorithm=way, size=4000, byte_fallback=fall))) for way, fall in KINDS]
     others, seconds = count_other_ids([*texts, *NASTY], made, browser)
     claims.at_most(f"of {len(texts) + len(NASTY)} texts by 3 tokenizers, other ids or texts", sum(others), 0)
@@ -44,7 +44,7 @@ def measure(claims: Claims, full: bool) -> None:
         sizes = {numbers: sum(listed["files"][name]["bytes"] for name in listed["graphs"][numbers]) for numbers in listed["numbers"]}
         claims.at_most("bytes of uint8 over those of float32", sizes["uint8"] / sizes["float32"], 0.6)
     if full:
-        visited = visit_page(STORED, "one two three")
+        visited = visit_page(STORED, "one two three", browser)
         for name in ("online", "offline", "file"):
             claims.at_least(f"{name}: translates as torch", visited[name], 1)
         claims.at_least("changed files refused, of 4", visited["refused"], 4)
