@@ -25,6 +25,7 @@ from typing import Any
 from sacrebleu.metrics.chrf import CHRF
 
 import limelight.interop.web.export
+import web_firefox
 from limelight.bundle import BundleSettings, read, write
 from limelight.interop.parity import plain_search
 from limelight.interop.web.browser import find_browser, run_jobs
@@ -155,15 +156,17 @@ def visit(args: argparse.Namespace) -> None:
 
 
 def visit_page(bundle: Path, sentence: str, browser: str, pictures: Path | None = None) -> dict[str, Any]:
-    """What web/measure/local.mjs found: it drives the browser by playwright."""
+    """What web/measure/local.mjs found, which drives Chromium by playwright, or web_firefox.py."""
     with tempfile.TemporaryDirectory() as work, Translator.load(bundle, engine="torch") as translator:
         page, single = Path(work, "page"), Path(work, "one.html")
         export_web(read(bundle), page)
         export_web(read(bundle), single, single_file=True)
         wanted = translator.translate([sentence])[0].text
+        if "firefox" in Path(browser).name:
+            return web_firefox.visit(browser, page, single, sentence, wanted, pictures)
         command = ["node", "measure/local.mjs", str(page), str(single), sentence, wanted, *([str(pictures)] if pictures else [])]
-        shown = {**os.environ, "BROWSER": browser}
-        done = subprocess.run(command, cwd=ROOT / "web", stdout=subprocess.PIPE, text=True, check=True, env=shown)
+        shown = {**os.environ, "CHROMIUM": browser}
+        done = subprocess.run(command, cwd=ROOT / "web", capture_output=True, text=True, check=True, env=shown)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

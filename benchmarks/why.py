@@ -7,7 +7,7 @@ drawn at random. The `K` source pieces that a method credits most are hidden, or
 from the log-probability of the word is compared with the same for the pieces that the aligning head looks at, and for random ones.
 Occlusion hides by itself, so the second figure, in which nobody hides, is the fair one. Intervals: 95 %, of the mean over sentences.
 
-Omissions and additions are planted by benchmarks/why_planted.py; from a key press to the answer takes web/measure/why_speed.mjs.
+Omissions and additions are planted by benchmarks/why_planted.py; benchmarks/why_speed.py times the desk.
 """
 
 import argparse

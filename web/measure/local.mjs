@@ -1,12 +1,12 @@
-// Visits an exported page with a browser as a person would, and prints what was found as JSON:
-// BROWSER=/usr/bin/firefox-esr node measure/local.mjs FOLDER SINGLE.html "a sentence" "its translation" [PICTURES]
+// Visits an exported page with Chromium as a person would, and prints what was found as JSON:
+// node measure/local.mjs FOLDER SINGLE.html "a sentence" "its translation" [PICTURES]
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { createServer } from "node:http";
-import { basename, extname, join, normalize } from "node:path";
+import { extname, join, normalize } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { AxeBuilder } from "@axe-core/playwright";
-import { chromium, firefox } from "@playwright/test";
+import { chromium } from "@playwright/test";
 
 const [folder, single, sentence, wanted, pictures] = process.argv.slice(2);
 const KINDS = { ".html": "text/html", ".js": "text/javascript", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
@@ -23,15 +23,8 @@ const server = createServer((request, response) => {
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const address = `http://127.0.0.1:${server.address().port}/`;
-const executablePath = process.env.BROWSER ?? process.env.CHROMIUM ?? "/usr/bin/chromium";
-const isFirefox = basename(executablePath).startsWith("firefox"); // any Firefox, by WebDriver BiDi: it knows its theme at its start alone
-const begin = (colorScheme = "light") =>
-  isFirefox
-    ? firefox.launch({ executablePath, channel: "moz-firefox", firefoxUserPrefs: { "ui.systemUsesDarkTheme": Number(colorScheme === "dark") } })
-    : chromium.launch({ executablePath, args: ["--no-sandbox"] });
-let browser = await begin();
-const fresh = (more = {}) => browser.newContext({ ...more, ...(isFirefox ? { colorScheme: null } : {}) });
-const found = { browser: browser.version(), errors: [] };
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const found = { errors: [] };
 
 async function open(context, url) {
   const page = await context.newPage();
@@ -47,7 +40,7 @@ async function translate(page) {
   return (await page.locator(".words").innerText()).trim();
 }
 
-const context = await fresh();
+const context = await browser.newContext();
 let page = await open(context, address);
 const download = page.getByRole("button", { name: /Download/ });
 await download.waitFor();
@@ -79,29 +72,27 @@ await context.close();
 await new Promise((resolve) => server.listen(Number(new URL(address).port), "127.0.0.1", resolve));
 for (const name of [".uint8.onnx", "worker.js", "ort.wasm", "pieces.model"]) {
   changed = name;
-  const other = await fresh();
-  page = await open(other, address);
+  const fresh = await browser.newContext();
+  page = await open(fresh, address);
   await page.getByRole("button", { name: /Download/ }).click();
   const said = await page.getByRole("alert").innerText({ timeout: 60_000 });
   found.refused = (found.refused ?? 0) + Number(said.includes("was changed"));
   found.refusal = said;
-  await other.close();
+  await fresh.close();
 }
 changed = null;
 found.errors = [];
 
-const alone = await fresh();
+const alone = await browser.newContext();
 page = await open(alone, pathToFileURL(single).href);
 found.file = (await translate(page)) === wanted;
 await alone.close();
 
 found.serious = 0;
 if (pictures) mkdirSync(pictures, { recursive: true });
-for (const colorScheme of ["light", "dark"]) {
-  await browser.close();
-  browser = await begin(colorScheme);
+for (const colorScheme of ["light", "dark"])
   for (const width of [390, 1280]) {
-    const shown = await fresh({ viewport: { width, height: 900 }, colorScheme });
+    const shown = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
     page = await open(shown, pathToFileURL(single).href);
     await translate(page);
     await page.waitForTimeout(300);
@@ -113,7 +104,6 @@ for (const colorScheme of ["light", "dark"]) {
     if (pictures) writeFileSync(join(pictures, `${width}-${colorScheme}.png`), await page.screenshot({ fullPage: true }));
     await shown.close();
   }
-}
 await browser.close();
 server.close();
 console.log(JSON.stringify(found));

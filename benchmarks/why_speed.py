@@ -1,0 +1,56 @@
+"""From a key press to the answer on the desk: why this piece, of 24 pieces of source and 24 of translation, by a model of the preset `small`.
+
+    python benchmarks/why_speed.py [--times 9]
+
+`limelight serve` is a process of its own, the page is in headless Chromium, and the key is y. The model was never trained and its answers
+are nonsense; what they take is not. Nothing else should run beside it. FLORES is in LIMELIGHT_DATA; web/node_modules is needed.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+from limelight.bundle import read
+from serve_process import Server, limelight
+from web import ROOT, lines_in_ten_scripts, untrained
+
+PIECES = 24
+
+
+def text_of(bundle: Path, lines: list[str]) -> str:
+    """As many whole words of these lines as have `PIECES` pieces, or nearly."""
+    tokenizer, text = read(bundle).source_tokenizer, ""
+    for word in " ".join(lines).split(" "):
+        longer = f"{text} {word}".strip()
+        if word.isalpha() and len(tokenizer.encode_texts([longer])[0]) <= PIECES:
+            text = longer
+    return text
+
+
+def press(bundle: Path, times: int) -> list[float]:
+    """Milliseconds; each time another piece is asked about, from the last one back."""
+    lines = lines_in_ten_scripts(20)[180:200]  # FLORES in German, whose words end at spaces
+    source, target = text_of(bundle, lines[:10]), text_of(bundle, lines[10:])
+    pieces = map(str, range(PIECES - 1, PIECES - 1 - times, -1))
+    with Server(limelight(f"en-de={bundle}", "--threads", 1)) as server:
+        address = f"http://127.0.0.1:{server.port}/"
+        command = ["node", "measure/why_speed.mjs", address, "en-de", source, target, *pieces]
+        done = subprocess.run(command, cwd=ROOT / "web", stdout=subprocess.PIPE, check=True)
+    found: list[float] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--times", type=int, default=9)
+    with tempfile.TemporaryDirectory() as work:
+        first, *found = press(untrained(Path(work, "small")), parser.parse_args().times + 1)
+    print(f"key to answer, {PIECES} + {PIECES} pieces on small: median {statistics.median(found):.0f} ms, worst {max(found):.0f} ms", end=" ")
+    print(f"of {len(found)}; the first {first:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
