@@ -4,7 +4,7 @@
     python benchmarks/web.py captions BUNDLE LINES [--references]   float32 by greedy search and beam 4, uint8 by beam 4
     python benchmarks/web.py sizes                                  a bundle of the preset `small`, never trained
     python benchmarks/web.py visit BUNDLE "a sentence" [PICTURES]   download, offline, changed bytes, file://, axe-core
-    python benchmarks/web.py --browser firefox-esr ...              the same in another browser
+    python benchmarks/web.py --browser chromium --browser firefox-esr ...     the same in each of these
 
 Chromium is found on the PATH, FLORES and NTREX in LIMELIGHT_DATA; a visit needs web/node_modules.
 Ids, translations and sizes do not depend on the machine; speeds do.
@@ -94,14 +94,16 @@ def ids(args: argparse.Namespace) -> None:
         Tokenizer(learn(texts[:: 3 if way == "unigram" else 1], PieceSettings(algorithm=way, size=size, byte_fallback=fall)))
         for way, size, fall in kinds
     ]
-    others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser(args.browser))
-    for kind, count in zip(kinds, others, strict=True):
-        print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
-    print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
+    for browser in browsers(args.browser):
+        others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser)
+        print(Path(browser).name)
+        for kind, count in zip(kinds, others, strict=True):
+            print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
+        print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
 
 
 def captions(args: argparse.Namespace) -> None:
-    texts = read_lines(args.lines)
+    texts = read_lines(args.lines)[: args.most]
     with tempfile.TemporaryDirectory() as work:
         page = Path(work, "page")
         bundle = read(args.bundle)
@@ -112,20 +114,23 @@ def captions(args: argparse.Namespace) -> None:
         source, target = bundle.settings.languages
         ways = (("float32", 1), ("float32", 4), ("uint8", 4))
         job = {"model": model["id"], "source": source, "target": target, "names": [], "texts": texts}
-        answer = run_jobs(page, [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways], browser(args.browser), 3600)
+        jobs = [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways]
+        answers = {Path(browser).name: run_jobs(page, jobs, browser, 3600) for browser in browsers(args.browser)}
     with Translator.load(args.bundle, engine="torch") as translator:
-        for (numbers, beam), found, timing in zip(ways, answer["results"], answer["timings"], strict=True):
+        for at, (numbers, beam) in enumerate(ways):
             search = plain_search(bundle.settings.search.changed(beam=beam, nbest=1))
             ours = [each.text for each in translator.translate(texts, search, guards=False)]
-            theirs = [each["text"] for each in found]
-            same = sum(a == b for a, b in zip(ours, theirs, strict=True))
-            line = f"{numbers}, beam {beam}: {same} of {len(texts)} as torch, {len(texts) / timing['seconds']:.1f} sentences/s, "
-            print(line + f"ready in {timing['ready']:.2f} s")
-            if args.references:
-                wanted = [read_lines(args.references)]
-                print(
-                    f"  chrF {CHRF().corpus_score(theirs, wanted).score:.2f}, torch float32 {CHRF().corpus_score(ours, wanted).score:.2f}"
+            for name, answer in answers.items():
+                theirs, timing = [each["text"] for each in answer["results"][at]], answer["timings"][at]
+                same = sum(a == b for a, b in zip(ours, theirs, strict=True))
+                line = (
+                    f"{name}, {numbers}, beam {beam}: {same} of {len(texts)} as torch, {len(texts) / timing['seconds']:.1f} sentences/s, "
                 )
+                print(line + f"ready in {timing['ready']:.2f} s")
+                if args.references:
+                    wanted = [read_lines(args.references)[: len(texts)]]
+                    scores = [CHRF().corpus_score(made, wanted).score for made in (theirs, ours)]
+                    print(f"  chrF {scores[0]:.2f}, torch float32 {scores[1]:.2f}")
 
 
 def sizes(_: argparse.Namespace) -> None:
@@ -152,7 +157,8 @@ def untrained(folder: Path) -> Path:
 
 
 def visit(args: argparse.Namespace) -> None:
-    print(json.dumps(visit_page(args.bundle, args.sentence, browser(args.browser), args.pictures), indent=1))
+    for browser in browsers(args.browser):
+        print(json.dumps(visit_page(args.bundle, args.sentence, browser, args.pictures), indent=1))
 
 
 def visit_page(bundle: Path, sentence: str, browser: str, pictures: Path | None = None) -> dict[str, Any]:
@@ -180,16 +186,18 @@ def read_lines(path: Path) -> list[str]:
     return content.decode().removesuffix("\n").split("\n")
 
 
-def browser(named: str | None) -> str:
-    found = find_browser() if named is None else shutil.which(named)
-    if found is None:
-        raise SystemExit(f"there is no {named or 'Chromium'} on the PATH")
-    return found
+def browsers(named: Sequence[str] | None) -> list[str]:
+    """By their names on the PATH; else the one that is found there."""
+    found = [shutil.which(name) for name in named] if named else [find_browser()]
+    there = [path for path in found if path is not None]
+    if len(there) < len(found):
+        raise SystemExit(f"not all of {', '.join(named or ['Chromium', 'Firefox'])} are on the PATH")
+    return there
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--browser", help="its name on the PATH; Chromium if there is one")
+    parser.add_argument("--browser", action="append", help="its name on the PATH; Chromium if there is one")
     ways = parser.add_subparsers(required=True)
     ways.add_parser("ids").set_defaults(work=ids)
     ways.add_parser("sizes").set_defaults(work=sizes)
@@ -197,6 +205,7 @@ def main() -> None:
     way.add_argument("bundle", type=Path)
     way.add_argument("lines", type=Path)
     way.add_argument("--references", type=Path)
+    way.add_argument("--most", type=int, help="lines; all unless told")
     way.set_defaults(work=captions)
     way = ways.add_parser("visit")
     way.add_argument("bundle", type=Path)

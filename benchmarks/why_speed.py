@@ -48,7 +48,9 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=9)
     with tempfile.TemporaryDirectory() as work:
         first, *found = press(untrained(Path(work, "small")), parser.parse_args().times + 1)
-    print(f"key to answer, {PIECES} + {PIECES} pieces on small: median {statistics.median(found):.0f} ms, worst {max(found):.0f} ms", end=" ")
+    print(
+        f"key to answer, {PIECES} + {PIECES} pieces on small: median {statistics.median(found):.0f} ms, worst {max(found):.0f} ms", end=" "
+    )
     print(f"of {len(found)}; the first {first:.0f} ms")
 
 
