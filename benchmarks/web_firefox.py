@@ -2,8 +2,8 @@
 
     python benchmarks/web_firefox.py FOLDER SINGLE.html "a sentence" "its translation" [PICTURES]
 
-Firefox is driven by its own Marionette over a socket of this machine, which needs no driver: a message is `length:[0, id, command, values]`,
-an answer `length:[1, id, error, result]`. Of axe-core and widths below its smallest window Chromium tells.
+Firefox is driven by its own Marionette over a socket of this machine, which needs no driver: a message is
+`length:[0, id, command, values]`, an answer `length:[1, id, error, result]`. Of axe-core and widths below its smallest window Chromium tells.
 """
 
 import argparse
@@ -30,6 +30,8 @@ CHANGED = (".uint8.onnx", "worker.js", "ort.wasm", "pieces.model")
 WORDS = "return (document.querySelector('.words') || {}).innerText || ''"
 FILL = "const t = document.querySelector('textarea'); t.value = arguments[0]; t.dispatchEvent(new Event('input', {bubbles: true}))"
 SURE = "return document.querySelectorAll('.words:not(.stale) span[data-level]').length"
+FIND = "const it = [...document.querySelectorAll('button')].find((some) => some.innerText.trim().startsWith(arguments[0]))"
+PRESS = f"{FIND}; it?.click(); return !!it"
 COUNTS = "return [document.querySelectorAll('fieldset label').length, document.querySelectorAll('canvas').length]"
 DARK = "Services.prefs.setIntPref('layout.css.prefers-color-scheme.content-override', arguments[0])"
 MUTE = """
@@ -97,8 +99,7 @@ class Firefox:
 
     def press(self, button: str) -> None:
         """The button whose text begins so, when it is there."""
-        script = "const b = [...document.querySelectorAll('button')].find((b) => b.innerText.trim().startsWith(arguments[0])); b?.click(); return !!b"
-        wait(lambda: self.run(script, button), button)
+        wait(lambda: self.run(PRESS, button), button)
 
     def translate(self, sentence: str) -> str:
         self.run(FILL, sentence)

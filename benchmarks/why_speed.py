@@ -1,4 +1,4 @@
-"""From a key press to the answer on the desk: why this piece, of 24 pieces of source and 24 of translation, by a model of the preset `small`.
+"""From a key press to the answer on the desk: why this piece, of 24 pieces of source and 24 of translation, on `small`.
 
     python benchmarks/why_speed.py [--times 9]
 
@@ -48,10 +48,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=9)
     with tempfile.TemporaryDirectory() as work:
         first, *found = press(untrained(Path(work, "small")), parser.parse_args().times + 1)
+    median, worst = statistics.median(found), max(found)
     print(
-        f"key to answer, {PIECES} + {PIECES} pieces on small: median {statistics.median(found):.0f} ms, worst {max(found):.0f} ms", end=" "
+        f"key to answer, {PIECES} + {PIECES} pieces on small: median {median:.0f} ms, worst {worst:.0f} ms of {len(found)}; first {first:.0f} ms"
     )
-    print(f"of {len(found)}; the first {first:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(tmp_path: Path, monke
         assert (tmp_path / "torn.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
         with pytest.raises(SystemExit, match="of other sentences or of another model"):
             plant(translator, TEXTS, tmp_path / "torn.jsonl", "another")
-    assert (omissions.OMITTED, omissions.ADDED) == usual
+    assert usual == (omissions.OMITTED, omissions.ADDED)
     assert whole[1] == {}, "one word is too few"
     found = gather(whole)
     assert sum(planted for _, planted in found["omission"].checked) == sum(planted for _, planted in found["addition"].checked) == 3

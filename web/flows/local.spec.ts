@@ -116,7 +116,7 @@ test("two models of one page translate side by side, and each is fetched when it
     return [...before, ...made, await second!.translate("six"), ...(await Promise.all(ways.map((way) => Translator.availability(way))))];
   });
   expect(told).toEqual(["downloadable", "downloadable", "unavailable", "eins zwei", "drei vier", "fünf", "sechs", "available", "available"]);
-  expect(new Set(fetched)).toEqual(new Set([...fetched.filter((name) => name === "second"), fetched.find((name) => name !== "second")!]));
+  expect(new Set(fetched).size).toBe(2);
   await page.reload(); // both are kept: neither is offered for download
   await source(page).fill("one two");
   await expect(words(page)).toHaveText("eins zwei");
