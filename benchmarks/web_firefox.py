@@ -3,7 +3,7 @@
     python benchmarks/web_firefox.py FOLDER SINGLE.html "a sentence" "its translation" [PICTURES]
 
 Firefox is driven by its own Marionette over a socket of this machine, which needs no driver: a message is
-`length:[0, id, command, values]`, an answer `length:[1, id, error, result]`. Of axe-core and widths below its smallest window Chromium tells.
+`length:[0, id, command, values]`, an answer `length:[1, id, error, result]`. Of axe-core and of narrower windows Chromium tells.
 """
 
 import argparse
