@@ -48,6 +48,8 @@ def test_every_page_is_in_the_navigation() -> None:
         ('<a href="b.html">b</a>', None),
         ('<a href="b.html#here">b</a>', None),
         ('<a href="https://example.org/">elsewhere</a>', None),
+        ('<iframe src="b.html#told"></iframe>', None),
+        ('<iframe src="c.html#told"></iframe>', "there is no such file"),
         ('<a href="c.html">c</a>', "there is no such file"),
         ('<a href="b.html#there">b</a>', "there is no such place"),
         ('<a href="#nowhere">b</a>', "there is no such place"),

@@ -161,6 +161,6 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
         lines.append("notice: uint8 was only measured, since no model is sure of what is made up; give --probe to have it judged")
     if made.browser is None:
         lines.append(
-            "notice: not compared in a browser, since neither Chromium nor Firefox on the PATH starts; its graphs were compared with torch"
+            "notice: not compared in a browser, since no Chromium or Firefox starts; its graphs were compared with torch"
         )
     return facts | {"parity": [each.model_dump(mode="json") for each in made.parity]}, lines
