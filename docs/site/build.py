@@ -32,7 +32,9 @@ AS_THEY_ARE = {".svg", ".png", ".ipynb"}
 DEMO = ROOT / "site" / "try"
 TRY = "<!-- try -->"
 FRAME = """<figure class="try" markdown="0">
-<iframe src="try/index.html#twenty-one" title="A translator of number words" loading="lazy"></iframe>
+<iframe src="try/index.html#twenty-one" title="A translator of number words" loading="lazy" onload="
+const page = this.contentDocument?.querySelector('.page');
+if (page) new ResizeObserver(() => (this.style.height = page.offsetHeight + 'px')).observe(page)"></iframe>
 <figcaption>A translator of number words, inside this page: fetch it, write a number in English words, and dim its heads one by one.
 It is a Limelight model of a few minutes' training, and nothing you write leaves your device. From a disk browsers do not let it be read:
 <code>python -m http.server -d dist/docs</code> serves these pages to you.</figcaption>
