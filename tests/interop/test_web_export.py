@@ -10,8 +10,11 @@ import json
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,7 +33,7 @@ from limelight.cli.main import app
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import write_whole
 from limelight.interop.parity import Parity
-from limelight.interop.web.browser import QUIET, ProofHandler, _flags, find_browser, run_jobs
+from limelight.interop.web.browser import QUIET, START, ProofHandler, _flags, _wait, find_browser, run_jobs
 from limelight.interop.web.numbers import quantize, share
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -286,6 +289,29 @@ def test_firefox_gets_a_quiet_profile_and_stands_in_where_there_is_no_chromium(t
     assert find_browser() == "/usr/bin/chromium"
     del there["chromium"]
     assert find_browser() == "/usr/bin/firefox-esr"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_open", "error", "told"),
+    [
+        (None, False, ChildProcessError, "has not opened the page"),
+        (1, False, ChildProcessError, "ended with code 1 before it opened the page"),
+        (1, True, ModelFileError, "ended with code 1 before it had translated"),
+        (None, True, ModelFileError, "has not translated the probes in 600 s"),
+    ],
+)
+def test_a_browser_that_never_opens_the_page_does_not_start(code: int | None, is_open: bool, error: type[Exception], told: str) -> None:
+    begun, asked = threading.Event(), []
+    if is_open:
+        begun.set()
+
+    def nothing(timeout: float) -> bytes:
+        asked.append(timeout)
+        raise Empty
+
+    with pytest.raises(error, match=told):
+        _wait(SimpleNamespace(get=nothing), SimpleNamespace(poll=lambda: code), 600.0, "firefox", begun)  # type: ignore[arg-type]
+    assert len(asked) == (1 if code else 600 if is_open else START + 1)
 
 
 @pytest.mark.process

@@ -33,6 +33,7 @@ BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chro
 # A new profile of Firefox would else open a page of welcome, and tell its makers of itself.
 QUIET: Final = ("app.normandy.enabled", "browser.aboutwelcome.enabled", "datareporting.policy.dataSubmissionEnabled")
 PATIENCE: Final = 600.0  # seconds for all probes
+START: Final = 120  # seconds until the page is open; a browser in a sandbox that cannot read its profile may wait for ever
 LARGEST: Final = 64 << 20  # bytes of an answer
 JOBS: Final = "jobs"
 
@@ -155,12 +156,14 @@ def _flags(browser: str, profile: Path) -> list[str]:
 def _wait(
     answers: "Queue[bytes]", process: "subprocess.Popen[bytes]", patience: float, browser: str, begun: threading.Event
 ) -> bytes:  # fmt: skip
-    for _ in range(max(1, round(patience))):
+    for second in range(max(1, round(patience))):
         try:
             return answers.get(timeout=1)
         except Empty:
-            if (code := process.poll()) is not None and not begun.is_set():
-                raise ChildProcessError(f"{browser} ended with code {code} before it opened the page; start it by hand") from None
+            code = process.poll()
+            if not begun.is_set() and (code is not None or second >= START):
+                how = "has not opened the page" if code is None else f"ended with code {code} before it opened the page"
+                raise ChildProcessError(f"{browser} {how}; start it by hand") from None
             if code is not None:
                 raise ModelFileError(f"{browser} ended with code {code} before it had translated; start it by hand to see why") from None
     raise ModelFileError(f"{browser} has not translated the probes in {patience:.0f} s; give fewer lines with --probe")
