@@ -14,15 +14,16 @@ import tempfile
 from pathlib import Path
 
 from limelight.bundle import read
+from limelight.text.pieces.tokenizer import Tokenizer
 from serve_process import Server, limelight
 from web import ROOT, lines_in_ten_scripts, untrained
 
 PIECES = 24
 
 
-def text_of(bundle: Path, lines: list[str]) -> str:
-    """As many whole words of these lines as have `PIECES` pieces, or nearly."""
-    tokenizer, text = read(bundle).source_tokenizer, ""
+def text_of(tokenizer: Tokenizer, lines: list[str]) -> str:
+    """As many words of these lines as make `PIECES` pieces: one that would be too many is left out, and a shorter one taken."""
+    text = ""
     for word in " ".join(lines).split(" "):
         longer = f"{text} {word}".strip()
         if word.isalpha() and len(tokenizer.encode_texts([longer])[0]) <= PIECES:
@@ -33,8 +34,10 @@ def text_of(bundle: Path, lines: list[str]) -> str:
 def press(bundle: Path, times: int) -> list[float]:
     """Milliseconds; each time another piece is asked about, from the last one back."""
     lines = lines_in_ten_scripts(20)[180:200]  # FLORES in German, whose words end at spaces
-    source, target = text_of(bundle, lines[:10]), text_of(bundle, lines[10:])
-    pieces = map(str, range(PIECES - 1, PIECES - 1 - times, -1))
+    tokenizer = read(bundle).source_tokenizer
+    source, target = (text_of(tokenizer, some) for some in (lines[:10], lines[10:]))
+    last = len(tokenizer.encode_texts([target])[0]) - 1
+    pieces = [str(last - back) for back in range(times)]
     with Server(limelight(f"en-de={bundle}", "--threads", 1)) as server:
         address = f"http://127.0.0.1:{server.port}/"
         command = ["node", "measure/why_speed.mjs", address, "en-de", source, target, *pieces]
