@@ -81,9 +81,10 @@ def plant_both(translator: Translator, text: str, words: list[str], strangers: S
         told = [each for each in shorter.check() if each.kind == "omission"]
         found["omission"] = [(each.effect, whole.source.tokens[each.pieces[0]].word == cause) for each in told]
         found["translation"] = [judge_whole(whole, False), judge_whole(shorter, True)]
-    place, stranger = chance.randrange(1, len(words)), chance.choice([word for word in strangers if word not in words])
-    longer = translator.trace(text, " ".join([*words[:place], stranger, *words[place:]]), nbest=1)
-    found["addition"] = [*judge_words(longer, place)]
+    if others := [word for word in strangers if word not in words]:
+        place, stranger = chance.randrange(1, len(words)), chance.choice(others)
+        longer = translator.trace(text, " ".join([*words[:place], stranger, *words[place:]]), nbest=1)
+        found["addition"] = [*judge_words(longer, place)]
     return found
 
 
