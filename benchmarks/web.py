@@ -27,6 +27,7 @@ from sacrebleu.metrics.chrf import CHRF
 import limelight.interop.web.export
 import web_firefox
 from limelight.bundle import BundleSettings, read, write
+from limelight.decoding.config import SearchSettings
 from limelight.interop.parity import plain_search
 from limelight.interop.web.browser import find_browser, run_jobs
 from limelight.interop.web.export import PAGE, export_web
@@ -152,7 +153,8 @@ def untrained(folder: Path) -> Path:
     pieces = learn(lines_in_ten_scripts()[: LINES * len(SCRIPTS)], PieceSettings(size=8000))
     tokenizer = Tokenizer(pieces)
     config = ModelConfig.preset("small", tokenizer.size)
-    write(folder, BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), pieces)
+    search = SearchSettings(max_ratio=1.0, max_extra=3)  # it does not know when to end
+    write(folder, BundleSettings(languages=("en", "de"), model=config, search=search), Transformer(config).state_dict(), pieces)
     return folder
 
 
