@@ -31,7 +31,7 @@ ASSETS = ["iframe-worker.js", "lamp.svg", "limelight.css"]
 AS_THEY_ARE = {".svg", ".png", ".ipynb"}
 DEMO = ROOT / "site" / "try"
 TRY = "<!-- try -->"
-FRAME = """<figure class="try" markdown="0">
+FRAME = """<figure class="try">
 <iframe src="try/index.html#twenty-one" title="A translator of number words" loading="lazy" onload="
 const page = this.contentDocument?.querySelector('.page');
 if (page) new ResizeObserver(() => (this.style.height = page.offsetHeight + 'px')).observe(page)"></iframe>
