@@ -45,7 +45,7 @@ test-all:
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m '$(CI_TESTS)' || \
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q --last-failed --last-failed-no-failures none -m '$(CI_TESTS)'
 
-# The site, from docs/ and the code: open dist/docs/index.html. Ends with 1 if a link leads nowhere.
+# The site, from docs/ and the code, with a translator on its first page if `make web-demo` ran before: open dist/docs/index.html. Ends with 1 if a link leads nowhere.
 docs:
 	$(BIN)/python docs/site/build.py
 
@@ -62,7 +62,7 @@ mutants:
 demo:
 	$(BIN)/python examples/digits.py reverse
 
-# The number-words demo as a folder that translates in a browser, for a site to embed.
+# The number-words demo as a folder that translates in a browser; `make docs` puts it into the first page.
 web-demo:
 	$(BIN)/limelight demo --no-open -o build/demo
 	$(BIN)/limelight export build/demo/en-de --to web --quantize uint8 -o site/try

@@ -1,11 +1,12 @@
 """A translator inside a browser, beside the same translator in torch: ids, translations, sizes, speed, and a visit as a person makes it.
 
-    python benchmarks/web.py ids                                    six tokenizers, 5,000 lines in ten scripts, nasty strings
+    python benchmarks/web.py ids                                    six tokenizers, 10,000 lines in ten scripts, nasty strings
     python benchmarks/web.py captions BUNDLE LINES [--references]   float32 by greedy search and beam 4, uint8 by beam 4
     python benchmarks/web.py sizes                                  a bundle of the preset `small`, never trained
     python benchmarks/web.py visit BUNDLE "a sentence" [PICTURES]   download, offline, changed bytes, file://, axe-core
+    python benchmarks/web.py --browser chromium --browser firefox-esr ...     the same in each of these
 
-Chromium is found on the PATH, FLORES in LIMELIGHT_DATA; a visit needs web/node_modules.
+Chromium is found on the PATH, FLORES and NTREX in LIMELIGHT_DATA; a visit needs web/node_modules.
 Ids, translations and sizes do not depend on the machine; speeds do.
 """
 
@@ -14,6 +15,7 @@ import base64
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +25,9 @@ from typing import Any
 from sacrebleu.metrics.chrf import CHRF
 
 import limelight.interop.web.export
+import web_firefox
 from limelight.bundle import BundleSettings, read, write
+from limelight.decoding.config import SearchSettings
 from limelight.interop.parity import plain_search
 from limelight.interop.web.browser import find_browser, run_jobs
 from limelight.interop.web.export import PAGE, export_web
@@ -35,7 +39,7 @@ from limelight.translator.translate import Translator
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ("arb_Arab", "ell_Grek", "heb_Hebr", "hin_Deva", "jpn_Jpan", "kor_Hang", "rus_Cyrl", "tha_Thai", "zho_Hans", "deu_Latn")
-LINES = 500  # of each
+LINES = 500  # of each, in FLORES and in NTREX
 NASTY = (
     *(
         "",
@@ -60,13 +64,12 @@ NASTY = (
 WORD = "Donaudampfschifffahrtsgesellschaft" * 1471  # 50,014 letters without a space
 
 
-def lines_in_ten_scripts() -> list[str]:
-    data = Path(os.environ["LIMELIGHT_DATA"], "flores200")
-    found = []
-    for script in SCRIPTS:
-        with gzip.open(data / f"devtest.{script}.gz", "rt", encoding="utf-8", newline="\n") as file:
-            found += file.read().split("\n")[:LINES]
-    return found
+def lines_in_ten_scripts(lines: int = LINES) -> list[str]:
+    """Those of FLORES, then those of NTREX, which names languages without their scripts but for Chinese."""
+    data = Path(os.environ["LIMELIGHT_DATA"])
+    paths = [data / "flores200" / f"devtest.{script}.gz" for script in SCRIPTS]
+    paths += [data / "ntrex" / f"newstest2019.{'zho-CN' if script == 'zho_Hans' else script[:3]}.gz" for script in SCRIPTS]
+    return [line for path in paths for line in read_lines(path)[:lines]]
 
 
 def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], browser: str) -> tuple[list[int], float]:
@@ -85,21 +88,23 @@ def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], brows
     return others, max(timing["seconds"] for timing in answer["timings"][1::2])
 
 
-def ids(_: argparse.Namespace) -> None:
+def ids(args: argparse.Namespace) -> None:
     texts = lines_in_ten_scripts()
     kinds = [(way, size, fall) for way in ("bpe", "unigram") for size, fall in ((1000, True), (6000, True), (6000, False))]
     tokenizers = [
         Tokenizer(learn(texts[:: 3 if way == "unigram" else 1], PieceSettings(algorithm=way, size=size, byte_fallback=fall)))
         for way, size, fall in kinds
     ]
-    others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser())
-    for kind, count in zip(kinds, others, strict=True):
-        print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
-    print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
+    for browser in browsers(args.browser):
+        others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser)
+        print(Path(browser).name)
+        for kind, count in zip(kinds, others, strict=True):
+            print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
+        print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
 
 
 def captions(args: argparse.Namespace) -> None:
-    texts = read_lines(args.lines)
+    texts = read_lines(args.lines)[: args.most]
     with tempfile.TemporaryDirectory() as work:
         page = Path(work, "page")
         bundle = read(args.bundle)
@@ -110,20 +115,23 @@ def captions(args: argparse.Namespace) -> None:
         source, target = bundle.settings.languages
         ways = (("float32", 1), ("float32", 4), ("uint8", 4))
         job = {"model": model["id"], "source": source, "target": target, "names": [], "texts": texts}
-        answer = run_jobs(page, [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways], browser(), 3600)
+        jobs = [{**job, "numbers": numbers, "beam": beam} for numbers, beam in ways]
+        answers = {Path(browser).name: run_jobs(page, jobs, browser, 3600) for browser in browsers(args.browser)}
     with Translator.load(args.bundle, engine="torch") as translator:
-        for (numbers, beam), found, timing in zip(ways, answer["results"], answer["timings"], strict=True):
+        for at, (numbers, beam) in enumerate(ways):
             search = plain_search(bundle.settings.search.changed(beam=beam, nbest=1))
             ours = [each.text for each in translator.translate(texts, search, guards=False)]
-            theirs = [each["text"] for each in found]
-            same = sum(a == b for a, b in zip(ours, theirs, strict=True))
-            line = f"{numbers}, beam {beam}: {same} of {len(texts)} as torch, {len(texts) / timing['seconds']:.1f} sentences/s, "
-            print(line + f"ready in {timing['ready']:.2f} s")
-            if args.references:
-                wanted = [read_lines(args.references)]
-                print(
-                    f"  chrF {CHRF().corpus_score(theirs, wanted).score:.2f}, torch float32 {CHRF().corpus_score(ours, wanted).score:.2f}"
+            for name, answer in answers.items():
+                theirs, timing = [each["text"] for each in answer["results"][at]], answer["timings"][at]
+                same = sum(a == b for a, b in zip(ours, theirs, strict=True))
+                line = (
+                    f"{name}, {numbers}, beam {beam}: {same} of {len(texts)} as torch, {len(texts) / timing['seconds']:.1f} sentences/s, "
                 )
+                print(line + f"ready in {timing['ready']:.2f} s")
+                if args.references:
+                    wanted = [read_lines(args.references)[: len(texts)]]
+                    scores = [CHRF().corpus_score(made, wanted).score for made in (theirs, ours)]
+                    print(f"  chrF {scores[0]:.2f}, torch float32 {scores[1]:.2f}")
 
 
 def sizes(_: argparse.Namespace) -> None:
@@ -142,26 +150,31 @@ def sizes(_: argparse.Namespace) -> None:
 
 def untrained(folder: Path) -> Path:
     """A bundle of the preset `small` with pieces of FLORES, as large as a trained one."""
-    pieces = learn(lines_in_ten_scripts(), PieceSettings(size=8000))
+    pieces = learn(lines_in_ten_scripts()[: LINES * len(SCRIPTS)], PieceSettings(size=8000))
     tokenizer = Tokenizer(pieces)
     config = ModelConfig.preset("small", tokenizer.size)
-    write(folder, BundleSettings(languages=("en", "de"), model=config), Transformer(config).state_dict(), pieces)
+    search = SearchSettings(max_ratio=1.0, max_extra=3)  # it does not know when to end
+    write(folder, BundleSettings(languages=("en", "de"), model=config, search=search), Transformer(config).state_dict(), pieces)
     return folder
 
 
 def visit(args: argparse.Namespace) -> None:
-    print(json.dumps(visit_page(args.bundle, args.sentence, args.pictures), indent=1))
+    for browser in browsers(args.browser):
+        print(json.dumps(visit_page(args.bundle, args.sentence, browser, args.pictures), indent=1))
 
 
-def visit_page(bundle: Path, sentence: str, pictures: Path | None = None) -> dict[str, Any]:
-    """What web/measure/local.mjs found: it drives Chromium by playwright."""
+def visit_page(bundle: Path, sentence: str, browser: str, pictures: Path | None = None) -> dict[str, Any]:
+    """What web/measure/local.mjs found, which drives Chromium by playwright, or web_firefox.py."""
     with tempfile.TemporaryDirectory() as work, Translator.load(bundle, engine="torch") as translator:
         page, single = Path(work, "page"), Path(work, "one.html")
         export_web(read(bundle), page)
         export_web(read(bundle), single, single_file=True)
         wanted = translator.translate([sentence])[0].text
+        if "firefox" in Path(browser).name:
+            return web_firefox.visit(browser, page, single, sentence, wanted, pictures)
         command = ["node", "measure/local.mjs", str(page), str(single), sentence, wanted, *([str(pictures)] if pictures else [])]
-        done = subprocess.run(command, cwd=ROOT / "web", capture_output=True, text=True, check=True)
+        shown = {**os.environ, "CHROMIUM": browser}
+        done = subprocess.run(command, cwd=ROOT / "web", capture_output=True, text=True, check=True, env=shown)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -175,15 +188,18 @@ def read_lines(path: Path) -> list[str]:
     return content.decode().removesuffix("\n").split("\n")
 
 
-def browser() -> str:
-    found = find_browser()
-    if found is None:
-        raise SystemExit("there is no Chromium on the PATH")
-    return found
+def browsers(named: Sequence[str] | None) -> list[str]:
+    """By their names on the PATH; else the one that is found there."""
+    found = [shutil.which(name) for name in named] if named else [find_browser()]
+    there = [path for path in found if path is not None]
+    if len(there) < len(found):
+        raise SystemExit(f"not all of {', '.join(named or ['Chromium', 'Firefox'])} are on the PATH")
+    return there
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--browser", action="append", help="its name on the PATH; Chromium if there is one")
     ways = parser.add_subparsers(required=True)
     ways.add_parser("ids").set_defaults(work=ids)
     ways.add_parser("sizes").set_defaults(work=sizes)
@@ -191,6 +207,7 @@ def main() -> None:
     way.add_argument("bundle", type=Path)
     way.add_argument("lines", type=Path)
     way.add_argument("--references", type=Path)
+    way.add_argument("--most", type=int, help="lines; all unless told")
     way.set_defaults(work=captions)
     way = ways.add_parser("visit")
     way.add_argument("bundle", type=Path)

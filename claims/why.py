@@ -11,6 +11,7 @@ import tempfile
 import time
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims")]
@@ -18,6 +19,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims")]
 import torch
 
 from claim import Claims, run
+from limelight.cli.inspect.pruning import prune_bundle
 from limelight.decoding.steps import never
 from limelight.inspection.analysis.attribution import find_effects
 from limelight.inspection.analysis.varied_pass import VariedPass
@@ -60,6 +62,22 @@ def ask_demo(claims: Claims, bundle: Path, sentences: int) -> None:
         claims.at_least(f"... credited pieces replaced, beyond {rival}, at least", mean - off, bar)
 
 
+def cut_heads(claims: Claims, bundle: Path) -> None:
+    """One head of each attention goes; every second text chooses which, and the others tell what it costs."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place, Translator.load(bundle, engine="torch", threads=1, dtype="float32") as whole:
+        chosen = Path(place, "texts")
+        chosen.write_text("\n".join(TEXTS) + "\n", "utf-8")
+        prune_bundle(whole, bundle, str(chosen), 1, Path(place, "smaller"), found, quiet=True)
+        with Translator.load(Path(place, "smaller"), engine="torch", threads=1) as smaller:
+            again = [each.text for each in smaller.translate(TEXTS)]
+        same = sum(one.text == other for one, other in zip(whole.translate(TEXTS), again, strict=True))
+    pruned = found["pruned"]
+    claims.at_least("pruning a head of each attention: a piece's log-probability", pruned["per_piece"], -0.1)
+    claims.at_least("... share translated as before by the smaller bundle", same / len(TEXTS), 0.9)
+    claims.at_most("... its weights over those of the whole", pruned["bytes"][1] / pruned["bytes"][0], 0.95)
+
+
 def take_time(claims: Claims) -> None:
     """24 pieces of source and 24 of translation, the last of them asked about, on `small`."""
     model = Transformer(ModelConfig.preset("small", 8_000)).eval()
@@ -76,6 +94,7 @@ def measure(claims: Claims, full: bool) -> None:
     torch.set_num_threads(1)
     with Translator.load(BUNDLE, engine="torch", threads=1) as translator:
         ask_digits(claims, translator)
+    cut_heads(claims, BUNDLE)
     take_time(claims)
     if full:
         with tempfile.TemporaryDirectory() as place:

@@ -25,6 +25,7 @@ class _Page(HTMLParser):
             value = found.get(name)
             if value is None:
                 continue
+            value = value.partition("#")[0] if tag == "iframe" else value  # that is a word for the page in the frame, and no place in it
             fetched = (tag, name) in LOADED and not (tag == "link" and found.get("rel") in NO_FETCH)
             (self.loads if fetched else self.links).append(value)
 

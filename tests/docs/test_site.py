@@ -48,6 +48,8 @@ def test_every_page_is_in_the_navigation() -> None:
         ('<a href="b.html">b</a>', None),
         ('<a href="b.html#here">b</a>', None),
         ('<a href="https://example.org/">elsewhere</a>', None),
+        ('<iframe src="b.html#told"></iframe>', None),
+        ('<iframe src="c.html#told"></iframe>', "there is no such file"),
         ('<a href="c.html">c</a>', "there is no such file"),
         ('<a href="b.html#there">b</a>', "there is no such place"),
         ('<a href="#nowhere">b</a>', "there is no such place"),
@@ -122,8 +124,10 @@ def test_an_equation_that_cannot_be_drawn_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def built(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), "-o", str(folder)]
+    folder, demo = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("demo")
+    for name in ("index.html", "models.json"):
+        (demo / name).write_text("{}", "utf-8")
+    command = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), "-o", str(folder), "--demo", str(demo)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "docs"
@@ -137,6 +141,19 @@ def test_every_link_of_the_site_leads_somewhere(built: Path) -> None:
     pages = list(built.rglob("*.html"))
     assert len(pages) > 60
     assert all((built / page).is_file() for page in ("tutorials/first-translator.html", "reference/cli.html", "transformer/search.html"))
+
+
+def test_the_first_page_has_a_place_for_a_translator_above_its_table() -> None:
+    before, mark, after = (ROOT / "docs" / "index.md").read_text("utf-8").partition("\n\n<!-- try -->\n\n")
+    assert mark and "| you want to |" not in before and "| you want to |" in after
+
+
+@needs_docs
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_first_page_has_a_translator_in_it(built: Path) -> None:
+    found = re.search(r'<iframe src="([^"#]+)#twenty-one"', (built / "index.html").read_text("utf-8"))
+    assert found and (built / found[1]).read_text("utf-8") == "{}" and (built / "try" / "models.json").is_file()
 
 
 @needs_docs

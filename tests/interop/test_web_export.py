@@ -8,9 +8,13 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Empty
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,7 +33,7 @@ from limelight.cli.main import app
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import write_whole
 from limelight.interop.parity import Parity
-from limelight.interop.web.browser import ProofHandler, find_browser, run_jobs
+from limelight.interop.web.browser import QUIET, START, ProofHandler, _flags, _wait, find_browser, run_jobs
 from limelight.interop.web.numbers import quantize, share
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -274,3 +278,50 @@ def test_a_browser_translates_as_torch_does_and_cuts_words_alike(tmp_path: Path)
     source, target = read(STORED).settings.languages
     with pytest.raises(ModelFileError, match="was changed on its way or on its disk"):
         run_jobs(tmp_path / "out", [{**asked, "source": source, "target": target}], browser)
+
+
+def test_firefox_gets_a_quiet_profile_and_stands_in_where_there_is_no_chromium(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _flags("/usr/bin/firefox-esr", tmp_path) == ["--headless", "--no-remote", "--profile", str(tmp_path)]
+    assert (tmp_path / "user.js").read_text("utf-8") == "".join(f'user_pref("{name}", false);\n' for name in QUIET)
+    assert f"--user-data-dir={tmp_path}" in _flags("/home/firefox/bin/chromium", tmp_path)
+    there = {"chromium": "/usr/bin/chromium", "firefox-esr": "/usr/bin/firefox-esr"}
+    monkeypatch.setattr("limelight.interop.web.browser.shutil.which", there.get)
+    assert find_browser() == "/usr/bin/chromium"
+    del there["chromium"]
+    assert find_browser() == "/usr/bin/firefox-esr"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_open", "error", "told"),
+    [
+        (None, False, ChildProcessError, "has not opened the page"),
+        (1, False, ChildProcessError, "ended with code 1 before it opened the page"),
+        (1, True, ModelFileError, "ended with code 1 before it had translated"),
+        (None, True, ModelFileError, "has not translated the probes in 600 s"),
+    ],
+)
+def test_a_browser_that_never_opens_the_page_does_not_start(code: int | None, is_open: bool, error: type[Exception], told: str) -> None:
+    begun, asked = threading.Event(), []
+    if is_open:
+        begun.set()
+
+    def nothing(timeout: float) -> bytes:
+        asked.append(timeout)
+        raise Empty
+
+    with pytest.raises(error, match=told):
+        _wait(SimpleNamespace(get=nothing), SimpleNamespace(poll=lambda: code), 600.0, "firefox", begun)  # type: ignore[arg-type]
+    assert len(asked) == (1 if code else 600 if is_open else START + 1)
+
+
+@pytest.mark.process
+@pytest.mark.reference
+def test_firefox_cuts_words_alike() -> None:
+    browser = shutil.which("firefox-esr") or shutil.which("firefox")
+    if browser is None or not (web.PAGE / web.INDEX).is_file():
+        pytest.skip("there is no Firefox on the PATH, or the page was not built (make web)")
+    tokenizer = read(STORED).source_tokenizer
+    job = {"pieces": base64.b64encode(tokenizer.model).decode(), "steps": [], "by_words": tokenizer.by_words, "texts": list(TEXTS)}
+    answer = run_jobs(web.PAGE, [job], browser)
+    assert "Firefox/" in answer["agent"]
+    assert [each["ids"] for each in answer["results"][0]] == tokenizer.encode_texts(list(TEXTS))

@@ -8,7 +8,7 @@ import { base } from "../src/local/config";
 import { wordsOf } from "../src/local/confidence";
 import { judge } from "../src/local/guards";
 import { load, readModels, sha256 } from "../src/local/files";
-import { LocalState } from "../src/local/local.svelte";
+import { LocalState, LONGEST, textOf } from "../src/local/local.svelte";
 import type { Model } from "../src/local/model";
 import type { Pieces } from "../src/local/pieces";
 import { search, type Steppable } from "../src/local/search";
@@ -263,4 +263,19 @@ test("the page is kept under its plain address, and stands in for every other wh
   fetch = () => Promise.reject(new Error("no network"));
   expect(await ask("https://a.test/t/index.html", "navigate")).toBe("newer");
   await expect(ask("https://a.test/t/x.png", "no-cors")).rejects.toThrow("no network");
+});
+
+test("an address may bring a text, and one that is none brings nothing", () => {
+  expect([textOf(""), textOf("#"), textOf("#twenty%20one#2"), textOf("#%E0%A4%A")]).toEqual(["", "", "twenty one#2", ""]);
+  expect(textOf("#" + "a".repeat(LONGEST + 5))).toHaveLength(LONGEST);
+  vi.stubGlobal("location", { hash: "#f%C3%BCnf" });
+  expect(new LocalState().text).toBe("fünf");
+});
+
+test("a folder that is opened from a disk says what to do, and other failures stay what they are", async () => {
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
+  vi.stubGlobal("document", { baseURI: "file:///home/a/index.html", getElementById: () => null });
+  await expect(readModels()).rejects.toThrow("serve it (python -m http.server -d FOLDER), or export with --single-file");
+  vi.stubGlobal("document", { baseURI: "https://a.test/", getElementById: () => null });
+  await expect(readModels()).rejects.toThrow("Failed to fetch");
 });

@@ -160,5 +160,5 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
     if any(each.probe == NONSENSE and each.numbers != "float32" for each in made.parity):
         lines.append("notice: uint8 was only measured, since no model is sure of what is made up; give --probe to have it judged")
     if made.browser is None:
-        lines.append("notice: not compared in a browser, since no Chromium on the PATH starts; its graphs were compared with torch")
+        lines.append("notice: not compared in a browser, since no Chromium or Firefox starts; its graphs were compared with torch")
     return facts | {"parity": [each.model_dump(mode="json") for each in made.parity]}, lines

@@ -64,7 +64,10 @@ async function keep(cache: Cache, url: string, bytes: Uint8Array<ArrayBuffer>): 
 }
 
 async function fetched(url: string, options: RequestInit = {}): Promise<Response> {
-  const answer = await fetch(url, { credentials: "same-origin", ...options });
+  const answer = await fetch(url, { credentials: "same-origin", ...options }).catch((error: unknown) => {
+    if (!document.baseURI.startsWith("file:")) throw error;
+    throw new Error("browsers read no folder from a disk; serve it (python -m http.server -d FOLDER), or export with --single-file");
+  });
   if (!answer.ok) throw new Error(`${new URL(url, document.baseURI).pathname} was not found (${answer.status}); copy the whole folder`);
   return answer;
 }

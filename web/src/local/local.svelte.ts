@@ -13,6 +13,16 @@ export interface Way {
 }
 
 const PAUSE = 250; // ms after the last key
+export const LONGEST = 100_000; // letters of a text
+
+/** The text that an address brings: index.html#twenty-one. */
+export function textOf(hash: string): string {
+  try {
+    return decodeURIComponent(hash.slice(1)).slice(0, LONGEST);
+  } catch {
+    return ""; // no text is spelled so
+  }
+}
 
 export class LocalState {
   ways = $state.raw<Way[]>([]);
@@ -21,7 +31,7 @@ export class LocalState {
   phase = $state<"looking" | "offered" | "loading" | "ready" | "failed">("looking");
   progress = $state(0);
   trouble = $state("");
-  text = $state("");
+  text = $state(textOf(globalThis.location?.hash ?? ""));
   busy = $state(false);
   result = $state.raw<Result | null>(null);
   of = $state(""); // the text that the result is of

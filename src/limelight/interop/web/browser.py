@@ -1,7 +1,8 @@
 """A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does.
 
 A server of this process gives the folder to the browser, on an address of this machine that nobody else knows, and is given the
-translations. Chromium is looked for by its names; where there is none, or it does not start, nothing is proven, and the export says so.
+translations. Chromium is looked for by its names, then Firefox; where neither is, or it does not start, nothing is proven, and the export
+says so.
 """
 
 import json
@@ -22,13 +23,17 @@ from typing import Any, Final
 from limelight.bundle.bundle import Bundle
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ModelFileError
+from limelight.files import write_whole
 from limelight.interop.parity import NONSENSE, Parity, ParityProbes, compare, plain_search, translate_probes
 from limelight.runtime import count_threads
 from limelight.translator.loading import specials
 from limelight.translator.translate import Translator
 
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "firefox", "firefox-esr")
+# A new profile of Firefox would else open a page of welcome, and tell its makers of itself.
+QUIET: Final = ("app.normandy.enabled", "browser.aboutwelcome.enabled", "datareporting.policy.dataSubmissionEnabled")
 PATIENCE: Final = 600.0  # seconds for all probes
+START: Final = 120  # seconds until the page is open; a browser in a sandbox that cannot read its profile may wait for ever
 LARGEST: Final = 64 << 20  # bytes of an answer
 JOBS: Final = "jobs"
 
@@ -87,8 +92,7 @@ def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patienc
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, profiles as profile:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/{word}/prove.html#{JOBS}"
-        flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
-        flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root Chromium starts in no other way
+        flags = _flags(browser, Path(profile))
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
             process = subprocess.Popen([browser, *flags, address], **quiet)  # type: ignore[call-overload]
@@ -141,15 +145,25 @@ class ProofHandler(SimpleHTTPRequestHandler):
         """Nothing is logged: requests hold no text, and nobody reads them."""
 
 
+def _flags(browser: str, profile: Path) -> list[str]:
+    if "firefox" in Path(browser).name:
+        write_whole(profile / "user.js", "".join(f'user_pref("{name}", false);\n' for name in QUIET).encode())
+        return ["--headless", "--no-remote", "--profile", str(profile)]
+    flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
+    return [*flags, "--no-sandbox"] if os.geteuid() == 0 else flags  # as root Chromium starts in no other way
+
+
 def _wait(
     answers: "Queue[bytes]", process: "subprocess.Popen[bytes]", patience: float, browser: str, begun: threading.Event
 ) -> bytes:  # fmt: skip
-    for _ in range(max(1, round(patience))):
+    for second in range(max(1, round(patience))):
         try:
             return answers.get(timeout=1)
         except Empty:
-            if (code := process.poll()) is not None and not begun.is_set():
-                raise ChildProcessError(f"{browser} ended with code {code} before it opened the page; start it by hand") from None
+            code = process.poll()
+            if not begun.is_set() and (code is not None or second >= START):
+                how = "has not opened the page" if code is None else f"ended with code {code} before it opened the page"
+                raise ChildProcessError(f"{browser} {how}; start it by hand") from None
             if code is not None:
                 raise ModelFileError(f"{browser} ended with code {code} before it had translated; start it by hand to see why") from None
     raise ModelFileError(f"{browser} has not translated the probes in {patience:.0f} s; give fewer lines with --probe")
