@@ -54,8 +54,8 @@ class Lease:
             if version != seen:
                 if seen is not None and now - began >= patience:
                     raise ConfigError(
-                        f"another process is training at {self.store.address} (process {holder.get('process')} of {holder.get('host')}, which "
-                        "renewed its lease a moment ago); wait for it, or give another address with -o"
+                        f"another process is training at {self.store.address} (process {holder.get('process')} of {holder.get('host')}, "
+                        "which renewed its lease a moment ago); wait for it, or give another address with -o"
                     )
                 seen, since = version, now
             time.sleep(min(1.0, self._renewed / 4))

@@ -115,7 +115,7 @@ class ObjectStore:
             self._bucket.put(name, content, chunk_size=BLOCK, max_concurrency=2)
 
     def put_new(self, name: str, content: bytes) -> str | None:
-        """The version, if the object is now this one, which nobody else writes: of all who try at once, one. Else None: there is another."""
+        """The version, if the object is now this one, which nobody else writes: of all who try at once, one. Else None."""
         return self._put_if(name, content, "create")
 
     def replace(self, name: str, content: bytes, version: str) -> str | None:
@@ -165,8 +165,6 @@ class ObjectStore:
         except BaseError as error:
             where = f"{self.address}/{name}".rstrip("/")
             if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-                raise ConfigError(
-                    f"{where}: access is denied; set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or give it the right"
-                ) from None
+                raise ConfigError(f"{where}: access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ask its owner") from None
             why = re.sub(r"\s+", " ", str(error))[:300]
             raise StorageError(f"{where} cannot be reached ({why}); look at AWS_ENDPOINT_URL and the network, then try again") from None

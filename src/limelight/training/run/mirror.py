@@ -1,4 +1,4 @@
-"""A `RunMirror` keeps a run at an address: the run works in a folder of this machine, and each finished checkpoint is committed as a snapshot.
+"""A `RunMirror` keeps a run at an address: it works in a folder of this machine, and each saved checkpoint is committed as a snapshot.
 
     cache/runs/KEY/address       s3://runs/en-de
     cache/runs/KEY/holder        who this folder is, among all that ever worked at the address
@@ -20,7 +20,7 @@ from typing import Final
 
 from limelight.addresses.folders import find_cache, lock, name_copy
 from limelight.addresses.lease import Lease
-from limelight.addresses.object_store import ObjectStore
+from limelight.addresses.object_store import ObjectStore, is_address
 from limelight.addresses.snapshots import OvertakenError, Snapshots
 from limelight.errors import ConfigError, StorageError
 from limelight.files import write_whole
@@ -44,7 +44,8 @@ def place_run(address: str) -> Path:
 def mirrored(folder: Path, watch: Watcher, patience: float, hosts: int) -> Iterator[Watcher]:
     """A watcher that commits what is saved, around the whole of a run; the one given, where the folder is a folder and no more."""
     place = folder.parent
-    if not (place / ADDRESS).is_file() or folder.name != name_copy((address := (place / ADDRESS).read_bytes().decode())):
+    address = (place / ADDRESS).read_bytes().decode() if (place / ADDRESS).is_file() else ""
+    if not is_address(address) or folder.resolve() != find_cache("runs", address) / name_copy(address):
         yield watch
         return
     if hosts > 1:
