@@ -34,6 +34,7 @@ FLOORS = {
     "model": 2,
     "text": 2,
     "decoding": 2,
+    "addresses": 1,
     "config": 1,
     "reporting": 1,
     "runtime": 1,
@@ -63,6 +64,7 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
+        "remote_folders",
         "completion import_model report screen settings_arguments",
         "memory",
         "evaluate export mcp prepare serve translate",
@@ -77,7 +79,7 @@ STOREYS = {
         "manifest readers",
         "cleaning inputs tokenizers",
         "feeding work_folder",
-        "encode",
+        "encode remote",
         "exchange",
         "report",
         "prepare",

@@ -19,7 +19,7 @@ import typer
 from limelight.addresses.object_store import is_address
 from limelight.errors import ConfigError
 
-BUNDLES: Final = {"evaluate": "inputs", "inspect": "bundle", "mcp": "bundles", "serve": "bundles", "translate": "bundle"}
+BUNDLES: Final = {"evaluate": "targets", "inspect": "bundle", "mcp": "bundles", "serve": "bundles", "translate": "bundle"}
 OUTPUTS: Final = ("import", "prepare", "train")
 
 
@@ -28,7 +28,7 @@ def local_folders(verb: str, params: dict[str, Any]) -> Iterator[None]:
     """Changes what was given to the verb, and publishes what it wrote."""
     name, output = BUNDLES.get(verb, ""), _restore_slashes(params.get("output") or "")
     if name and not params.get("calibrate"):
-        params[name] = _fetch_all(verb, params[name])
+        params[name] = _fetch_all(verb, params.get(name))
     if verb not in OUTPUTS or not is_address(output):
         yield
     elif verb == "train":
