@@ -77,7 +77,8 @@ def test_an_object_that_is_too_large_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/../x", "s3://bucket/a b", "s3://BUCKET/x", "s3://b/x?y", "s3://bucket//x"]
+    "address",
+    ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/../x", "s3://bucket/a b", "s3://BUCKET/x", "s3://b/x?y", "s3://bucket//x"],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="is no address; one is s3://BUCKET/NAME"):

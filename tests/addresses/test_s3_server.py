@@ -1,7 +1,7 @@
 """A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts.
 
-moto needs other versions of packages than we do, so it is no package of ours: `pip install 'moto[s3]' flask flask-cors` in an environment of
-its own, and MOTO_SERVER says where its moto_server is, unless it is on the PATH.
+moto needs other versions of packages than we do, so it is no package of ours: `pip install moto[s3] flask flask-cors` in an environment
+of its own, and MOTO_SERVER says where its moto_server is, unless it is on the PATH.
 """
 
 import hashlib
