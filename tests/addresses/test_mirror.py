@@ -61,6 +61,7 @@ def test_a_snapshot_is_of_the_moment_at_which_it_was_saved(bucket: Faulty, tmp_p
     run, go_on = on_machine("one", tmp_path, monkeypatch), threading.Event()
     real = ObjectStore.put
     monkeypatch.setattr(ObjectStore, "put", lambda self, *given: (go_on.wait(10), real(self, *given))[1])
+    monkeypatch.setattr("limelight.training.run.mirror.RunMirror.finish", lambda self: self._settle(wait=True))
     with pytest.raises(KeyboardInterrupt), mirrored(run, ignore, 0.0, 1) as watch:
         write_files(run, checkpoints__one="1", status="1", **{"metrics.jsonl": "1"})
         watch(SAVED)
@@ -69,7 +70,6 @@ def test_a_snapshot_is_of_the_moment_at_which_it_was_saved(bucket: Faulty, tmp_p
         write_files(run, checkpoints__two="2", status="2")
         (run / "metrics.jsonl").write_bytes(b"12")
         watch(SAVED)  # the first is still on its way
-        monkeypatch.setattr("limelight.training.run.mirror.RunMirror.finish", lambda self: self._settle(wait=True))
         go_on.set()
         raise KeyboardInterrupt
     other = on_machine("two", tmp_path, monkeypatch)

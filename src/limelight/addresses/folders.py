@@ -1,8 +1,5 @@
 """A folder at an address is a number of objects and a manifest that is written last: without it there is nothing to see.
 
-    publish(store, Path("en-de"), ["config.json", ...], force=False)
-    fetch_files(store, {"config.json": StoredFile(...)}, Path("copy"))
-
 What is fetched, or about to be published, lies in a cache on this machine: LIMELIGHT_CACHE, or else ~/.cache/limelight. It may be deleted
 whenever nothing runs.
 """

@@ -1,7 +1,6 @@
 """An `ObjectStore` reads and writes the objects under an address, each whole or absent, and some only if nobody else was faster:
 
     store = ObjectStore("s3://models/en-de")
-    store.put("config.json", b"{}")
     store.put_new("manifest.json", b"...")      None: there was one already
     store.get("config.json", most=1 << 20)      None: there is none
 
@@ -13,7 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -34,35 +33,23 @@ def is_address(text: str) -> bool:
 def client_settings() -> dict[str, Any]:
     """What every request follows. An endpoint without TLS must be meant: it is, where the address of the endpoint says so."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
-    named = {"endpoint": endpoint} if endpoint else {}
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    bounds = {"timeout": timedelta(seconds=REQUEST_SECONDS), "connect_timeout": timedelta(seconds=10)}
     return {
-        "config": {"region": region, **named},
-        "client_options": {
-            "allow_http": bool(endpoint and endpoint.startswith("http://")),
-            "timeout": timedelta(seconds=REQUEST_SECONDS),
-            "connect_timeout": timedelta(seconds=10),
-        },
+        "config": {"region": region, **({"endpoint": endpoint} if endpoint else {})},
+        "client_options": {"allow_http": bool(endpoint and endpoint.startswith("http://")), **bounds},
         "retry_config": {"max_retries": 8, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
     }
 
 
-def open_bucket(address: str) -> Any:
-    """The bucket and folder of an address, by obstore."""
+def open_bucket(address: str, filesystem: bool = False) -> Any:
+    """The bucket and folder of an address, by obstore; or all buckets as fsspec has them, for what reads files wherever they are."""
     try:
+        from obstore.fsspec import FsspecStore
         from obstore.store import from_url
     except ModuleNotFoundError:
         raise MissingExtraError("obstore", address, "s3", ", or copy it to a folder first") from None
-    return from_url(address, **client_settings())
-
-
-def open_filesystem(address: str) -> Any:
-    """All buckets as fsspec has them, for what reads files wherever they are."""
-    try:
-        from obstore.fsspec import FsspecStore
-    except ModuleNotFoundError:
-        raise MissingExtraError("obstore", address, "s3", ", or copy it to a folder first") from None
-    return FsspecStore("s3", **client_settings())
+    return FsspecStore("s3", **client_settings()) if filesystem else from_url(address, **client_settings())
 
 
 class ObjectStore:
@@ -102,11 +89,10 @@ class ObjectStore:
                     written += file.write(block)
             if written != size or digest.hexdigest() != sha256:
                 raise ModelFileError(f"{self.address}/{name} is not what its manifest says; publish it again, or wait until that is done")
-        except FileNotFoundError:
+        except BaseException as error:
             path.unlink(missing_ok=True)
-            raise ModelFileError(f"{self.address}/{name} is listed and not there; publish it again") from None
-        except BaseException:
-            path.unlink(missing_ok=True)
+            if isinstance(error, FileNotFoundError):
+                raise ModelFileError(f"{self.address}/{name} is listed and not there; publish it again") from None
             raise
 
     def put(self, name: str, content: bytes | Path) -> None:
@@ -145,11 +131,8 @@ class ObjectStore:
     def delete(self, names: Iterable[str]) -> None:
         """Also of those that are not there."""
         for name in names:
-            with self._asking(name):
-                try:
-                    self._bucket.delete(name)
-                except FileNotFoundError:
-                    continue
+            with self._asking(name), suppress(FileNotFoundError):
+                self._bucket.delete(name)
 
     @contextmanager
     def _asking(self, name: str, writes: bool = False) -> Iterator[None]:

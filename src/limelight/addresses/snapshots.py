@@ -28,7 +28,7 @@ FOLDER: Final = "snapshots"
 
 
 class OvertakenError(StorageError):
-    """Another writer has taken the run over; this one must end."""
+    """Another writer has taken over; this one must end."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,7 @@ class Snapshot:
         body, _, checksum = content.partition(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != checksum.strip():
             raise ModelFileError(f"{where} is damaged, its checksum does not fit; delete it, and the one before counts")
-        value = json.loads(body)
-        if value.get("format") != FORMAT:
+        if (value := json.loads(body)).get("format") != FORMAT:
             raise ModelFileError(f"{where} has format {value.get('format')!r}, and this limelight reads {FORMAT}")
         return cls(value["number"], value["holder"], {name: StoredFile(**file) for name, file in value["files"].items()})
 
@@ -57,18 +56,16 @@ class Snapshots:
         self.store, self._holder = store, holder
         self._writer = 0  # the number that this one began with
         self._last: list[Snapshot] = []
-        self._hashes: dict[Stamp, str] = {}
+        self._hashes: dict[Stamp, str] = {}  # a file that is still the same is not read again
 
     def newest(self) -> Snapshot:
         """That of the highest number; one without files where there is none."""
-        for _ in range(TRIES):  # between listing and reading it may have been followed by others
-            numbers = self._numbers()
-            if not numbers:
-                return Snapshot()
-            name = _name(numbers[-1])
-            if (content := self.store.get(name)) is not None:
-                return Snapshot.decode(content, f"{self.store.address}/{name}")
-        raise StorageError(f"{self.store.address}: snapshots come faster than they can be read; try again")
+        numbers = self._numbers()
+        if not numbers:
+            return Snapshot()
+        if (content := self.store.get(_name(numbers[-1]))) is None:  # between listing and reading others have followed it
+            return self.newest()
+        return Snapshot.decode(content, f"{self.store.address}/{_name(numbers[-1])}")
 
     def fetch(self, choose: Callable[[dict[str, StoredFile]], dict[str, StoredFile]], folder: Path) -> Snapshot:
         """Some files of the newest, into an empty folder. One that was pruned meanwhile is followed by a newer one."""
@@ -84,17 +81,13 @@ class Snapshots:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         raise StorageError(f"{self.store.address}: snapshots come faster than they can be read; try again")
 
-    def restore(self, folder: Path) -> Snapshot:
-        """The newest as a whole folder in the place of this one."""
-        with whole_folder(folder) as beside:
-            return self.fetch(lambda files: files, beside)
-
     def begin(self, folder: Path) -> None:
         """Bring the folder up to date, and make this the only writer. The folder is current if nobody else wrote since it did."""
         for _ in range(TRIES):
             newest = self.newest()
             if newest.holder != self._holder or not folder.exists():
-                newest = self.restore(folder)
+                with whole_folder(folder) as beside:
+                    newest = self.fetch(dict, beside)
             fence = Snapshot(newest.number + 1, self._holder, newest.files)
             if self.store.put_new(_name(fence.number), fence.encode()):
                 self._writer, self._last = fence.number, [newest, fence]
@@ -108,7 +101,7 @@ class Snapshots:
         have = {file.sha256: file for snapshot in self._last for file in snapshot.files.values()}
         files: dict[str, StoredFile] = {}
         for path in sorted(path for path in staged.rglob("*") if path.is_file()):
-            sha256 = self._hash(path)
+            sha256 = self._hashes[stamp] = self._hashes.get(stamp := stamp_of(path)) or sha256_of(path)
             if sha256 not in have:
                 have[sha256] = StoredFile(f"objects/{self._writer:08d}/{sha256}", path.stat().st_size, sha256)
                 self.store.put(have[sha256].name, path)
@@ -123,13 +116,6 @@ class Snapshots:
         self._last.append(new)
         self._prune()
         return True
-
-    def _hash(self, path: Path) -> str:
-        """A file that is still the same is not read again: links have the stamp of what they lead to."""
-        stamp = stamp_of(path)
-        if stamp not in self._hashes:
-            self._hashes[stamp] = sha256_of(path)
-        return self._hashes[stamp]
 
     def _prune(self) -> None:
         """What the kept ones do not need goes: snapshots first. Nothing of a later writer is touched."""

@@ -1,8 +1,5 @@
 """A bundle at an address is fetched once, verified before it is used, and kept on this machine for every process.
 
-fetch_bundle("s3://models/en-de")  ->  ~/.cache/limelight/bundles/.../en-de      the address of a bundle, or of a run, as with folders
-publish_bundle(Path("en-de"), "s3://models/en-de")
-
 Each start asks for the manifest, and fetches what it does not have. When the address cannot be reached the last one that was fetched is
 used, with a warning: a server must be able to start again while its storage is away.
 """
@@ -58,10 +55,9 @@ def publish_bundle(folder: Path, address: str, force: bool = False) -> None:
 
 
 def _fetch(store: ObjectStore, place: Path) -> Path:
-    for prefix in ("", IN_RUN):
-        if manifest := store.get(prefix + MANIFEST):
-            break
-    files = {} if manifest else _listed_in(store)
+    prefix = "" if (manifest := store.get(MANIFEST)) else IN_RUN
+    manifest = manifest or store.get(prefix + MANIFEST)
+    files = {} if manifest else _pick_bundle(Snapshots(store).newest().files)
     if not manifest and not files:
         raise ModelFileError(f"{store.address} is no bundle: neither it nor {IN_RUN} in it has a {MANIFEST}, and no run wrote one there")
     version = hashlib.sha256(manifest or repr(sorted((name, file.sha256) for name, file in files.items())).encode()).hexdigest()[:16]
@@ -89,7 +85,3 @@ def _fetch(store: ObjectStore, place: Path) -> Path:
 
 def _pick_bundle(files: dict[str, StoredFile]) -> dict[str, StoredFile]:
     return {name.removeprefix(IN_RUN): file for name, file in files.items() if name.startswith(IN_RUN)}
-
-
-def _listed_in(store: ObjectStore) -> dict[str, StoredFile]:
-    return _pick_bundle(Snapshots(store).newest().files)

@@ -10,13 +10,14 @@ Every other address stays where it is, and is refused.
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
-from limelight.addresses.object_store import is_address
+from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy, publish
+from limelight.addresses.object_store import ObjectStore, is_address
 from limelight.errors import ConfigError
 
 BUNDLES: Final = {"evaluate": "targets", "inspect": "bundle", "mcp": "bundles", "serve": "bundles", "translate": "bundle"}
@@ -29,27 +30,20 @@ def local_folders(verb: str, params: dict[str, Any]) -> Iterator[None]:
     name, output = BUNDLES.get(verb, ""), _restore_slashes(params.get("output") or "")
     if name and not params.get("calibrate"):
         params[name] = _fetch_all(verb, params.get(name))
-    if verb not in OUTPUTS or not is_address(output):
+    with _place(verb, output, params) if verb in OUTPUTS and is_address(output) else nullcontext(params.get("output")) as folder:
+        if "output" in params:
+            params["output"] = folder
         yield
-    elif verb == "train":
-        from limelight.training.run.mirror import place_run
-
-        params["output"] = place_run(output)
-        yield
-    else:
-        with _published(verb, output, params) as params["output"]:
-            yield
 
 
 def _restore_slashes(given: Any) -> str:
-    """A path swallows one of two slashes."""
-    return re.sub("^s3:/+", "s3://", str(given))
+    return re.sub("^s3:/+", "s3://", str(given))  # a path swallows one of two
 
 
 def _fetch_all(verb: str, given: Any) -> Any:
     """Bundles by name, or NAME=ADDRESS, or one; of `evaluate` the first is one, and the others are texts."""
     if not isinstance(given, list | tuple):
-        return Path(_fetch(str(given))) if given is not None and is_address(_restore_slashes(given)) else given
+        return given and Path(_fetch(str(given)))
     return [_fetch(each) if number == 0 or verb != "evaluate" else each for number, each in enumerate(given)]
 
 
@@ -63,11 +57,13 @@ def _fetch(given: str) -> str:
 
 
 @contextmanager
-def _published(verb: str, address: str, params: dict[str, Any]) -> Iterator[Path]:
-    """A folder to write to, as the address has it already, if it does; what is in it afterwards is published."""
-    from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy, publish
-    from limelight.addresses.object_store import ObjectStore
+def _place(verb: str, address: str, params: dict[str, Any]) -> Iterator[Path]:
+    """A folder to write to, as the address has it already, if it does; what is in it afterwards is published, by a run itself."""
+    if verb == "train":
+        from limelight.training.run.mirror import place_run
 
+        yield place_run(address)
+        return
     store = ObjectStore(address)
     place = find_cache(verb, store.address)
     folder = place / name_copy(address)

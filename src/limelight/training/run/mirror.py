@@ -1,8 +1,6 @@
 """A `RunMirror` keeps a run at an address: it works in a folder of this machine, and each saved checkpoint is committed as a snapshot.
 
-    cache/runs/KEY/address       s3://runs/en-de
-    cache/runs/KEY/holder        who this folder is, among all that ever worked at the address
-    cache/runs/KEY/en-de/        the run folder, as any other
+    cache/runs/KEY/en-de/        the run folder, as any other; beside it `address` and `holder`: who this folder is, of all that ever wrote
 
 Another machine goes on from the newest snapshot, this one from its folder if nobody wrote since. What becomes visible at the address is a
 run folder as it stood at one moment, with all that belongs together.
@@ -14,7 +12,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -56,15 +54,13 @@ def mirrored(folder: Path, watch: Watcher, patience: float, hosts: int) -> Itera
         store, holder = ObjectStore(address), (place / HOLDER).read_bytes().decode()
         lease = Lease(store, holder)
         lease.acquire(patience)
-        try:
-            mirror = RunMirror(folder, Snapshots(store, holder), lease, watch)
-            mirror.begin()
-            try:
-                yield mirror.see
-            finally:
-                mirror.finish()
-        finally:
-            lease.release()
+        with ExitStack() as stack:
+            stack.callback(lease.release)
+            snapshots = Snapshots(store, holder)
+            snapshots.begin(folder)
+            mirror = RunMirror(folder, snapshots, lease, watch)
+            stack.callback(mirror.finish)
+            yield mirror.see
 
 
 class RunMirror:
@@ -74,9 +70,6 @@ class RunMirror:
         self._thread = ThreadPoolExecutor(1, "mirror")
         self._coming: Future[bool] | None = None
         self._failed = 0
-
-    def begin(self) -> None:
-        self._snapshots.begin(self.folder)
 
     def see(self, event: Event) -> None:
         """Commit in the background what was saved, unless the last commit is still on its way: then the next one has it."""
