@@ -22,8 +22,8 @@ INSIDE: Final = re.compile(r"(?!\.\.?(/|$))[^/\\\0]+(/(?!\.\.?(/|$))[^/\\\0]+)*"
 
 
 @dataclass(frozen=True)
-class StoredFile:
-    """A stored file is an object as it must be found."""
+class ObjectEntry:
+    """An entry is an object as it must be found."""
 
     name: str
     bytes: int
@@ -55,7 +55,7 @@ def lock(place: Path, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def fetch_files(store: ObjectStore, files: Mapping[str, StoredFile], folder: Path) -> None:
+def fetch_files(store: ObjectStore, files: Mapping[str, ObjectEntry], folder: Path) -> None:
     """Into a new folder, each verified when it has arrived. What the names say is not believed: they are a stranger's."""
     if strange := [name[:99] for name in files if not INSIDE.fullmatch(name)]:
         raise ModelFileError(f"{store.address}: its manifest lists {strange[0]!r}, which is no name of a file in it")

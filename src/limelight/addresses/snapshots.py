@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
-from limelight.addresses.folders import StoredFile, fetch_files
+from limelight.addresses.folders import ObjectEntry, fetch_files
 from limelight.addresses.object_store import ObjectStore
 from limelight.errors import ModelFileError, StorageError
 from limelight.files import Stamp, sha256_of, stamp_of, whole_folder
@@ -35,7 +35,7 @@ class OvertakenError(StorageError):
 class Snapshot:
     number: int = 0
     holder: str = ""
-    files: dict[str, StoredFile] = field(default_factory=dict)
+    files: dict[str, ObjectEntry] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         body = json.dumps({"format": FORMAT, **asdict(self)}).encode()
@@ -48,7 +48,7 @@ class Snapshot:
             raise ModelFileError(f"{where} is damaged, its checksum does not fit; delete it, and the one before counts")
         if (value := json.loads(body)).get("format") != FORMAT:
             raise ModelFileError(f"{where} has format {value.get('format')!r}, and this limelight reads {FORMAT}")
-        return cls(value["number"], value["holder"], {name: StoredFile(**file) for name, file in value["files"].items()})
+        return cls(value["number"], value["holder"], {name: ObjectEntry(**file) for name, file in value["files"].items()})
 
 
 class Snapshots:
@@ -67,7 +67,7 @@ class Snapshots:
             return self.newest()
         return Snapshot.decode(content, f"{self.store.address}/{_name(numbers[-1])}")
 
-    def fetch(self, choose: Callable[[dict[str, StoredFile]], dict[str, StoredFile]], folder: Path) -> Snapshot:
+    def fetch(self, choose: Callable[[dict[str, ObjectEntry]], dict[str, ObjectEntry]], folder: Path) -> Snapshot:
         """Some files of the newest, into an empty folder. One that was pruned meanwhile is followed by a newer one."""
         for _ in range(TRIES):
             found = self.newest()
@@ -99,11 +99,11 @@ class Snapshots:
         """What is in this folder becomes the next snapshot. False: it is what the last one has."""
         before = self._last[-1]
         have = {file.sha256: file for snapshot in self._last for file in snapshot.files.values()}
-        files: dict[str, StoredFile] = {}
+        files: dict[str, ObjectEntry] = {}
         for path in sorted(path for path in staged.rglob("*") if path.is_file()):
             sha256 = self._hashes[stamp] = self._hashes.get(stamp := stamp_of(path)) or sha256_of(path)
             if sha256 not in have:
-                have[sha256] = StoredFile(f"objects/{self._writer:08d}/{sha256}", path.stat().st_size, sha256)
+                have[sha256] = ObjectEntry(f"objects/{self._writer:08d}/{sha256}", path.stat().st_size, sha256)
                 self.store.put(have[sha256].name, path)
             files[path.relative_to(staged).as_posix()] = have[sha256]
         if files == before.files:

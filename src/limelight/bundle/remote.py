@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from limelight.addresses.folders import StoredFile, fetch_files, find_cache, lock, name_copy, publish
+from limelight.addresses.folders import ObjectEntry, fetch_files, find_cache, lock, name_copy, publish
 from limelight.addresses.object_store import ObjectStore
 from limelight.addresses.snapshots import Snapshots
 from limelight.bundle.bundle import read
@@ -73,7 +73,7 @@ def _fetch(store: ObjectStore, place: Path) -> Path:
             if manifest:
                 (beside / MANIFEST).write_bytes(manifest)
                 entries = read_manifest(beside).files
-                files = {each.path: StoredFile(prefix + each.path, each.bytes, each.sha256) for each in entries}
+                files = {each.path: ObjectEntry(prefix + each.path, each.bytes, each.sha256) for each in entries}
                 fetch_files(store, files, beside)
             else:
                 Snapshots(store).fetch(_pick_bundle, beside)
@@ -83,5 +83,5 @@ def _fetch(store: ObjectStore, place: Path) -> Path:
     return folder
 
 
-def _pick_bundle(files: dict[str, StoredFile]) -> dict[str, StoredFile]:
+def _pick_bundle(files: dict[str, ObjectEntry]) -> dict[str, ObjectEntry]:
     return {name.removeprefix(IN_RUN): file for name, file in files.items() if name.startswith(IN_RUN)}

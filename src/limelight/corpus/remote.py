@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from limelight.addresses.folders import StoredFile, fetch_files
+from limelight.addresses.folders import ObjectEntry, fetch_files
 from limelight.addresses.object_store import ObjectStore
 from limelight.corpus.manifest import NAME, CorpusManifest
 from limelight.corpus.work_folder import REPORT
@@ -17,7 +17,7 @@ def fetch_prepared(store: ObjectStore, folder: Path) -> None:
     with whole_folder(folder) as beside:
         (beside / NAME).write_bytes(manifest)
         files = CorpusManifest.load(beside).files
-        fetch_files(store, {each.path: StoredFile(each.path, each.bytes, each.sha256) for each in files}, beside)
+        fetch_files(store, {each.path: ObjectEntry(each.path, each.bytes, each.sha256) for each in files}, beside)
 
 
 def list_prepared(folder: Path) -> list[str]:
