@@ -1,7 +1,6 @@
 """A folder at an address is a number of objects and a manifest that is written last: without it there is nothing to see.
 
-What is fetched, or about to be published, lies in a cache on this machine: LIMELIGHT_CACHE, or else ~/.cache/limelight. It may be deleted
-whenever nothing runs.
+What is fetched, or about to be published, lies in a cache on this machine: LIMELIGHT_CACHE, or else ~/.cache/limelight.
 """
 
 import fcntl
