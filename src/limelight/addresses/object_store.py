@@ -129,7 +129,6 @@ class ObjectStore:
                 yield from (each["path"] for each in chunk)
 
     def delete(self, names: Iterable[str]) -> None:
-        """Also of those that are not there."""
         for name in names:
             with self._asking(name), suppress(FileNotFoundError):
                 self._bucket.delete(name)

@@ -101,7 +101,8 @@ class Snapshots:
         have = {file.sha256: file for snapshot in self._last for file in snapshot.files.values()}
         files: dict[str, ObjectEntry] = {}
         for path in sorted(path for path in staged.rglob("*") if path.is_file()):
-            sha256 = self._hashes[stamp] = self._hashes.get(stamp := stamp_of(path)) or sha256_of(path)
+            stamp = stamp_of(path)
+            sha256 = self._hashes[stamp] = self._hashes.get(stamp) or sha256_of(path)
             if sha256 not in have:
                 have[sha256] = ObjectEntry(f"objects/{self._writer:08d}/{sha256}", path.stat().st_size, sha256)
                 self.store.put(have[sha256].name, path)
