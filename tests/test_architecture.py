@@ -35,6 +35,7 @@ FLOORS = {
     "text": 2,
     "decoding": 2,
     "cluster": 1,
+    "addresses": 1,
     "config": 1,
     "reporting": 1,
     "runtime": 1,
@@ -52,7 +53,7 @@ HEAVY = (
     "pyarrow",
 )  # seconds to load, hundreds of megabytes: a translation by CTranslate2 needs none of them
 # A tenth of a second or more each, where a translation by CTranslate2 takes four: they are loaded where they are needed.
-LATE = (*HEAVY, "numpy", "langcodes")
+LATE = (*HEAVY, "numpy", "langcodes", "obstore")
 LIGHT = (
     "limelight.translator.translate",
     "limelight.serving.app",
@@ -64,6 +65,7 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
+        "remote_folders",
         "completion import_model report screen settings_arguments",
         "memory",
         "evaluate export mcp prepare serve translate",
@@ -78,7 +80,7 @@ STOREYS = {
         "manifest readers",
         "cleaning inputs tokenizers",
         "feeding work_folder",
-        "encode",
+        "encode remote",
         "exchange",
         "report",
         "prepare",

@@ -93,15 +93,19 @@ def test_help_shows_the_examples_one_to_a_line() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "translate s3://models/en-de hello",
-        "prepare a.en a.de -o s3://bucket/x",
+        "translate gs://models/en-de hello",
+        "prepare a.en a.de -o gs://bucket/x",
         "train s3://bucket/a.en s3://bucket/a.de -o gs://bucket/run",
         "export en-de --to onnx -o file:///tmp/x",
-        "report az://bucket/run",
-        "import model -o s3://bucket/x",
-        "serve s3://models/en-de",
-        "mcp s3://models/en-de",
-        "evaluate s3://models/en-de a.en a.de",
+        "export s3://models/en-de",
+        "report s3://bucket/run",
+        "train a.en a.de --from s3://models/en-de",
+        "translate en-de hello -o s3://bucket/x",
+        "import model -o az://bucket/x",
+        "serve gs://models/en-de",
+        "mcp abfs://models/en-de",
+        "evaluate en-de s3://bucket/a.en a.de",
+        "evaluate s3://models/en-de a.en a.de --calibrate",
     ],
 )
 def test_an_address_where_a_folder_is_meant_is_refused_and_nothing_is_written(

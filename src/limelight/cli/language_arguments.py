@@ -22,7 +22,7 @@ _PAIR = re.compile(rf"(?P<source>{_CODE})-(?P<target>{_CODE})=(?P<paths>.+)")
 
 
 def is_line_file(path: str) -> bool:
-    return format_of(path) == LINES and not Path(path).is_dir() and not re.search(r"[*?\[]", path)
+    return format_of(path) == LINES and not path.endswith("/") and not Path(path).is_dir() and not re.search(r"[*?\[]", path)
 
 
 def find_alike(paths: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, Never
 import typer.core
 import typer.main
 
+from limelight.cli.remote_folders import local_folders
 from limelight.cli.screen import drop_output
 from limelight.errors import ConfigError, LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
@@ -70,15 +71,19 @@ VERBS = {  # in the order of the help: where each is, and its first sentence, so
 
 
 class LocalCommand(typer.core.TyperCommand):
-    """A verb whose files and folders lie on this machine: an address would else become a local folder named `s3:`."""
+    """A verb whose files and folders lie on this machine, or come from an address; any other would become a local folder named `s3:`."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        with local_folders(self.name or "", ctx.params):
+            self._refuse_addresses(ctx)
+            return super().invoke(ctx)
+
+    def _refuse_addresses(self, ctx: typer.Context) -> None:
         named = ((param, ctx.params.get(param.name or "")) for param in self.params)
         given = [(param, each) for param, value in named for each in (value if isinstance(value, (list, tuple)) else [value])]
         folders = [(param.opts[0], str(each)) for param, each in given if isinstance(each, Path) or self._is_folder(param, each)]
         if remote := [f"{name} {re.sub(':/+', '://', path)}" for name, path in folders if re.match("([^=/]+=)?[a-z][a-z0-9+]+:/", path)]:
             raise ConfigError("an address was given where a file or folder of this machine is meant; mount it, or copy it first:", remote)
-        return super().invoke(ctx)
 
     def _is_folder(self, param: Any, given: Any) -> bool:
         """Is a bare word the name of one? Other verbs read text, or corpora, which may be at an address; and settings have any value."""

@@ -17,6 +17,7 @@ from typing import Any, Self, cast
 
 import fsspec
 
+from limelight.addresses.object_store import is_address, open_bucket
 from limelight.errors import DataError, MissingExtraError
 
 CODEC_OF_SUFFIX = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
@@ -109,6 +110,8 @@ def open_raw(address: str) -> io.BufferedReader:
 
 def filesystem_of(address: str) -> tuple[Any, str]:
     """memory://a/b -> (the filesystem, its own path for it)."""
+    if is_address(address):
+        return open_bucket(address, filesystem=True), address.removeprefix("s3://").rstrip("/")
     try:
         filesystem, path = fsspec.core.url_to_fs(address)
         return filesystem, str(path)

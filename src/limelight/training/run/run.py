@@ -27,6 +27,7 @@ from limelight.training.recipe.request import TrainResult as TrainResult
 from limelight.training.run.assembly import FIRST_STEP, help_out
 from limelight.training.run.folder_lock import own_folder
 from limelight.training.run.leader import RunLeader
+from limelight.training.run.mirror import mirrored
 from limelight.training.run.result import result_of
 from limelight.training.run.rounds import Rounds, refuse_sharing
 from limelight.training.run_folder import RunChoice, write_status
@@ -54,13 +55,14 @@ def train(
             with join_world(patience=MachineSettings().patience * FIRST_STEP) as world:
                 if not world.main:
                     return help_out(world, folder, stop)
-                with _announcing_end(world) as end, own_folder(folder, patience):
+                hosts = -(-world.size // world.per_host)
+                with _announcing_end(world) as end, mirrored(folder, watch, patience, hosts) as told, own_folder(folder, patience):
                     refuse_sharing(asked, world.size)
 
-                    def lead(request: TrainRequest, place: Path, since: float, told: Sequence[RunChoice]) -> TrainResult:
+                    def lead(request: TrainRequest, place: Path, since: float, before: Sequence[RunChoice]) -> TrainResult:
                         place.mkdir(parents=True, exist_ok=True)
-                        run = RunLeader.open(request, place, engine, watch, progress, command, stop, since, world)
-                        run.facts.chosen = [*told, *(each for each in run.facts.chosen if each not in told)]
+                        run = RunLeader.open(request, place, engine, told, progress, command, stop, since, world)
+                        run.facts.chosen = [*before, *(each for each in run.facts.chosen if each not in before)]
                         try:
                             return run.go()
                         except Stopped as stopped:
@@ -68,7 +70,7 @@ def train(
                             return result_of(place, stopped.reason)
 
                     if asked.mono is not None and asked.data is not None:
-                        result = Rounds(asked, asked.mono, asked.data, folder, engine, watch, progress, lead, began).train()
+                        result = Rounds(asked, asked.mono, asked.data, folder, engine, told, progress, lead, began).train()
                     else:
                         result = lead(asked, folder, began, ())
                     end |= {"over": result.exit_code, "state": result.state}

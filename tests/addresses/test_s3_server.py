@@ -1,0 +1,188 @@
+"""A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts.
+
+moto needs other versions of packages than we do, so it is no package of ours: `pip install moto[s3] flask flask-cors` in an environment
+of its own, and MOTO_SERVER says where its moto_server is, unless it is on the PATH.
+"""
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+from prepared_corpora import make
+from stores import read_files, write_files
+from test_object_store import race
+
+from limelight.addresses.folders import publish
+from limelight.addresses.lease import Lease
+from limelight.addresses.object_store import ObjectStore
+from limelight.addresses.snapshots import OvertakenError, Snapshots
+from limelight.corpus.reading.finding import find
+from limelight.corpus.reading.streams import content_hash, size_of
+from limelight.corpus.remote import fetch_prepared, list_prepared
+from limelight.errors import DataError
+
+SERVER = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
+pytestmark = [pytest.mark.process, pytest.mark.skipif(SERVER is None, reason="moto_server is not installed")]
+REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+class Proxy:
+    """Hands bytes on to the server. `faults` are for the connections to come, one each: "503", "slow", "cut" (in the middle of what is
+    sent), "deaf" (the request arrives, and the connection ends before the answer)."""
+
+    def __init__(self, port: int) -> None:
+        self._server, self.faults, self.met = port, [], []  # type: tuple[int, list[str], list[str]]
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                fault = self.faults.pop(0) if self.faults else ""
+                self.met.append(fault)
+                threading.Thread(target=self._serve, args=(client, fault), daemon=True).start()
+
+    def _serve(self, client: socket.socket, fault: str) -> None:
+        with suppress(OSError), closing(client):
+            if fault == "503":
+                client.recv(1 << 16)
+                client.sendall(REFUSAL)
+                return
+            with socket.create_connection(("127.0.0.1", self._server)) as server:
+                if fault == "slow":
+                    time.sleep(2)
+                if fault != "deaf":
+                    threading.Thread(target=_hand_on, args=(server, client), daemon=True).start()
+                _hand_on(client, server, most=300_000 if fault == "cut" else None, answered=fault == "deaf")
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def _hand_on(here: socket.socket, there: socket.socket, most: int | None = None, answered: bool = False) -> None:
+    """`answered`: the end comes when the server has answered, and nobody hears what."""
+    sent = 0
+    with suppress(OSError):
+        while (most is None or sent < most) and (data := here.recv(1 << 16)):
+            there.sendall(data)
+            sent += len(data)
+            if answered:
+                there.settimeout(1.0)
+                with suppress(TimeoutError):
+                    if b"100 Continue" not in there.recv(1 << 16):
+                        break
+    for each in (here, there):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture(scope="module")
+def server(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
+    process = subprocess.Popen([str(SERVER), "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/bucket", method="PUT")
+    latest = time.monotonic() + 120
+    while time.monotonic() < latest:
+        with suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(request).close()
+            break
+        time.sleep(0.2)
+    yield port
+    process.terminate()
+    process.wait()
+    log.close()
+
+
+@pytest.fixture
+def proxy(server: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    made = Proxy(server)
+    for name, value in {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "ENDPOINT_URL": f"http://127.0.0.1:{made.port}"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def store(proxy: Proxy, tmp_path: Path) -> ObjectStore:
+    return ObjectStore(f"s3://bucket/{tmp_path.name}")
+
+
+def test_one_of_sixteen_creates_an_object(store: ObjectStore) -> None:
+    assert race(store) == 1
+
+
+@pytest.mark.parametrize("fault", ["503", "slow", "cut"])
+def test_a_large_file_goes_there_and_back_whatever_the_network_does(fault: str, store: ObjectStore, proxy: Proxy, tmp_path: Path) -> None:
+    content = os.urandom(1 << 20) * 20
+    (tmp_path / "a").write_bytes(content)
+    proxy.faults += [fault, fault]
+    store.put("a", tmp_path / "a")
+    proxy.faults += [fault]
+    store.fetch("a", tmp_path / "b", len(content), hashlib.sha256(content).hexdigest())
+    assert (tmp_path / "b").read_bytes() == content and proxy.met.count(fault) >= 2
+
+
+def test_a_conditional_put_whose_answer_is_lost_was_ours(proxy: Proxy, tmp_path: Path) -> None:
+    for number in range(3):
+        proxy.faults += ["deaf"]
+        store = ObjectStore(f"s3://bucket/{tmp_path.name}-{number}")  # a connection of its own
+        assert store.put_new("a", b"mine") and store.get("a") == b"mine"
+        assert store.put_new("a", b"another") is None
+    assert proxy.met.count("deaf") == 3
+
+
+def test_two_writers_never_both_write(store: ObjectStore, tmp_path: Path) -> None:
+    slow, quick = Snapshots(store, "slow"), Snapshots(store, "quick")
+    slow.begin(tmp_path / "slow")
+    slow.commit(write_files(tmp_path / "slow", a="1"))
+    lease = Lease(store, "slow", renewed=0.5, stale=2.0)
+    lease.acquire()
+    lease._ended.set()
+    taken = Lease(store, "quick", renewed=0.5, stale=2.0)
+    taken.acquire()
+    quick.begin(tmp_path / "quick")
+    with pytest.raises(OvertakenError):
+        slow.commit(write_files(tmp_path / "slow", a="wrong"))
+    assert not lease._replace(lease._version) and not taken.lost
+    quick.commit(write_files(tmp_path / "quick", b="2"))
+    Snapshots(store, "third").begin(tmp_path / "third")
+    assert read_files(tmp_path / "third") == {"a": "1", "b": "2"}
+    taken.release()
+
+
+def test_a_prepared_corpus_goes_there_and_back(store: ObjectStore, tmp_path: Path) -> None:
+    made = make(tmp_path / "made")
+    publish(store, made, list_prepared(made))
+    fetch_prepared(store, tmp_path / "copy")
+    assert all((made / name).read_bytes() == (tmp_path / "copy" / name).read_bytes() for name in list_prepared(made))
+
+
+def test_corpora_are_found_and_read_where_they_are(store: ObjectStore, tmp_path: Path) -> None:
+    for name in ("text/train.en", "text/train.de", "text/deep/more.tsv"):
+        store.put(name, name.encode())
+    place = store.address + "/text"
+    pair, table = (f"{place}/train.en", f"{place}/train.de"), (f"{place}/deep/more.tsv",)
+    for given in ([place], [place + "/"], [f"{place}/train.*", *table]):
+        assert sorted(part.paths for part in find(given, ("en", "de"))) == sorted([pair, table])
+    assert [part.paths for part in find(list(pair), ("en", "de"))] == [pair]
+    assert content_hash(pair[0]) == hashlib.sha256(b"text/train.en").hexdigest() and size_of(pair[0]) == len("text/train.en")
+    with pytest.raises(DataError, match="does not exist; did you mean"):
+        find([f"{place}/train.em"], ("en", "de"))
