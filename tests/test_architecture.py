@@ -63,9 +63,9 @@ LIGHT = (
 STOREYS = {
     "cli": (
         "language_arguments",
-        "completion import_model report screen settings_arguments",
-        "memory",
-        "evaluate export mcp prepare serve translate",
+        "completion report screen settings_arguments",
+        "fetching memory",
+        "evaluate export import_model mcp prepare serve translate",
         "train",
         "inspect learn plan",
         "demo",
@@ -106,8 +106,8 @@ STOREYS = {
         "tracing",
     ),
     "interop": (
-        "alignment_heads architecture language_codes names onnx parity quarantine",
-        "ctranslate2 published_pieces web",
+        "alignment_heads architecture language_codes names offers onnx parity quarantine",
+        "ctranslate2 opus published_pieces web",
         "exported_pieces stored_weights",
         "huggingface",
     ),

@@ -15,6 +15,7 @@ from typing import Any, Never
 import typer.core
 import typer.main
 
+from limelight.cli.fetching import fetch_named
 from limelight.cli.screen import drop_output
 from limelight.errors import ConfigError, LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
@@ -73,6 +74,7 @@ class LocalCommand(typer.core.TyperCommand):
     """A verb whose files and folders lie on this machine: an address would else become a local folder named `s3:`."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        ctx.params = fetch_named(self.name or "", ctx.params)
         named = ((param, ctx.params.get(param.name or "")) for param in self.params)
         given = [(param, each) for param, value in named for each in (value if isinstance(value, (list, tuple)) else [value])]
         folders = [(param.opts[0], str(each)) for param, each in given if isinstance(each, Path) or self._is_folder(param, each)]

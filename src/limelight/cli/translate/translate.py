@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.translate.document import document_command, load_glossary
 from limelight.cli.translate.output import (
     TranslateProgress,
@@ -88,6 +89,7 @@ def translate(
     engine: Annotated[str | None, typer.Option("--engine", help="torch or ctranslate2; the second if it was exported for it.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    yes: Yes = False,
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
 ) -> None:  # fmt: skip
