@@ -9,8 +9,10 @@ import io
 import json
 import os
 import re
+import shutil
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,8 +89,10 @@ def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path
                 with archive.open(member) as inside, (part / member.filename).open("wb") as out:
                     while block := inside.read(BLOCK):  # ends at the size that was told; zipfile compares the checksum
                         out.write(block)
-    finally:
-        packed.unlink(missing_ok=True)
+        packed.unlink()
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 @contextmanager
@@ -96,7 +100,7 @@ def _archive(name: str, file: IO[bytes]) -> Iterator[ZipFile]:
     try:
         with ZipFile(file) as archive:
             yield archive
-    except (BadZipFile, NotImplementedError, EOFError) as error:
+    except (BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
         raise DataError(f"{name}: the archive is damaged ({error}); try again, and if it stays so, report it to OPUS") from None
 
 

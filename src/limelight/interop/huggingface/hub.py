@@ -33,7 +33,7 @@ from limelight.interop.stored_weights import INDEX, PICKLED, PICKLED_INDEX, WHOL
 Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _NAME = re.compile(rf"hf:({HUB_ID.pattern})(?:/([\w.*/-]{{1,50}}?))?/?(?:@([\w./-]{{1,50}}))?", re.ASCII)
-_INSIDE = re.compile(r"(?!.*(?:^|/)\.)[^\x00-\x1f\\:]{1,200}")  # no hidden file or folder, so none above either
+_INSIDE = re.compile(r"(?!/|.*(?:^|/)\.)[^\x00-\x1f\\:]{1,200}")  # no hidden file or folder, so none above either
 _HELD_OUT = re.compile(r"(?:^|[/_.-])(?:dev|devtest|eval|test|val|valid|validation)(?=[/_.-])", re.IGNORECASE)
 _NO_PAIRS = re.compile(r"(?:.*/)?(?:dataset_infos?|dataset_dict|state|config)\.json")
 SMALL = (CONFIG, GENERATION, CARD, *PIECES)
