@@ -184,7 +184,7 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
             return LineReader(descriptor).chunks(), 0
     else:
         try:
-            descriptor = os.open(input, os.O_RDONLY)
+            descriptor = os.open(input, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise DataError(f"{input} cannot be read ({error.strerror}); check the name") from None
     found = os.fstat(descriptor)

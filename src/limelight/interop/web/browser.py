@@ -88,7 +88,7 @@ def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patienc
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/{word}/prove.html#{JOBS}"
         flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
-        flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # as root Chromium starts in no other way
+        flags += ["--no-sandbox"] if os.name != "nt" and os.geteuid() == 0 else []  # as root Chromium starts in no other way
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
             process = subprocess.Popen([browser, *flags, address], **quiet)  # type: ignore[call-overload]
