@@ -54,13 +54,15 @@ def _model_index(settings: BundleSettings) -> list[str]:
     between = "-".join(settings.languages)
     results = []
     for test_set in dict.fromkeys(score.test_set for score in settings.scores):
+        scores = [score for score in settings.scores if score.test_set == test_set]
+        told = [{"signature": score.signature, "lines": score.lines} for score in scores]
+        kinds = [score.metric.lower().rstrip("+").replace(" ", "_") for score in scores]
         metrics = [
-            {"type": s.metric.lower().rstrip("+"), "name": s.metric, "value": s.value, "args": {"signature": s.signature, "lines": s.lines}}
-            for s in settings.scores
-            if s.test_set == test_set
+            {"type": kind, "name": score.metric, "value": score.value, "args": args}
+            for kind, score, args in zip(kinds, scores, told, strict=True)
         ]
         task = {"type": "translation", "name": f"Translation {between}"}
-        results.append({"task": task, "dataset": {"type": test_set, "name": test_set, "args": between}, "metrics": metrics})
+        results.append({"task": task, "dataset": {"type": test_set, "name": test_set, "config": between}, "metrics": metrics})
     lines = [f"  - {json.dumps(result, ensure_ascii=False)}" for result in results]
     return ["model-index:", f"- name: {json.dumps(between)}", "  results:", *lines] if results else []
 
