@@ -1,12 +1,13 @@
 """Python as it is on Windows, as far as the package can see, for every process that has this folder on its PYTHONPATH.
 
-Modules that Windows has not are not there, for anybody. The names of `os`, `signal`, `select` and `sys` that Windows has not, or has
-otherwise, are so for the package alone: what it stands on runs on this machine, and would not.
+Modules that Windows has not are not there, and neither are the names of `os`, `signal`, `select` and `sys` that it has not. That is so for
+the package alone: what it stands on runs on this machine, and would not.
 """
 
 import builtins
 import errno
 import fcntl as real_fcntl
+import importlib
 import os as real_os
 import pathlib
 import select as real_select
@@ -16,7 +17,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-MISSING = ("fcntl", "grp", "pwd", "resource", "termios", "uvloop")
+MISSING = ("fcntl", "grp", "pwd", "resource", "termios")
 OF_OS = [
     "fork",
     "forkpty",
@@ -129,13 +130,15 @@ SEEN = {
     "sys": Seen(real_sys, [], platform="win32"),
 }
 msvcrt = types.SimpleNamespace(LK_NBLCK=2, locking=_lock)
-_import, _rename, _path_open = builtins.__import__, pathlib.Path.rename, pathlib.Path.open
+_load, _import, _rename, _path_open = importlib.import_module, builtins.__import__, pathlib.Path.rename, pathlib.Path.open
 
 
 def _import_as_seen(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
     ours = not level and ((globals or {}).get("__package__") or "").partition(".")[0] == "limelight"
     if ours and name == "msvcrt":  # of nobody else: they tell by it where they are
         return msvcrt
+    if ours and name in MISSING:
+        raise ModuleNotFoundError(f"No module named {name!r} on Windows", name=name)
     found = _import(name, globals, locals, fromlist, level)
     if not ours:
         return found
@@ -144,6 +147,12 @@ def _import_as_seen(name: str, globals: Any = None, locals: Any = None, fromlist
 
         unix_events._UnixSelectorEventLoop.add_signal_handler = _no_handler  # type: ignore[method-assign,assignment]
     return SEEN.get(name, found)
+
+
+def _import_module(name: str, package: str | None = None) -> Any:
+    if name in MISSING:
+        raise ModuleNotFoundError(f"No module named {name!r} on Windows", name=name)
+    return _load(name, package)
 
 
 def _no_handler(*_: Any) -> None:
@@ -163,7 +172,7 @@ def _open_as_there(self: pathlib.Path, *arguments: Any, **named: Any) -> Any:
 
 
 if real_os.environ.get("SIMULATE_WINDOWS"):
-    for name in MISSING:
-        real_sys.modules[name] = None  # type: ignore[assignment]
+    real_sys.modules["uvloop"] = None  # type: ignore[assignment]  # for anybody: it is not made for Windows
+    importlib.import_module = _import_module
     builtins.__import__ = _import_as_seen
     pathlib.Path.rename, pathlib.Path.open = _rename_as_there, _open_as_there  # type: ignore[method-assign,assignment]
