@@ -57,6 +57,8 @@ LIGHT = (
     "limelight.serving.app",
     "limelight.documents.document",
     "limelight.decoding.search",
+    "limelight.interop.huggingface.hub",
+    "limelight.interop.opus",
 )
 
 # Inside the rooms that have sub-packages: files and sub-packages from the ground up. What stands in one line does not know its neighbours.
@@ -106,7 +108,7 @@ STOREYS = {
         "tracing",
     ),
     "interop": (
-        "alignment_heads architecture language_codes names offers onnx parity quarantine",
+        "alignment_heads architecture file_names language_codes names offers onnx parity quarantine",
         "ctranslate2 opus published_pieces web",
         "exported_pieces stored_weights",
         "huggingface",

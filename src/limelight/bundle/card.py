@@ -52,17 +52,14 @@ def _metadata(settings: BundleSettings, license: str | None) -> list[str]:
 def _model_index(settings: BundleSettings) -> list[str]:
     """The scores as the hub reads them; each line is JSON, which is YAML too."""
     between = "-".join(settings.languages)
-    results = []
-    for test_set in dict.fromkeys(score.test_set for score in settings.scores):
-        scores = [score for score in settings.scores if score.test_set == test_set]
-        told = [{"signature": score.signature, "lines": score.lines} for score in scores]
-        kinds = [score.metric.lower().rstrip("+").replace(" ", "_") for score in scores]
-        metrics = [
-            {"type": kind, "name": score.metric, "value": score.value, "args": args}
-            for kind, score, args in zip(kinds, scores, told, strict=True)
-        ]
-        task = {"type": "translation", "name": f"Translation {between}"}
-        results.append({"task": task, "dataset": {"type": test_set, "name": test_set, "config": between}, "metrics": metrics})
+    results = [
+        {
+            "task": {"type": "translation", "name": f"Translation {between}"},
+            "dataset": {"type": s.test_set, "name": s.test_set, "config": between},
+            "metrics": [{"type": kind, "name": s.metric, "value": s.value, "args": {"signature": s.signature, "lines": s.lines}}],
+        }
+        for s, kind in [(s, s.metric.lower().rstrip("+").replace(" ", "_")) for s in settings.scores]
+    ]
     lines = [f"  - {json.dumps(result, ensure_ascii=False)}" for result in results]
     return ["model-index:", f"- name: {json.dumps(between)}", "  results:", *lines] if results else []
 

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.parse import urlencode
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
@@ -66,7 +66,7 @@ def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -
         far = FarFile(address)
         size = far.size or size
         if far.in_parts:
-            with _archive(name, io.BufferedReader(far, 1 << 16)) as archive:
+            with ZipFile(io.BufferedReader(far, 1 << 16)) as archive:
                 room = size + sum(each.file_size for each in _check(name, archive, corpus, pair))
                 license = _license(archive) or UNTOLD
     return Offer(name, address, size, room, license, folder, lambda part, tell: _get(name, address, (corpus, pair), size, part, tell))
@@ -84,7 +84,7 @@ def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path
                 tell(done, size)
         if done != size:
             raise DataError(f"{name}: {address} sent {'more' if done > size else 'less'} than the {size:,} bytes it told; try again")
-        with packed.open("rb") as file, _archive(name, file) as archive:
+        with _explain(name), ZipFile(packed) as archive:
             for member in _check(name, archive, *corpus):
                 with archive.open(member) as inside, (part / member.filename).open("wb") as out:
                     while block := inside.read(BLOCK):  # ends at the size that was told; zipfile compares the checksum
@@ -93,15 +93,6 @@ def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-
-
-@contextmanager
-def _archive(name: str, file: IO[bytes]) -> Iterator[ZipFile]:
-    try:
-        with ZipFile(file) as archive:
-            yield archive
-    except (BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
-        raise DataError(f"{name}: the archive is damaged ({error}); try again, and if it stays so, report it to OPUS") from None
 
 
 def _check(name: str, archive: ZipFile, corpus: str, pair: str) -> list[ZipInfo]:
@@ -143,9 +134,6 @@ class FarFile(io.RawIOBase):
         self.at = max(0, offset + (0, self.at, self.size)[whence])
         return self.at
 
-    def tell(self) -> int:
-        return self.at
-
     def readinto(self, buffer: Any) -> int:
         end = min(self.at + len(buffer), self.size)
         if self.at >= end:
@@ -175,6 +163,8 @@ def _explain(name: str) -> Iterator[None]:
         yield
     except urllib.error.HTTPError as error:
         raise DataError(f"{name}: {error.url} answers {error.code} ({error.reason}); check the name, or try again later") from None
+    except (BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+        raise DataError(f"{name}: the archive is damaged ({error}); try again, and if it stays so, report it to OPUS") from None
     except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException, ValueError) as error:
         why = str(getattr(error, "reason", error))[:200]
         raise DataError(

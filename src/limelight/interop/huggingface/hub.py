@@ -25,10 +25,8 @@ from limelight.bundle.layout import MANIFEST
 from limelight.bundle.manifest import is_ours
 from limelight.errors import ConfigError, DataError, LimelightError, MissingExtraError, ModelFileError
 from limelight.files import sha256_of
-from limelight.interop.huggingface.load import CARD, CONFIG, GENERATION
+from limelight.interop.file_names import CARD, CONFIG, GENERATION, INDEX, PICKLED, PICKLED_INDEX, PIECES, WHOLE
 from limelight.interop.offers import FACTS, Offer, Tell, cache_folder
-from limelight.interop.published_pieces import FILES as PIECES
-from limelight.interop.stored_weights import INDEX, PICKLED, PICKLED_INDEX, WHOLE
 
 Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
