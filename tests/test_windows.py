@@ -68,10 +68,10 @@ def test_a_translator_is_trained_and_translates(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_lines_of_a_file_and_several_processes(tmp_path: Path) -> None:
-    (tmp_path / "lines").write_bytes(b"twenty-one\r\nforty\n")
+    (tmp_path / "lines").write_bytes(b"three seven one\r\nnine two\n")
     done = run("-m", "limelight", "translate", str(STORED), "-i", str(tmp_path / "lines"), "-o", str(tmp_path / "out"), "--threads", "1")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out").read_bytes() == b"einundzwanzig\nvierzig\n"
+    assert (tmp_path / "out").read_bytes() == b"drei sieben eins\nneun zwei\n"
     done = run("-c", "from limelight.cli.train.launch import launch; launch(None, None, 2, 0, [])")
     assert "--nproc 2 needs groups of processes and signals, which Windows lacks" in done.stderr
 

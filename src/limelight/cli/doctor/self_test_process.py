@@ -56,8 +56,13 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
 def _all_of(told: IO[bytes], patience: float) -> tuple[bytes, bool]:
     """Read to the end; false if nothing came for `patience` seconds. Each part has its own time: a busy machine takes long."""
     written, lines = b"", queue.SimpleQueue[bytes]()
-    # A thread, since Windows can wait for sockets only.
-    threading.Thread(target=lambda: [lines.put(line) for line in (*iter(told.readline, b""), b"")], daemon=True).start()
+
+    def read() -> None:  # in a thread, since Windows can wait for sockets only
+        for line in told:
+            lines.put(line)
+        lines.put(b"")
+
+    threading.Thread(target=read, daemon=True).start()
     try:
         while line := lines.get(timeout=patience):
             written += line
