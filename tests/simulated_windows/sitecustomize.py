@@ -129,6 +129,7 @@ SEEN = {
     "select": Seen(real_select, ["poll", "epoll"], select=_select),
     "sys": Seen(real_sys, [], platform="win32"),
 }
+_exists = pathlib.Path.exists
 msvcrt = types.SimpleNamespace(LK_NBLCK=2, locking=_lock)
 _load, _import, _rename, _path_open = importlib.import_module, builtins.__import__, pathlib.Path.rename, pathlib.Path.open
 
@@ -165,8 +166,12 @@ def _rename_as_there(self: pathlib.Path, target: Any) -> pathlib.Path:
     return _rename(self, target)
 
 
+def _is_of_linux(path: pathlib.Path) -> bool:
+    return str(path).startswith(("/proc/", "/sys/"))
+
+
 def _open_as_there(self: pathlib.Path, *arguments: Any, **named: Any) -> Any:
-    if str(self).startswith(("/proc/", "/sys/", "/dev/shm/limelight")):
+    if _is_of_linux(self):
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(self))
     return _path_open(self, *arguments, **named)
 
@@ -175,4 +180,5 @@ if real_os.environ.get("SIMULATE_WINDOWS"):
     real_sys.modules["uvloop"] = None  # type: ignore[assignment]  # for anybody: it is not made for Windows
     importlib.import_module = _import_module
     builtins.__import__ = _import_as_seen
+    pathlib.Path.exists = lambda self, **named: not _is_of_linux(self) and _exists(self, **named)  # type: ignore[method-assign]
     pathlib.Path.rename, pathlib.Path.open = _rename_as_there, _open_as_there  # type: ignore[method-assign,assignment]
