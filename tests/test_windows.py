@@ -1,6 +1,6 @@
 """Windows as far as it can be played here: without the modules, calls and signals that it lacks, in processes of their own.
 
-No Windows ever ran this. What is played is in tests/simulated_windows/sitecustomize.py.
+No Windows ever ran this. What is played is in tests/simulated_windows.py.
 """
 
 import ast
@@ -20,21 +20,25 @@ from house_rules import parse
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "limelight"
+PLAYED = ROOT / "tests" / "simulated_windows.py"
 STORED = ROOT / "tests" / "bundles" / "format-1"
 ELSEWHERE = {"limelight.corpus.exchange.engine_ray"}  # a cluster is no Windows
 
 
-def environment() -> dict[str, str]:
-    paths = [str(ROOT / "tests" / "simulated_windows"), str(ROOT / "src")]
+def environment(folder: Path) -> dict[str, str]:
+    """Of processes on the Windows that is played. Python runs a `sitecustomize` before anything else."""
+    (folder / "played").mkdir(exist_ok=True)
+    (folder / "played" / "sitecustomize.py").write_bytes(PLAYED.read_bytes())
+    paths = [str(folder / "played"), str(ROOT / "src")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "SIMULATE_WINDOWS": "1", "OMP_NUM_THREADS": "1"}
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], env=environment(), capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], env=environment(folder), capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 @pytest.mark.process
-def test_every_module_can_be_imported() -> None:
+def test_every_module_can_be_imported(tmp_path: Path) -> None:
     names = [".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in sorted(SOURCE.rglob("*.py"))]
     names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
     code = f"""
@@ -49,7 +53,7 @@ from limelight import files
 assert files.os.name == "nt" and not hasattr(files, "fcntl"), "nothing is played"
 assert not bad, bad
 """
-    done = run("-c", code)
+    done = run(tmp_path, "-c", code)
     assert done.returncode == 0, done.stderr
 
 
@@ -60,19 +64,21 @@ def test_a_translator_is_trained_and_translates(tmp_path: Path) -> None:
         lines = "".join(f"{some[n % 7]} {some[n // 7 % 7]} {some[n // 49]}.\n" for n in range(343))
         (tmp_path / f"x.{code}").write_bytes(lines.encode())
     command = ["train", str(tmp_path / "x.en"), str(tmp_path / "x.de"), "-o", str(tmp_path / "run"), "--preset", "toy", "--steps", "2"]
-    done = run("-m", "limelight", *command, "--anyway", "--plain", "--no-export", "--threads", "1", "--workers", "1")
+    done = run(tmp_path, "-m", "limelight", *command, "--anyway", "--plain", "--no-export", "--threads", "1", "--workers", "1")
     assert done.returncode == 0, done.stderr
-    done = run("-m", "limelight", "translate", str(tmp_path / "run"), "one two three.")
+    done = run(tmp_path, "-m", "limelight", "translate", str(tmp_path / "run"), "one two three.")
     assert done.returncode == 0 and done.stdout.count("\n") == 1, done.stderr
 
 
 @pytest.mark.process
 def test_lines_of_a_file_and_several_processes(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"three seven one\r\nnine two\n")
-    done = run("-m", "limelight", "translate", str(STORED), "-i", str(tmp_path / "lines"), "-o", str(tmp_path / "out"), "--threads", "1")
+    done = run(
+        tmp_path, "-m", "limelight", "translate", str(STORED), "-i", str(tmp_path / "lines"), "-o", str(tmp_path / "out"), "--threads", "1"
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_bytes() == b"drei sieben eins\nneun zwei\n"
-    done = run("-c", "from limelight.cli.train.launch import launch; launch(None, None, 2, 0, [])")
+    done = run(tmp_path, "-c", "from limelight.cli.train.launch import launch; launch(None, None, 2, 0, [])")
     assert "--nproc 2 needs groups of processes and signals, which Windows lacks" in done.stderr
 
 
@@ -80,7 +86,7 @@ def test_lines_of_a_file_and_several_processes(tmp_path: Path) -> None:
 def test_a_server_serves_and_stops(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "limelight", "serve", str(STORED), "--port", "0", "--json", "--threads", "1"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment(), stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(command, env=environment(tmp_path), stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         line = process.stdout.readline()
         assert line, process.stderr.read()
@@ -94,7 +100,7 @@ def test_a_server_serves_and_stops(tmp_path: Path) -> None:
 
 def test_what_windows_lacks_is_never_used_without_a_look() -> None:
     """A name that Windows has not is asked for by getattr or hasattr, or in a function that looks at the system; or stands here."""
-    played = parse((ROOT / "tests" / "simulated_windows" / "sitecustomize.py").read_text("utf-8"))
+    played = parse((PLAYED).read_text("utf-8"))
     lacking = {
         (of, name)
         for node in ast.walk(played)

@@ -12,7 +12,7 @@ from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
     from limelight.interop.huggingface.hub import Kind
-    from limelight.interop.offers import Offer
+    from limelight.interop.offers import PublishedOffer
 
 Yes = Annotated[bool, typer.Option("--yes", help="Fetch what opus: and hf: name, and do not ask.")]
 _TEXT: "dict[str, Kind]" = dict.fromkeys(("inputs", "valid", "test", "pair"), "corpus")
@@ -32,7 +32,7 @@ _ON_HUB = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[\w.-]{1,96}", re.ASCII)
 
 def fetch_named(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a verb, with places on this machine for names. All names are looked up before one question is asked."""
-    changed, offers = dict(given), cast("list[Offer]", [])
+    changed, offers = dict(given), cast("list[PublishedOffer]", [])
     if verb == "import":
         changed["model"] = _spell_out(given["model"], given["revision"])
     for param, kind in PLACES.get(verb, {}).items():
@@ -53,7 +53,7 @@ def _spell_out(model: str, revision: str | None) -> str:
     return name if revision is None else f"{name}@{revision}"
 
 
-def _replace(value: Any, kind: "Kind", offers: "list[Offer]") -> list[Any]:
+def _replace(value: Any, kind: "Kind", offers: "list[PublishedOffer]") -> list[Any]:
     """What stands for a value: itself, or the places of what it names, which are there when the offers are taken."""
     text = value.as_posix() if isinstance(value, Path) else value
     found = _NAME.fullmatch(text) if isinstance(text, str) else None
@@ -64,7 +64,7 @@ def _replace(value: Any, kind: "Kind", offers: "list[Offer]") -> list[Any]:
     return [found[1] + ",".join(paths)] if found[1] else [type(value)(path) for path in paths]
 
 
-def _find(name: str, kind: "Kind") -> "tuple[list[str], Offer | None]":
+def _find(name: str, kind: "Kind") -> "tuple[list[str], PublishedOffer | None]":
     if name.startswith("opus:"):
         from limelight.interop.opus import find_corpus
 
@@ -77,7 +77,7 @@ def _find(name: str, kind: "Kind") -> "tuple[list[str], Offer | None]":
     return [str(folder)], offer
 
 
-def _take(offers: "Collection[Offer]", agreed: bool) -> None:
+def _take(offers: "Collection[PublishedOffer]", agreed: bool) -> None:
     from limelight.cli.screen import Screen
 
     lines = [each.describe() for each in offers]

@@ -1,4 +1,4 @@
-"""An `Offer` says what would be fetched: from where, how large, under which licence. Nothing of it is here until it is taken."""
+"""A `PublishedOffer` says what would be fetched: from where, how large, under which licence. Nothing of it is here until it is taken."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def cache_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PublishedOffer:
     name: str  # as it was asked for: opus:Tatoeba/de-en
     address: str
     size: int  # bytes to be sent

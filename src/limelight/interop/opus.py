@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from limelight.errors import ConfigError, DataError
-from limelight.interop.offers import Offer, Tell, cache_folder
+from limelight.interop.offers import PublishedOffer, Tell, cache_folder
 
 API: Final = "https://opus.nlpl.eu/opusapi/"
 _CODE = r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})*"
@@ -34,7 +34,7 @@ LICENSE: Final = "LICENSE"
 UNTOLD: Final = "not told before; the archive may hold it"
 
 
-def find_corpus(name: str) -> "tuple[list[str], Offer | None]":
+def find_corpus(name: str) -> "tuple[list[str], PublishedOffer | None]":
     """The two line files in the order of the name, and the offer to be taken before they are there; None if they are."""
     if (asked := _NAME.fullmatch(name)) is None:
         raise ConfigError(f"{name[:99]} is no name of a corpus; write opus:CORPUS/SOURCE-TARGET, such as opus:Tatoeba/de-en")
@@ -45,7 +45,7 @@ def find_corpus(name: str) -> "tuple[list[str], Offer | None]":
     return files, None if folder.is_dir() else _ask(name, corpus, version, pair, folder)
 
 
-def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -> Offer:
+def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -> PublishedOffer:
     first, second = pair.split("-")
     wanted = {"corpus": corpus, "source": first, "target": second, "preprocessing": "moses", "version": version or "latest"}
     api = os.environ.get("OPUS_API") or API
@@ -69,7 +69,9 @@ def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -
             with ZipFile(io.BufferedReader(far, 1 << 16)) as archive:
                 room = size + sum(each.file_size for each in _check(name, archive, corpus, pair))
                 license = _license(archive) or UNTOLD
-    return Offer(name, address, size, room, license, folder, lambda part, tell: _get(name, address, (corpus, pair), size, part, tell))
+    return PublishedOffer(
+        name, address, size, room, license, folder, lambda part, tell: _get(name, address, (corpus, pair), size, part, tell)
+    )
 
 
 def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path, tell: Tell) -> None:
@@ -86,7 +88,7 @@ def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path
             raise DataError(f"{name}: {address} sent {'more' if done > size else 'less'} than the {size:,} bytes it told; try again")
         with _explain(name), ZipFile(packed) as archive:
             for member in _check(name, archive, *corpus):
-                with archive.open(member) as inside, (part / member.filename).open("wb") as out:
+                with ZipFile.open(archive, member) as inside, (part / member.filename).open("wb") as out:
                     while block := inside.read(BLOCK):  # ends at the size that was told; zipfile compares the checksum
                         out.write(block)
         packed.unlink()
@@ -111,7 +113,7 @@ def _license(archive: ZipFile) -> str | None:
     """The first line of the licence that says something."""
     if LICENSE not in archive.namelist():
         return None
-    with archive.open(LICENSE) as file:
+    with ZipFile.open(archive, LICENSE) as file:
         lines = file.read(4_096).decode("utf-8", "replace").split("\n")
     return next((line.strip()[:160] for line in lines if re.search(r"\w", line)), None)
 

@@ -23,10 +23,11 @@ from urllib.parse import quote
 
 from limelight.bundle.layout import MANIFEST
 from limelight.bundle.manifest import is_ours
+from limelight.corpus.reading.finding import LINES, format_of
 from limelight.errors import ConfigError, DataError, LimelightError, MissingExtraError, ModelFileError
 from limelight.files import sha256_of
 from limelight.interop.file_names import CARD, CONFIG, GENERATION, INDEX, PICKLED, PICKLED_INDEX, PIECES, WHOLE
-from limelight.interop.offers import FACTS, Offer, Tell, cache_folder
+from limelight.interop.offers import FACTS, PublishedOffer, Tell, cache_folder
 
 Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
@@ -39,7 +40,7 @@ SAFE = (WHOLE, INDEX, "model-*-of-*.safetensors")
 PICKLES = (PICKLED, PICKLED_INDEX, "pytorch_model-*-of-*.bin")  # only where there is nothing better
 
 
-def find_on_hub(name: str, kind: Kind) -> tuple[Path, Offer | None]:
+def find_on_hub(name: str, kind: Kind) -> tuple[Path, PublishedOffer | None]:
     """The folder, and the offer to be taken before it is there; None if it is. What is there is used without asking the hub."""
     if (asked := _NAME.fullmatch(name)) is None or (asked[2] and kind != "corpus"):
         raise ConfigError(f"{name[:99]} is no name on a hub; give hf:OWNER/NAME, such as hf:Helsinki-NLP/opus-mt-en-de, or a folder")
@@ -48,7 +49,7 @@ def find_on_hub(name: str, kind: Kind) -> tuple[Path, Offer | None]:
     return folder, None if folder.is_dir() else _ask(name, kind, hub_id, inside or "", revision, folder)
 
 
-def _ask(name: str, kind: Kind, hub_id: str, inside: str, revision: str | None, folder: Path) -> Offer:
+def _ask(name: str, kind: Kind, hub_id: str, inside: str, revision: str | None, folder: Path) -> PublishedOffer:
     hub = _library()
     api = hub.HfApi()
     with _explain(hub_id, revision):
@@ -66,7 +67,7 @@ def _ask(name: str, kind: Kind, hub_id: str, inside: str, revision: str | None, 
         shutil.rmtree(part / ".cache", ignore_errors=True)  # the library's notes
         _check(hub_id, part, files)
 
-    return Offer(name, address, size, size, ", ".join(told) or "none is told", folder, get)
+    return PublishedOffer(name, address, size, size, ", ".join(told) or "none is told", folder, get)
 
 
 def _choose(hub_id: str, kind: Kind, inside: str, names: Sequence[str]) -> list[str]:
@@ -79,8 +80,6 @@ def _choose(hub_id: str, kind: Kind, inside: str, names: Sequence[str]) -> list[
             raise ModelFileError(f"{hub_id} on the hub is a bundle, which needs no import: limelight translate hf:{hub_id}")
         weights = SAFE if {WHOLE, INDEX} & {*names} else PICKLES
         return [each for each in names if any(fnmatchcase(each, pattern) for pattern in (*SMALL, *weights))]
-    from limelight.corpus.reading.finding import LINES, format_of
-
     exact = [each for each in names if inside and fnmatchcase(each, inside)]
     known = [each for each in names if format_of(each) != LINES and not _NO_PAIRS.fullmatch(each)]
     within = [each for each in known if not inside or each.startswith(f"{inside}/")]

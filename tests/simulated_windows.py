@@ -1,4 +1,4 @@
-"""Python as it is on Windows, as far as the package can see, for every process that has this folder on its PYTHONPATH.
+"""Python as it is on Windows, as far as the package can see, for every process that finds this file as sitecustomize.py on its PYTHONPATH.
 
 Modules that Windows has not are not there, and neither are the names of `os`, `signal`, `select` and `sys` that it has not. That is so for
 the package alone: what it stands on runs on this machine, and would not.
