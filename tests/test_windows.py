@@ -73,9 +73,8 @@ def test_a_translator_is_trained_and_translates(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_lines_of_a_file_and_several_processes(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"three seven one\r\nnine two\n")
-    done = run(
-        tmp_path, "-m", "limelight", "translate", str(STORED), "-i", str(tmp_path / "lines"), "-o", str(tmp_path / "out"), "--threads", "1"
-    )
+    files = ["-i", str(tmp_path / "lines"), "-o", str(tmp_path / "out")]
+    done = run(tmp_path, "-m", "limelight", "translate", str(STORED), *files, "--threads", "1")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_bytes() == b"drei sieben eins\nneun zwei\n"
     done = run(tmp_path, "-c", "from limelight.cli.train.launch import launch; launch(None, None, 2, 0, [])")
@@ -100,7 +99,7 @@ def test_a_server_serves_and_stops(tmp_path: Path) -> None:
 
 def test_what_windows_lacks_is_never_used_without_a_look() -> None:
     """A name that Windows has not is asked for by getattr or hasattr, or in a function that looks at the system; or stands here."""
-    played = parse((PLAYED).read_text("utf-8"))
+    played = parse(PLAYED.read_text("utf-8"))
     lacking = {
         (of, name)
         for node in ast.walk(played)
