@@ -196,6 +196,5 @@ def test_a_proxy_of_the_environment_is_asked(opus: SmallOpus, monkeypatch: pytes
     monkeypatch.setenv("http_proxy", opus.address)
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setattr(urllib.request, "_opener", None)  # it reads the environment once
-    with pytest.raises(DataError):  # the small one is no proxy, but it was asked
-        find_corpus(NAME)
+    assert find_corpus(NAME)[1] is not None
     assert any("http://opus.invalid/opusapi/" in asked for asked in opus.asked)
