@@ -40,7 +40,7 @@ def test_an_export_has_the_scores_of_its_bundle(tmp_path: Path) -> None:
 
 
 def test_names_of_any_test_set_are_kept() -> None:
-    names = ('a "quoted": set', "no", "- 1", "{x} # y", "WMT’14 \U0001f600", "null")
+    names = ('a "quoted": set', "no", "- 1", "{x} # y", "WMT\u201914 \U0001f600", "null")
     scores = [
         Score(test_set=name, metric=metric, value=12.5, signature="nrefs:1|tok:13a", lines=3)
         for name in names
