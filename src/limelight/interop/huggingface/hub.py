@@ -161,6 +161,6 @@ def _explain(hub_id: str, revision: str | None = None) -> Iterator[None]:
         for name, explained in known.items():
             if isinstance(error, getattr(errors, name, ())):
                 raise ModelFileError(f"{hub_id} {explained} ({said})") from None
-        if isinstance(error, OSError) or type(error).__module__.split(".")[0] in ("httpx", "requests"):
+        if isinstance(error, OSError) or type(error).__module__.split(".")[0] in ("httpx", "httpx2", "requests"):
             raise ModelFileError(f"{hub_id}: the hub cannot be reached ({said}); go online, or give a folder") from None
         raise
