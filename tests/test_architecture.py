@@ -59,6 +59,8 @@ LIGHT = (
     "limelight.serving.app",
     "limelight.documents.document",
     "limelight.decoding.search",
+    "limelight.interop.huggingface.hub",
+    "limelight.interop.opus",
 )
 
 # Inside the rooms that have sub-packages: files and sub-packages from the ground up. What stands in one line does not know its neighbours.
@@ -66,9 +68,9 @@ STOREYS = {
     "cli": (
         "language_arguments",
         "remote_folders",
-        "completion import_model report screen settings_arguments",
-        "memory",
-        "evaluate export mcp prepare serve translate",
+        "completion report screen settings_arguments",
+        "fetching memory",
+        "evaluate export import_model mcp prepare serve translate",
         "train",
         "inspect learn plan",
         "demo",
@@ -109,8 +111,8 @@ STOREYS = {
         "tracing",
     ),
     "interop": (
-        "alignment_heads architecture language_codes names onnx parity quarantine",
-        "ctranslate2 published_pieces web",
+        "alignment_heads architecture file_names language_codes names offers onnx parity quarantine",
+        "ctranslate2 opus published_pieces web",
         "exported_pieces stored_weights",
         "huggingface",
     ),

@@ -5,8 +5,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows
+    import msvcrt
 
 Stamp = tuple[int, int, int, int] | None
 
@@ -24,7 +30,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
     try:
         yield beside
         if durable:
-            with beside.open("rb") as file:
+            with beside.open("r+b") as file:  # Windows forces only what may be written
                 os.fsync(file.fileno())
         beside.replace(path)
     except BaseException as error:
@@ -76,11 +82,25 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 def force_to_disk(path: Path) -> None:
     """Force a file, or the names in a folder, to disk."""
-    number = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # there names are kept without being asked
+        return
+    number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def try_lock(file: BinaryIO) -> bool:
+    """Lock an open file for this process, until it is closed or the process ends. False: another one has it."""
+    with suppress(BlockingIOError, PermissionError):
+        if os.name == "nt":
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def stamp_of(path: Path) -> Stamp:

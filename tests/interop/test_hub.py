@@ -1,8 +1,12 @@
 """Fetching from a hub and pushing to one, against a small hub on this machine: nothing of the library is replaced."""
 
+import contextlib
+import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,10 +16,11 @@ from huggingface_hub import constants
 from small_hub import SmallHub
 
 from limelight.bundle import read
-from limelight.errors import ConfigError, MissingExtraError, ModelFileError
+from limelight.errors import ConfigError, DataError, MissingExtraError, ModelFileError, StorageError
 from limelight.interop.huggingface.export import export_folder
-from limelight.interop.huggingface.hub import fetch, push
+from limelight.interop.huggingface.hub import Kind, find_on_hub, push
 from limelight.interop.huggingface.load import import_folder
+from limelight.interop.offers import FACTS
 
 pytestmark = pytest.mark.process
 
@@ -43,6 +48,7 @@ def _at_home(hub: SmallHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(constants, "ENDPOINT", hub.address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.address + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path / "cache"))
 
 
 def offered(hub: SmallHub, folder: Path) -> None:
@@ -54,52 +60,156 @@ def offered(hub: SmallHub, folder: Path) -> None:
     }
 
 
+def fetch(name: str, kind: Kind = "model") -> Path:
+    folder, offer = find_on_hub(name, kind)
+    return folder if offer is None else offer.take()
+
+
 def test_a_model_is_fetched_by_its_name_with_the_files_that_are_read_and_no_others(hub: SmallHub, exported: Path, tmp_path: Path) -> None:
     offered(hub, exported)
-    folder = fetch(NAME, cache=tmp_path / "cache")
-    assert import_folder(folder, tmp_path / "b", name=NAME).model_class == "PegasusForConditionalGeneration"
+    folder = fetch(f"hf:{NAME}")
+    assert import_folder(folder, tmp_path / "b").model_class == "PegasusForConditionalGeneration"
     assert (tmp_path / "b" / "model.safetensors").read_bytes() == (STORED / "model.safetensors").read_bytes()
-    assert {path.name for path in folder.iterdir()} == {path.name for path in exported.iterdir()}
+    assert {path.name for path in folder.iterdir()} == {path.name for path in exported.iterdir()} | {FACTS}
     fetched = {asked.rsplit("/", 1)[1] for asked in hub.asked if "/resolve/" in asked}
     assert not fetched & {"tf_model.h5", "pytorch_model.bin", "modeling_evil.py"}
 
 
-def test_a_bin_is_fetched_where_there_is_nothing_better(hub: SmallHub, exported: Path, tmp_path: Path) -> None:
+def test_an_offer_says_address_size_and_licence_before_a_file_is_fetched(hub: SmallHub, exported: Path) -> None:
+    offered(hub, exported)
+    hub.licenses[NAME] = "cc-by-4.0"
+    folder, offer = find_on_hub(f"hf:{NAME}", "model")
+    assert offer is not None and not folder.exists()
+    assert offer.size == sum(path.stat().st_size for path in exported.iterdir())
+    assert f"{hub.address}/{NAME}, " in offer.describe() and "licence: cc-by-4.0" in offer.describe()
+    assert not any("/resolve/" in asked for asked in hub.asked)
+    offer.take()
+    told = json.loads((folder / FACTS).read_bytes())
+    assert (told["name"], told["license"], told["address"]) == (f"hf:{NAME}", "cc-by-4.0", f"{hub.address}/{NAME}")
+
+
+def test_a_bin_is_fetched_where_there_is_nothing_better(hub: SmallHub, exported: Path) -> None:
     offered(hub, exported)
     del hub.repositories[NAME]["model.safetensors"]
-    folder = fetch(NAME, cache=tmp_path / "cache")
-    assert (folder / "pytorch_model.bin").read_bytes() == b"not needed"
+    assert (fetch(f"hf:{NAME}") / "pytorch_model.bin").read_bytes() == b"not needed"
 
 
-def test_what_was_fetched_is_there_when_the_hub_is_not(hub: SmallHub, exported: Path, tmp_path: Path) -> None:
+def test_what_was_fetched_is_used_without_asking_the_hub(hub: SmallHub, exported: Path) -> None:
     offered(hub, exported)
-    first = fetch(NAME, cache=tmp_path / "cache")
+    first = fetch(f"hf:{NAME}")
     hub.close()
-    assert fetch(NAME, cache=tmp_path / "cache") == first
+    assert find_on_hub(f"hf:{NAME}", "model") == (first, None)
+
+
+def test_a_bundle_is_fetched_whole_and_verifies(hub: SmallHub) -> None:
+    files = {path.relative_to(STORED).as_posix(): path.read_bytes() for path in STORED.rglob("*") if path.is_file()}
+    hub.repositories[NAME] = {**files, ".gitattributes": b"*.safetensors filter=lfs", "notes.txt": b"not ours"}
+    folder = fetch(f"hf:{NAME}", "bundle")
+    assert read(folder).settings == read(STORED).settings
+    assert not (folder / "notes.txt").exists()
+    with pytest.raises(ModelFileError, match="is a bundle, which needs no import"):
+        find_on_hub(f"hf:{NAME}", "model")
+
+
+def test_a_model_that_is_no_bundle_is_to_be_imported_first(hub: SmallHub, exported: Path) -> None:
+    offered(hub, exported)
+    with pytest.raises(ModelFileError, match=f"limelight import hf:{NAME} -o"):
+        find_on_hub(f"hf:{NAME}", "bundle")
+
+
+CORPUS = {
+    "README.md": b"# a card",
+    "dataset_infos.json": b"{}",
+    "de-en/train-00000-of-00001.jsonl": b'{"translation": {"de": "eins", "en": "one"}}\n',
+    "de-en/test-00000-of-00001.jsonl": b'{"translation": {"de": "zwei", "en": "two"}}\n',
+    "de-en/validation.jsonl": b'{"translation": {"de": "drei", "en": "three"}}\n',
+    "de-fr/train.tsv": b"eins\tun\n",
+    "lines/train.de": b"eins\n",
+    "lines/train.en": b"one\n",
+}
 
 
 @pytest.mark.parametrize(
-    ("name", "revision", "said"),
+    ("name", "files"),
     [
-        ("people/no-such", None, "is not on the hub, or is private"),
-        (NAME, "v9", "has no revision v9"),
+        ("hf:people/pairs", {"de-en/train-00000-of-00001.jsonl", "de-fr/train.tsv"}),
+        ("hf:people/pairs/de-en", {"de-en/train-00000-of-00001.jsonl"}),
+        ("hf:people/pairs/de-en/test*", {"de-en/test-00000-of-00001.jsonl"}),
+        ("hf:people/pairs/lines/train.*", {"lines/train.de", "lines/train.en"}),
+        ("hf:people/pairs/de-fr@main", {"de-fr/train.tsv"}),
     ],
 )
-def test_what_cannot_be_fetched_is_said_with_what_to_do(
-    name: str, revision: str | None, said: str, hub: SmallHub, exported: Path, tmp_path: Path
-) -> None:
+def test_of_a_corpus_the_text_to_learn_from_is_fetched_or_what_is_named(name: str, files: set[str], hub: SmallHub) -> None:
+    hub.repositories["datasets/people/pairs"] = CORPUS
+    folder = fetch(name, "corpus")
+    assert folder.name == "pairs"  # what the corpus is called
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == files | {FACTS}
+
+
+def test_a_corpus_without_text_lists_what_it_has(hub: SmallHub) -> None:
+    hub.repositories["datasets/people/pairs"] = CORPUS
+    with pytest.raises(DataError, match=r"no parallel text in fr-is to learn from .* it has de-en, de-fr, "):
+        find_on_hub("hf:people/pairs/fr-is", "corpus")
+
+
+def test_a_file_that_is_not_what_the_hub_listed_is_not_kept(hub: SmallHub, exported: Path) -> None:
+    offered(hub, exported)
+    for file in ("model.safetensors", "config.json"):
+        hub.broken = {file: "changed"}
+        with pytest.raises(ModelFileError, match=f"{file}: its checksum does not fit"):
+            fetch(f"hf:{NAME}")
+        assert not find_on_hub(f"hf:{NAME}", "model")[0].exists()
+    hub.broken = {}
+    fetch(f"hf:{NAME}")
+
+
+def test_after_a_broken_connection_the_folder_is_absent_and_the_next_attempt_whole(hub: SmallHub, exported: Path) -> None:
+    offered(hub, exported)
+    hub.broken = {"model.safetensors": "cut"}
+    folder, offer = find_on_hub(f"hf:{NAME}", "model")
+    assert offer is not None
+    with contextlib.suppress(ModelFileError):  # the library may have tried again by itself
+        offer.take()
+        assert folder.is_dir()
+    assert fetch(f"hf:{NAME}") == folder
+    assert (folder / "model.safetensors").read_bytes() == (exported / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("path", ["../outside.json", "/etc/outside.json", "a/../../outside.json", ".git/config.json", "c:outside.json"])
+def test_no_file_of_a_hub_lands_outside(path: str, hub: SmallHub) -> None:
+    hub.repositories["datasets/people/pairs"] = {**CORPUS, path: b"{}"}
+    folder = fetch("hf:people/pairs", "corpus")
+    assert not any("outside" in each.name or ".git" in each.parts for each in folder.parents[4].rglob("*"))
+
+
+def test_a_full_disk_is_told_before_a_byte_is_fetched(hub: SmallHub, exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(hub, exported)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1_000))
+    with pytest.raises(StorageError, match=r"needs .* MB, and .* has 0.0 MB left; make room"):
+        fetch(f"hf:{NAME}")
+    assert not any("/resolve/" in asked for asked in hub.asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("hf:people/no-such", "is not on the hub, or is private"),
+        (f"hf:{NAME}@v9", "has no revision v9"),
+    ],
+)
+def test_what_cannot_be_fetched_is_said_with_what_to_do(name: str, said: str, hub: SmallHub, exported: Path) -> None:
     offered(hub, exported)
     with pytest.raises(ModelFileError, match=said):
-        fetch(name, revision, tmp_path / "cache")
+        fetch(name)
 
 
-def test_without_a_hub_and_without_a_copy_it_says_so(hub: SmallHub, tmp_path: Path) -> None:
+def test_without_a_hub_and_without_a_copy_it_says_so(hub: SmallHub) -> None:
     hub.close()
     with pytest.raises(ModelFileError, match=r"cannot be reached"):
-        fetch(NAME, cache=tmp_path / "cache")
+        fetch(f"hf:{NAME}")
 
 
-@pytest.mark.parametrize("name", ["opus-mt-en-de", "a/b/c", "../x", "a/..", "https://hub/a/b", "a/b\n"])
+@pytest.mark.parametrize("name", ["hf:opus-mt-en-de", "hf:a/b/c", "hf:../x", "hf:a/..", "hf:https://hub/a/b", "hf:a/b\n"])
 def test_a_name_that_is_none_asks_no_hub(name: str, hub: SmallHub) -> None:
     with pytest.raises(ConfigError, match="OWNER/NAME"):
         fetch(name)
@@ -122,4 +232,4 @@ def test_only_an_exported_model_is_pushed(hub: SmallHub) -> None:
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'limelight\[hub\]'"):
-        fetch(NAME)
+        fetch(f"hf:{NAME}")

@@ -46,7 +46,22 @@ def _metadata(settings: BundleSettings, license: str | None) -> list[str]:
     languages = [f"- {json.dumps(language)}" for language in dict.fromkeys(every)]
     licensed = [] if license is None else [f"license: {json.dumps(license)}"]
     fixed = ["library_name: limelight", "pipeline_tag: translation", "tags:", "- translation"]
-    return ["language:", *languages, *licensed, *fixed]
+    return ["language:", *languages, *licensed, *fixed, *_model_index(settings)]
+
+
+def _model_index(settings: BundleSettings) -> list[str]:
+    """The scores as the hub reads them; each line is JSON, which is YAML too."""
+    between = "-".join(settings.languages)
+    results = [
+        {
+            "task": {"type": "translation", "name": f"Translation {between}"},
+            "dataset": {"type": s.test_set, "name": s.test_set, "config": between},
+            "metrics": [{"type": kind, "name": s.metric, "value": s.value, "args": {"signature": s.signature, "lines": s.lines}}],
+        }
+        for s, kind in [(s, s.metric.lower().rstrip("+").replace(" ", "_")) for s in settings.scores]
+    ]
+    lines = [f"  - {json.dumps(result, ensure_ascii=False)}" for result in results]
+    return ["model-index:", f"- name: {json.dumps(between)}", "  results:", *lines] if results else []
 
 
 def _directions(first: Direction, tags: BundleTags) -> list[str]:

@@ -53,7 +53,7 @@ def verify(folder: Path, later: str | None = None) -> dict[str, Entry]:
         problems.append(f"{MANIFEST}: most files are not what it lists; it may belong to another bundle")
     problems += different
     strays = [path for path in _paths(folder) if path != MANIFEST and path not in listed]
-    problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if _is_ours(path)]
+    problems += [f"{path}: is not listed, so that it cannot be verified; delete it" for path in strays if is_ours(path)]
     if problems:
         raise refusal(folder, problems, advice=f"{AGAIN}; after a change that was meant, have it listed anew by `relist`")
     if strays:
@@ -63,12 +63,13 @@ def verify(folder: Path, later: str | None = None) -> dict[str, Entry]:
 
 def relist(folder: Path) -> None:
     """Write the manifest of what stands in the folder, after a change that was meant. What is no part of a bundle is left out."""
-    ours = [path for path in _paths(folder) if _is_ours(path)]
+    ours = [path for path in _paths(folder) if is_ours(path)]
     files = [{"path": p, "bytes": (folder / p).stat().st_size, "sha256": sha256_of(folder / p)} for p in ours]
     write_whole(folder / MANIFEST, seal({"format": FORMAT, "files": files}))
 
 
-def _is_ours(path: str) -> bool:
+def is_ours(path: str) -> bool:
+    """Is a path the name of a file that a bundle may have, beside its manifest?"""
     return path in NAMES or path.startswith(EXPORT)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from limelight.cli.completion import exports
+from limelight.cli.fetching import Yes
 from limelight.errors import ConfigError, MissingExtraError
 
 EXAMPLES = """Examples:
@@ -35,6 +36,7 @@ def export(
     public: Annotated[bool, typer.Option("--public", help="With --push: for everybody.")] = False,
     single_file: Annotated[bool, typer.Option("--single-file", help="web: one HTML file, which opens from a disk.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+    yes: Yes = False,
 ) -> None:  # fmt: skip
     """Write a translator for CTranslate2 (the fast engine of translate and serve), Hugging Face, ONNX or a web page, and compare both."""
     ways = {"ctranslate2": _ctranslate2, "huggingface": _huggingface, "onnx": _onnx, "web": _web}

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.fetching import Yes
+
 EXAMPLES = """Examples:
 
-limelight import Helsinki-NLP/opus-mt-en-de -o en-de
+limelight import hf:Helsinki-NLP/opus-mt-en-de -o en-de --yes
 
 limelight import nllb-200-distilled-600M -o sw-fr --source sw --target fr
 
@@ -18,31 +20,26 @@ limelight import ./finetuned -o en-de --source en --target de --json
 
 
 def import_model(
-    model: Annotated[str, typer.Argument(help="A folder of Hugging Face or of CTranslate2, or a name on the hub.")],
+    model: Annotated[str, typer.Argument(help="A folder of Hugging Face or of CTranslate2, or hf:OWNER/NAME on the hub.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the bundle to write.")],
     source: Annotated[str | None, typer.Option("--source", help="Language to translate from, where the model does not say.")] = None,
     target: Annotated[str | None, typer.Option("--target", help="Language to translate to.")] = None,
     revision: Annotated[str | None, typer.Option("--revision", help="Branch, tag or commit on the hub.")] = None,
+    yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a bundle.")] = False,
     no_export: Annotated[bool, typer.Option("--no-export", help="No export for CTranslate2; torch runs the translator.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
 ) -> None:  # fmt: skip
     """Make a bundle of a model of Hugging Face (OPUS-MT/Marian, M2M100, NLLB, Pegasus) or of CTranslate2. It then works like any other."""
-    from limelight.errors import ConfigError
     from limelight.interop.ctranslate2.export import try_export
     from limelight.interop.ctranslate2.load import is_engine_model
-    from limelight.interop.huggingface.hub import HUB_ID, fetch
 
-    folder, name = Path(model), None
-    if not folder.exists() and HUB_ID.fullmatch(model):
-        folder, name = fetch(model, revision), model
-    elif revision is not None:
-        raise ConfigError(f"--revision is for names on the hub, and {model} is not one; leave it out")
+    folder = Path(model)
     if is_engine_model(folder):
         facts, lines = _ctranslate2(folder, output, source, target, force)
     else:
-        facts, lines = _huggingface(folder, output, (source, target), force, name)
+        facts, lines = _huggingface(folder, output, (source, target), force)
     if not no_export and (missing := try_export(output)):
         facts["notices"].append(missing)
     if as_json:
@@ -58,10 +55,10 @@ def import_model(
 ImportOutput = tuple[dict[str, Any], list[str]]  # for programs, and for people
 
 
-def _huggingface(folder: Path, output: Path, languages: tuple[str | None, str | None], force: bool, name: str | None) -> ImportOutput:
+def _huggingface(folder: Path, output: Path, languages: tuple[str | None, str | None], force: bool) -> ImportOutput:
     from limelight.interop.huggingface.load import import_folder
 
-    made = import_folder(folder, output, languages, force, name)
+    made = import_folder(folder, output, languages, force)
     facts = {
         "folder": str(made.folder),
         "architecture": made.model_class,

@@ -15,6 +15,7 @@ from typing import Any, Never
 import typer.core
 import typer.main
 
+from limelight.cli.fetching import fetch_named
 from limelight.cli.remote_folders import local_folders
 from limelight.cli.screen import drop_output
 from limelight.errors import ConfigError, LimelightError, MissingExtraError
@@ -74,6 +75,7 @@ class LocalCommand(typer.core.TyperCommand):
     """A verb whose files and folders lie on this machine, or come from an address; any other would become a local folder named `s3:`."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        ctx.params = fetch_named(self.name or "", ctx.params)
         with local_folders(self.name or "", ctx.params):
             self._refuse_addresses(ctx)
             return super().invoke(ctx)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.errors import MissingExtraError
 
 EXAMPLES = """Examples:
@@ -20,6 +21,7 @@ def mcp(
     bundles: Annotated[list[str], typer.Argument(help="Folders of bundles or runs, or NAME=FOLDER.")],
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="ctranslate2 or torch.")] = None,
+    yes: Yes = False,
 ) -> None:
     """Give translators to agents and editors as tools of the Model Context Protocol, on standard input and output. They change nothing."""
     try:

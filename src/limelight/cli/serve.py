@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.memory import open_named_store
 from limelight.errors import ConfigError, MissingExtraError
 
@@ -49,6 +50,7 @@ def serve(
     threads: Annotated[int | None, typer.Option("--threads", help="Batches translated at once, one core each.")] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="ctranslate2 or torch.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output when it is ready.")] = False,
 ) -> None:  # fmt: skip
     """Serve translators: LibreTranslate- and DeepL-compatible APIs, an API of our own, and a page."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from limelight.bundle import Bundle
 from limelight.errors import ConfigError
+from limelight.interop.file_names import JOINT_SPM, SOURCE_SPM, TARGET_SPM, TARGET_VOCAB, TOKENIZER_CONFIG, VOCAB
 from limelight.interop.language_codes import M2M100, WMT21
-from limelight.interop.published_pieces import JOINT_SPM, SOURCE_SPM, TARGET_SPM, TARGET_VOCAB, TOKENIZER_CONFIG, VOCAB
 from limelight.text.pieces.tokenizer import Tokenizer
 
 M2M100_LANGUAGE, NLLB_LANGUAGE = re.compile(r"__([a-z]{2,3})__"), re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")

@@ -15,16 +15,13 @@ from typing import Any
 
 from limelight.bundle.strict_json import parse
 from limelight.errors import ConfigError, DataError
+from limelight.interop.file_names import JOINT_SPM, SOURCE_SPM, TARGET_SPM, TARGET_VOCAB, TOKENIZER, TOKENIZER_CONFIG, VOCAB
 from limelight.interop.language_codes import M2M100, NLLB, WMT21
 from limelight.interop.quarantine import pieces_problem
 from limelight.model.config import ModelConfig
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
-TOKENIZER_CONFIG, TOKENIZER = "tokenizer_config.json", "tokenizer.json"
-SOURCE_SPM, TARGET_SPM, JOINT_SPM = "source.spm", "target.spm", "sentencepiece.bpe.model"
-VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
-FILES = (TOKENIZER_CONFIG, TOKENIZER, VOCAB, TARGET_VOCAB, SOURCE_SPM, TARGET_SPM, JOINT_SPM)
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")  # the first ids of NLLB
 MOST_UNUSED = 10_000  # rows of an embedding that no piece has: usually a few, to round it up
 UNUSED = re.compile(r"<unused:\d+>")

@@ -4,13 +4,15 @@
 
     python -P -m limelight.interop.quarantine pieces < source.spm      {"problem": null} on standard output
 
-Before it reads, the process gives up what it does not need: files and the network, memory beyond a bound, time.
+Before it reads, the process gives up what it does not need: files and the network, memory beyond a bound, time. Windows has no such bounds
+for a process: there it may crash or hang alone, and its time is bounded by whoever waits.
 """
 
 import io
 import json
 import math
-import resource
+import mmap
+import os
 import signal
 import subprocess
 import sys
@@ -62,7 +64,7 @@ def _answer(kind: str, path: str, longer: float, content: bytes) -> str | None:
 
 def _end(code: int) -> str:
     """By a signal, or by an exit that would have been ours."""
-    if code == -signal.SIGXCPU:
+    if code < 0 and code == -getattr(signal, "SIGXCPU", 0):
         return f"takes more than {COMPUTING} seconds of computing to be read"
     name = f"exit code {code}" if code >= 0 else next((s.name for s in signal.Signals if s == -code), f"signal {-code}")
     return f"makes the library that reads it crash ({name}); it is damaged, or was made to do harm"
@@ -78,6 +80,9 @@ def _give_up(size: int, longer: float) -> None:
         "RLIMIT_FSIZE": 0,
         "RLIMIT_CORE": 0,
     }
+    if os.name == "nt":
+        return
+    resource = import_module("resource")
     for name, most in limits.items():
         # A system without one of them, or which allows less already, has the others.
         with suppress(AttributeError, OSError, ValueError):
@@ -88,7 +93,7 @@ def _give_up(size: int, longer: float) -> None:
 def _measure_mapped() -> int:
     """Bytes of addresses that this process has in use; where the system does not tell, as much as torch may need."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
+        return int(Path("/proc/self/statm").read_bytes().split()[0]) * mmap.PAGESIZE
     except OSError:
         return 1 << 35
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from limelight.bundle.weights import FORMATS, StoredShape, empty_model, read_shapes, shapes_of
 from limelight.interop.architecture import Architecture
+from limelight.interop.file_names import INDEX, PICKLED, PICKLED_INDEX, WHOLE
 from limelight.interop.names import (
     BIAS,
     M2M100_TABLES,
@@ -33,8 +34,6 @@ from limelight.interop.quarantine import tensors_problem
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 
-WHOLE, PICKLED = "model.safetensors", "pytorch_model.bin"
-INDEX, PICKLED_INDEX = f"{WHOLE}.index.json", f"{PICKLED}.index.json"
 PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)  # a file of the folder itself
 LARGEST_INDEX = 50_000_000
 MOST_PROBLEMS = 50  # that are listed of the weights

@@ -4,16 +4,16 @@ run_self_tests()  ->  SelfTestOutcome(parts=[SelfTestResult("step", True, 0.2, "
 """
 
 import json
-import os
+import queue
 import re
-import select
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from limelight.cli.doctor import self_tests
 
@@ -42,7 +42,7 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints)
         assert child.stdout is not None
         with child, child.stdout as told:
-            written, answered = _all_of(told.fileno(), patience)
+            written, answered = _all_of(told, patience)
             if not answered:
                 child.kill()
         code = child.returncode
@@ -53,15 +53,22 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
     return read_lines(written, f"{end}: {said}" if end and said else end)
 
 
-def _all_of(pipe: int, patience: float) -> tuple[bytes, bool]:
+def _all_of(told: IO[bytes], patience: float) -> tuple[bytes, bool]:
     """Read to the end; false if nothing came for `patience` seconds. Each part has its own time: a busy machine takes long."""
-    written = b""
-    while select.select([pipe], [], [], patience)[0]:
-        more = os.read(pipe, 65_536)
-        if not more:
-            return written, True
-        written += more
-    return written, False
+    written, lines = b"", queue.SimpleQueue[bytes]()
+
+    def read() -> None:  # in a thread, since Windows can wait for sockets only
+        for line in told:
+            lines.put(line)
+        lines.put(b"")
+
+    threading.Thread(target=read, daemon=True).start()
+    try:
+        while line := lines.get(timeout=patience):
+            written += line
+    except queue.Empty:
+        return written, False
+    return written, True
 
 
 def read_lines(written: bytes, end: str) -> SelfTestOutcome:

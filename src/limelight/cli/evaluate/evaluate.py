@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight.cli.evaluate.lines import EvaluationReport, as_json, describe
+from limelight.cli.fetching import Yes
 from limelight.cli.screen import Screen, group_digits
 from limelight.errors import ConfigError, DataError
 
@@ -56,6 +57,7 @@ def evaluate(
     metrics: Annotated[str, typer.Option("--metrics", help="Of bleu, chrf, chrf++, ter; with commas.")] = "bleu,chrf,ter",
     worst: Annotated[int, typer.Option("--worst", min=0, help="How many of the worst sentences to show.")] = 5,
     save: Annotated[Path | None, typer.Option("--save", help="Write the translations to this file.")] = None,
+    yes: Yes = False,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept while translating.")] = None,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to translate with; all that this process may.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.inspect.causes import CauseOptions
 from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
@@ -65,7 +66,7 @@ def inspect(
     kind: Annotated[KindName | None, typer.Option("--kind", help="A head of the encoder, the decoder or the cross-attention.")] = None,
     every: Annotated[bool, typer.Option("--all", help="A line for every head: entropy, diagonal, mass on the end.")] = False,
     target: Annotated[str | None, typer.Option("--target", help="Look at this translation instead of searching one.")] = None,
-    prefix: Annotated[str, typer.Option("--prefix", help="The translation begins with this.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", help="The translation begins with this.")] = "", yes: Yes = False,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help="Hypotheses kept by the search.")] = None,
     mute: Annotated[list[str] | None, typer.Option("--mute", metavar="HEAD", help="Turn heads off: c5.2, c5.*. Repeatable.")] = None,
     solo: Annotated[list[str] | None, typer.Option("--solo", metavar="HEAD", help="Turn off all others of the kind.")] = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from limelight.cli.completion import presets
+from limelight.cli.fetching import Yes
 from limelight.cli.prepare.prepare import EngineName, start_engine
 from limelight.cli.screen import Screen
 from limelight.cli.train.train import PrecisionName
@@ -42,6 +43,7 @@ def plan(
         typer.Argument(help="Corpora as for train; or a recipe.toml, a prepared corpus, a run; and section.key=value of the recipe."),
     ] = None,
     budget: Annotated[str | None, typer.Option("--budget", help="30m, 2h, '8xH100 24h': time, and devices if not here.")] = None,
+    yes: Yes = False,
     preset: Annotated[str | None, typer.Option("--preset", autocompletion=presets, help="Size: toy, tiny, small ...; chosen.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="A device by name: H100, 8xA100-80, L4 ...; this machine.")] = None,
     count: Annotated[int | None, typer.Option("--count", min=1, help="How many devices.")] = None,

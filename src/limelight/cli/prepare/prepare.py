@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.prepare.lines import describe_findings, describe_prepared
 from limelight.cli.screen import Screen
 from limelight.errors import MissingExtraError
@@ -63,6 +64,7 @@ def prepare(
     swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
     anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what OUTPUT holds.")] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="No bars and colours, also on a terminal.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

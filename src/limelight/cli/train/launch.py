@@ -19,6 +19,8 @@ SHOW_CURSOR = "\x1b[?25h"  # a live screen hides it, and one that was killed did
 
 def launch(asked: TrainRequest, folder: Path, nproc: int, restarts: int, arguments: Sequence[str]) -> int:
     """Return the exit code of the run. The ranks get the same words, and know by their environment what they are."""
+    if os.name == "nt":
+        raise ConfigError(f"--nproc {nproc} needs groups of processes and signals, which Windows lacks; leave it out, or train under WSL")
     refuse_sharing(asked, nproc)
     refuse_second_launcher(nproc)
     refuse_more_than_gpus(nproc, asked.named_device)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from limelight.cli.completion import presets
+from limelight.cli.fetching import Yes
 from limelight.cli.prepare.prepare import EngineName, start_engine
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
 
 limelight train multi.en multi.de multi.fr -o multi --both-directions
 """
-ELSEWHERE = {"inputs", "no_export", "workers", "nproc", "restarts", "as_json", "plain", "quiet"}  # options that no request has
+ELSEWHERE = {"inputs", "no_export", "workers", "nproc", "restarts", "yes", "as_json", "plain", "quiet"}  # options that no request has
 
 
 class PrecisionName(StrEnum):
@@ -78,6 +79,7 @@ def train(
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="With --nproc: how often they start again when one dies.")] = 3,
     no_export: Annotated[bool, typer.Option("--no-export", help="No export for CTranslate2 at the end; torch runs it.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prepare, choose, say what would be trained and why, and stop.")] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

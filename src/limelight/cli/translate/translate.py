@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.translate.chunk_translator import ChunkTranslator, load_translator
 from limelight.cli.translate.document import document_command
 from limelight.cli.translate.output import TranslateProgress, end_with_reader, open_output, warn_of, write_all
@@ -81,6 +82,7 @@ def translate(
     cluster: Annotated[ClusterName | None, typer.Option("--cluster", help="ray: on its nodes, to --output; the same goes on.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Cores to use; all that this process may; 1 on a node.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
+    yes: Yes = False,
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
 ) -> None:  # fmt: skip
@@ -153,7 +155,7 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
             return LineReader(descriptor).chunks(), 0
     else:
         try:
-            descriptor = os.open(input, os.O_RDONLY)
+            descriptor = os.open(input, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise DataError(f"{input} cannot be read ({error.strerror}); check the name") from None
     found = os.fstat(descriptor)

@@ -105,7 +105,8 @@ def _run(settings: CometSettings, request: bytes) -> tuple[int, bytes, bytes]:
                 ) from None
             finally:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # its own workers too: they would hold our pipes open
+                    # Its own workers too: they would hold our pipes open. Windows has no groups of processes.
+                    os.killpg(process.pid, signal.SIGKILL) if os.name != "nt" else process.kill()
     return process.returncode, out, err
 
 

@@ -19,11 +19,10 @@ from limelight.errors import ConfigError, ModelFileError
 from limelight.files import whole_folder
 from limelight.interop.architecture import ARCHITECTURES, Architecture, unlike_all
 from limelight.interop.exported_pieces import encode_json, tokenizer_files
+from limelight.interop.file_names import CARD, CONFIG, GENERATION, TOKENIZER_CONFIG, WHOLE
 from limelight.interop.huggingface.generation import write_search
-from limelight.interop.huggingface.load import CARD, CONFIG, GENERATION, OURS, license_of
+from limelight.interop.huggingface.load import OURS, license_of
 from limelight.interop.names import TABLES, Weights, to_ours, to_theirs
-from limelight.interop.published_pieces import TOKENIZER_CONFIG
-from limelight.interop.stored_weights import WHOLE
 from limelight.model.config import ModelConfig
 from limelight.model.positions import sinusoids
 

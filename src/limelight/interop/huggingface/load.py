@@ -17,6 +17,7 @@ from limelight.bundle.strict_json import LARGEST
 from limelight.bundle.tags import LANGUAGE
 from limelight.errors import ConfigError, ModelFileError
 from limelight.interop.architecture import ARCHITECTURES, Architecture
+from limelight.interop.file_names import CARD, CONFIG, GENERATION
 from limelight.interop.huggingface.generation import read_search
 from limelight.interop.language_codes import find, shorten
 from limelight.interop.published_pieces import PublishedPieces, absent_pieces, read_pieces, read_published
@@ -25,7 +26,7 @@ from limelight.model.config import ModelConfig
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import Vocabulary
 
-CONFIG, GENERATION, CARD, OURS = "config.json", "generation_config.json", "README.md", "limelight"
+OURS = "limelight"
 NAMED = re.compile(r"opus-mt(?:-tc-(?:big|base|small|tiny))?-([a-z]{2,8})-([a-z]{2,8})(?:$|[^a-zA-Z])", re.IGNORECASE)
 LICENSE = re.compile(rb'^license: *"?([\w.+-]{1,60})"? *$', re.MULTILINE)
 FIX = "each line says what stands in the way; a folder that was not fully downloaded is fetched again"

@@ -150,7 +150,7 @@ def _flags(browser: str, profile: Path) -> list[str]:
         write_whole(profile / "user.js", "".join(f'user_pref("{name}", false);\n' for name in QUIET).encode())
         return ["--headless", "--no-remote", "--profile", str(profile)]
     flags = ["--headless", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", f"--user-data-dir={profile}"]
-    return [*flags, "--no-sandbox"] if os.geteuid() == 0 else flags  # as root Chromium starts in no other way
+    return [*flags, "--no-sandbox"] if os.name != "nt" and os.geteuid() == 0 else flags  # as root Chromium starts in no other way
 
 
 def _wait(

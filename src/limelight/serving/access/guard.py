@@ -150,7 +150,7 @@ class AccessGuard:
         loop = asyncio.get_running_loop()
         if self.keys is not None:
             # Only the main thread of a Unix process hears signals; elsewhere the keys are those of the start.
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(signal.SIGHUP, self.reload)
         try:
             await self.app(scope, receive, send)

@@ -11,11 +11,11 @@ import contextlib
 import errno
 import gc
 import os
-import resource
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, Protocol, cast
 
 import uvicorn
@@ -85,7 +85,8 @@ def bind_socket(host: str, port: int) -> socket.socket:
         raise ConfigError(f"host={host} is no address of this machine ({error.strerror}); try --host 127.0.0.1") from None
     listener = socket.socket(family, kind, number)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last server may linger
+        if os.name != "nt":  # there it would let two programs have one port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of the last server may linger
         listener.bind(place)
     except OSError as error:
         listener.close()
@@ -126,16 +127,21 @@ class DrainingServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         main = threading.current_thread() is threading.main_thread()
         heard = [number for number in SIGNALS if main and signal.getsignal(number) is not signal.SIG_IGN]
+        before: dict[int, Any] = {}
         for number in heard:
-            loop.add_signal_handler(number, self._handle_signal, number)
-        if main and self.silence is not None:
+            try:
+                loop.add_signal_handler(number, self._handle_signal, number)
+            except NotImplementedError:  # a loop of Windows
+                hear = lambda number, _: loop.call_soon_threadsafe(self._handle_signal, signal.Signals(number))  # noqa: E731
+                before[number] = signal.signal(number, hear)
+        if main and self.silence is not None and hasattr(signal, "SIGTSTP"):
             loop.add_signal_handler(signal.SIGTSTP, pause, self.silence)
             heard.append(signal.SIGTSTP)
         try:
             yield
         finally:
             for number in heard:
-                loop.remove_signal_handler(number)
+                signal.signal(number, before[number]) if number in before else loop.remove_signal_handler(number)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._begin_to_stop()
@@ -265,6 +271,9 @@ def _check_uvicorn() -> None:
 
 def _allow_files(wanted: int) -> None:
     """Many systems allow 1,024 descriptors unless a program asks for more, and a connection is one."""
+    if os.name == "nt":  # there sockets are not counted as files
+        return
+    resource = import_module("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

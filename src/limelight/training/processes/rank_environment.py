@@ -43,7 +43,7 @@ def end_with_supervisor() -> None:
 
 def exit_on_preemption() -> None:
     """Until a run listens to signals itself there is nothing to save, and to be told to stop is no failure: it may begin later."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):  # Windows has no SIGHUP
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, lambda number, frame: os._exit(PREEMPTED))
 

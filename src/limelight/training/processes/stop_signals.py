@@ -15,8 +15,9 @@ from types import FrameType
 from typing import Final, Literal
 
 Reason = Literal["interrupted", "preempted"]
-# SIGHUP comes when the terminal is closed; with nohup it does not.
-REASONS: dict[int, Reason] = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted", signal.SIGHUP: "preempted"}
+REASONS: dict[int, Reason] = {signal.SIGINT: "interrupted", signal.SIGTERM: "preempted"}
+# SIGHUP comes when the terminal is closed, on Windows SIGBREAK; with nohup neither does.
+REASONS |= {getattr(signal, name): "preempted" for name in ("SIGHUP", "SIGBREAK") if hasattr(signal, name)}
 ECHO: Final = 0.5
 
 
@@ -63,6 +64,9 @@ class Stop:
     @contextmanager
     def shield_children() -> Iterator[None]:
         """Processes that begin inside hear none of them, not even while they load what they need to say so themselves."""
+        if not hasattr(signal, "pthread_sigmask"):  # on Windows nothing holds a signal back: they hear it until they say otherwise
+            yield
+            return
         resource_tracker.ensure_running()  # beginning later, with the first child, it would unblock them
         before = signal.pthread_sigmask(signal.SIG_BLOCK, REASONS)
         try:

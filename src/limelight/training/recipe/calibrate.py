@@ -6,7 +6,7 @@
 Two threads are not always faster than one: when another program is busy, each parallel operation waits for it.
 """
 
-import os
+import mmap
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -226,7 +226,7 @@ class MemoryBaseline:
 def resident() -> int | None:
     """Bytes of this process that are in memory; None where the system has no /proc."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * mmap.PAGESIZE
     except OSError:
         return None
 

@@ -3,15 +3,14 @@
 The lock goes with the process, however it ends.
 """
 
-import fcntl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from limelight.bundle.versions import read_history
 from limelight.errors import ConfigError
+from limelight.files import try_lock
 from limelight.training.run_folder import FACTS, PREPARED, SYNTHETIC_FOLDER, TEACHER
 
 LOCK = ".lock"
@@ -38,16 +37,8 @@ def lock_folder(folder: Path, patience: float = 0.0, otherwise: str = "try again
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as file:
         latest = time.monotonic() + patience
-        while not _try_lock(file):
+        while not try_lock(file):
             if time.monotonic() > latest:
                 raise ConfigError(f"another process is at work in {folder}; wait for it, or {otherwise}")
             time.sleep(0.5)
         yield
-
-
-def _try_lock(file: BinaryIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -1,13 +1,15 @@
 """A budget clock tells how fast a run goes, how long is left, and how many steps the budget still allows."""
 
 import math
-import resource
+import os
 import sys
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Any, Final
 
+import psutil
 import torch
 
 from limelight.planning.sizing_rules import reserve
@@ -127,5 +129,9 @@ def memory_held(device: torch.device) -> int:
     """Most bytes that this process ever held, on the device it trains on."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if os.name == "nt":
+        now = psutil.Process().memory_info()
+        return int(getattr(now, "peak_wset", now.rss))
+    resource = import_module("resource")  # Windows has none
+    held = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     return held if sys.platform == "darwin" else held * 1024

@@ -262,7 +262,7 @@ def _file(parameters: Parameters) -> tuple[str, bytes]:
 
 def _append(place: Path, line: bytes) -> None:
     """Append in one write, so that lines of several servers do not mix. Others on this machine may not read what people wrote."""
-    number = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    number = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     try:
         if os.fstat(number).st_size + len(line) > LARGEST:
             raise Forbidden("No more suggestions are taken.", "the operator has to move the file away")

@@ -1,0 +1,61 @@
+"""A `PublishedOffer` says what would be fetched: from where, how large, under which licence. Nothing of it is here until it is taken."""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from limelight.errors import StorageError
+from limelight.files import force_to_disk, put_folder, try_lock, write_whole
+
+FACTS = ".fetched.json"  # where it came from; hidden, since a folder of a corpus is read
+Tell = Callable[[float, float], None]  # bytes that are here, and of how many
+
+
+def cache_folder() -> Path:
+    """LIMELIGHT_CACHE, or the system's place for what can be fetched again."""
+    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("LIMELIGHT_CACHE") or Path(usual) / "limelight")
+
+
+@dataclass(frozen=True)
+class PublishedOffer:
+    name: str  # as it was asked for: opus:Tatoeba/de-en
+    address: str
+    size: int  # bytes to be sent
+    room: int  # bytes on disk, at most
+    license: str
+    folder: Path  # where it will lie
+    get: Callable[[Path, Tell], None]  # into a folder that may hold what an earlier attempt left
+
+    def describe(self) -> str:
+        """On one line, without what a terminal would obey: a server wrote some of it."""
+        told = f"{self.name}: {self.address}, {self.size / 1e6:,.1f} MB, licence: {self.license}; it will lie in {self.folder}"
+        return re.sub(r"[^ -~\u00a0-\U0010ffff]", "\ufffd", told)
+
+    def take(self, tell: Tell = lambda done, total: None) -> Path:
+        """Fetch it. The folder is whole or absent; of several processes one fetches, and the others wait."""
+        parent = self.folder.parent
+        parent.mkdir(parents=True, exist_ok=True)
+        if (free := shutil.disk_usage(parent).free) < self.room:
+            raise StorageError(
+                f"{self.name} needs {self.room / 1e6:,.1f} MB, and {parent} has {free / 1e6:,.1f} MB left; make room, or name another "
+                "place by LIMELIGHT_CACHE"
+            )
+        with (parent / f".{self.folder.name}.lock").open("ab") as file:
+            while not try_lock(file):
+                time.sleep(0.5)
+            if not self.folder.is_dir():
+                part = self.folder.with_name(f".{self.folder.name}.part")
+                part.mkdir(exist_ok=True)
+                self.get(part, tell)
+                facts = {"name": self.name, "address": self.address, "bytes": self.size, "license": self.license}
+                write_whole(part / FACTS, json.dumps(facts, ensure_ascii=False).encode() + b"\n")
+                for path in part.rglob("*"):
+                    force_to_disk(path)
+                put_folder(part, self.folder)
+        return self.folder

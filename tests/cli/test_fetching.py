@@ -1,0 +1,177 @@
+"""What is named as opus:... or hf:... is fetched after a question, and nothing else ever is: real commands, servers of this machine."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "interop"))
+from small_hub import SmallHub
+from small_opus import SmallOpus, pack
+
+from limelight.cli.fetching import PLACES, fetch_named
+from limelight.cli.main import app
+from limelight.errors import ConfigError
+from limelight.interop.huggingface.export import export_folder
+
+STORED = Path(__file__).parents[1] / "bundles" / "format-1"
+ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+EINS = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
+
+
+def digits(words: tuple[str, ...], count: int = 900) -> bytes:
+    return "".join(" ".join(words[int(digit)] for digit in str(100 + number)) + ".\n" for number in range(count)).encode()
+
+
+@pytest.fixture
+def servers(tmp_path: Path, starts_process: None) -> Iterator[tuple[SmallOpus, SmallHub, dict[str, str]]]:
+    opus, hub = SmallOpus(), SmallHub()
+    opus.archives = {
+        ("Digits", "v1", "de-en"): pack({"Digits.de-en.de": digits(EINS), "Digits.de-en.en": digits(ONES), "LICENSE": b"CC0\n"})
+    }
+    files = {path.relative_to(STORED).as_posix(): path.read_bytes() for path in STORED.rglob("*") if path.is_file()}
+    hub.repositories = {"people/en-de": files, "datasets/people/pairs": {"train.tsv": b"one\teins\ntwo\tzwei\n"}}
+    hub.licenses = {"people/en-de": "apache-2.0"}
+    environment = {"OPUS_API": f"{opus.address}/opusapi/", "HF_ENDPOINT": hub.address, "HF_HUB_DISABLE_XET": "1"}
+    environment |= {"LIMELIGHT_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "home")}
+    yield opus, hub, {**os.environ, **environment}
+    opus.close()
+    hub.close()
+
+
+def run(environment: dict[str, str], *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "limelight", *words]
+    return subprocess.run(command, env=environment, input=said, capture_output=True, text=True)
+
+
+@pytest.mark.process
+def test_without_a_terminal_and_without_yes_nothing_is_fetched_and_all_is_told(servers: Any, tmp_path: Path) -> None:
+    opus, hub, environment = servers
+    done = run(environment, "prepare", "opus:Digits/en-de", "hf:people/pairs", "-o", str(tmp_path / "p"))
+    assert done.returncode == 2 and "to agree add --yes" in done.stderr and "Traceback" not in done.stderr
+    assert f"opus:Digits/en-de: {opus.address}/Digits/v1/de-en.zip, 0.0 MB, licence: CC0" in done.stderr
+    assert f"hf:people/pairs: {hub.address}/datasets/people/pairs, 0.0 MB, licence: none is told" in done.stderr
+    assert not (tmp_path / "cache").exists() and not (tmp_path / "p").exists()
+    assert not any("/resolve/" in asked for asked in hub.asked) and not any(asked.endswith(".zip") for asked in opus.asked[2:])
+
+
+@pytest.mark.process
+def test_a_corpus_by_name_is_trained_on_and_then_needs_no_network(servers: Any, tmp_path: Path) -> None:
+    opus, _, environment = servers
+    command = ["train", "opus:Digits/en-de", "-o", str(tmp_path / "run"), "--preset", "toy", "--steps", "3", "--no-export", "--plain"]
+    done = run(environment, *command, "--anyway", "--workers", "0", "--threads", "1", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "licence: CC0" in done.stderr
+    recipe = (tmp_path / "run" / "recipe.toml").read_text("utf-8")
+    assert 'languages = ["en", "de"]' in recipe and 'name = "Digits"' in recipe
+    opus.close()
+    again = run(environment, "prepare", "opus:Digits/en-de", "--check-only", "--workers", "0")
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.process
+def test_a_bundle_on_a_hub_translates_and_serves(servers: Any, tmp_path: Path) -> None:
+    _, hub, environment = servers
+    ours = run(environment, "translate", str(STORED), "a b")
+    done = run(environment, "translate", "hf:people/en-de", "a b", "--yes")
+    assert done.returncode == 0 and done.stdout == ours.stdout, done.stderr
+    assert f"{hub.address}/people/en-de" in done.stderr and "licence: apache-2.0" in done.stderr
+    command = [sys.executable, "-m", "limelight", "serve", "news=hf:people/en-de", "--port", "0", "--json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["models"] == ["news"]  # it was fetched before: nobody is asked
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+@pytest.mark.process
+def test_a_model_on_a_hub_is_imported_by_either_name(servers: Any, tmp_path: Path) -> None:
+    from limelight.bundle import read
+
+    _, hub, environment = servers
+    export_folder(read(STORED), tmp_path / "hf")
+    hub.repositories["people/opus-mt-en-de"] = {path.name: path.read_bytes() for path in (tmp_path / "hf").iterdir()}
+    for number, words in enumerate((("people/opus-mt-en-de", "--revision", "main"), ("hf:people/opus-mt-en-de",))):
+        done = run(environment, "import", *words, "-o", str(tmp_path / f"b{number}"), "--no-export", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert read(tmp_path / f"b{number}").settings.languages == ("en", "de")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("answer", "fetched"), [("n", False), ("y", True)])
+def test_at_a_terminal_a_person_is_asked(answer: str, fetched: bool, servers: Any, tmp_path: Path) -> None:
+    _, _, environment = servers
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "limelight",
+        "prepare",
+        "hf:people/pairs",
+        "--source",
+        "en",
+        "--target",
+        "de",
+        "--check-only",
+        "--anyway",
+    ]
+    with subprocess.Popen(command, env=environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        while b"[y/N]" not in seen:
+            seen += os.read(ours, 4_096)
+        assert b"licence: none is told" in seen and not list((tmp_path / "cache").rglob("*.tsv"))
+        os.write(ours, f"{answer}\n".encode())
+        began = time.monotonic()
+        while process.poll() is None and time.monotonic() - began < 120:
+            try:
+                seen += os.read(ours, 4_096)
+            except OSError:  # it closed the terminal
+                break
+        assert (process.wait(60) == 2) is not fetched, seen
+    os.close(ours)
+    assert bool(list((tmp_path / "cache").rglob("train.tsv"))) is fetched
+
+
+def test_only_what_may_be_named_is_looked_up() -> None:
+    """Texts and outputs are never taken for names, so that nothing is asked of anybody (an unmarked test may open no connection)."""
+    given = {"bundle": Path("en-de"), "texts": ["hf:people/en-de", "opus:Digits/de-en"], "output": Path("hf:people/out"), "yes": True}
+    assert fetch_named("translate", given) == given
+    assert fetch_named("report", {"run": Path("hf:people/en-de")}) == {"run": Path("hf:people/en-de")}
+
+
+def test_a_file_of_that_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hf:people").mkdir()
+    Path("hf:people/pairs").write_bytes(b"one\n")
+    assert fetch_named("train", {"inputs": ["hf:people/pairs"]}) == {"inputs": ["hf:people/pairs"]}
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "said"),
+    [
+        ("translate", {"bundle": Path("opus:Digits/de-en")}, "is a corpus, and a translator is needed here"),
+        ("serve", {"bundles": ["hf:people"]}, "is no name on a hub"),
+        ("train", {"inputs": ["opus:Digits"]}, "is no name of a corpus"),
+        ("import", {"model": "folder", "revision": "v1"}, "--revision is for names on the hub"),
+    ],
+)
+def test_wrong_names_are_refused_before_anybody_is_asked(verb: str, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        fetch_named(verb, given)
+
+
+def test_every_verb_that_takes_names_has_yes_and_the_parameters() -> None:
+    commands = dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    for verb, kinds in PLACES.items():
+        assert {*kinds, "yes"} - {"pair", "valid", "test"} <= {each.name for each in commands[verb].params}, verb
+    assert {verb for verb, each in commands.items() if "yes" in {param.name for param in each.params}} == {*PLACES}
