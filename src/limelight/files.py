@@ -103,6 +103,12 @@ def try_lock(file: BinaryIO) -> bool:
     return False
 
 
+def cache_folder() -> Path:
+    """LIMELIGHT_CACHE, or the system's place for what can be fetched again."""
+    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("LIMELIGHT_CACHE") or Path(usual) / "limelight")
+
+
 def stamp_of(path: Path) -> Stamp:
     """Tell which file stands there, without reading it."""
     try:

@@ -3,10 +3,9 @@
 What is fetched, or about to be published, lies in a cache on this machine: LIMELIGHT_CACHE, or else ~/.cache/limelight.
 """
 
-import fcntl
 import hashlib
-import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 
 from limelight.addresses.object_store import ObjectStore
 from limelight.errors import ConfigError, ModelFileError, StorageError
+from limelight.files import cache_folder, try_lock
 
 MANIFEST: Final = "manifest.json"
 INSIDE: Final = re.compile(r"(?!\.\.?(/|$))[^/\\\0]+(/(?!\.\.?(/|$))[^/\\\0]+)*")  # a path that cannot leave its folder
@@ -31,9 +31,7 @@ class ObjectEntry:
 
 def find_cache(kind: str, key: str) -> Path:
     """A folder of the cache, which is there afterwards, and which others may not look into: find_cache("runs", "s3://runs/en-de")."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    root = Path(os.environ.get("LIMELIGHT_CACHE") or Path(base) / "limelight")
-    place = root / kind / hashlib.sha256(key.encode()).hexdigest()[:16]
+    place = cache_folder() / kind / hashlib.sha256(key.encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     return place.resolve()
 
@@ -47,10 +45,10 @@ def name_copy(address: str) -> str:
 def lock(place: Path, wait: bool = True) -> Iterator[None]:
     """One process of this machine at a time; the lock goes with the process, however it ends."""
     with (place / ".lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigError(f"another process of this machine works in {place}; wait for it") from None
+        while not try_lock(file):
+            if not wait:
+                raise ConfigError(f"another process of this machine works in {place}; wait for it")
+            time.sleep(0.5)
         yield
 
 

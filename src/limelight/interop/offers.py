@@ -1,7 +1,6 @@
 """A `PublishedOffer` says what would be fetched: from where, how large, under which licence. Nothing of it is here until it is taken."""
 
 import json
-import os
 import re
 import shutil
 import time
@@ -14,12 +13,6 @@ from limelight.files import force_to_disk, put_folder, try_lock, write_whole
 
 FACTS = ".fetched.json"  # where it came from; hidden, since a folder of a corpus is read
 Tell = Callable[[float, float], None]  # bytes that are here, and of how many
-
-
-def cache_folder() -> Path:
-    """LIMELIGHT_CACHE, or the system's place for what can be fetched again."""
-    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("LIMELIGHT_CACHE") or Path(usual) / "limelight")
 
 
 @dataclass(frozen=True)

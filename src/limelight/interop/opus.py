@@ -21,7 +21,8 @@ from urllib.parse import urlencode
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from limelight.errors import ConfigError, DataError
-from limelight.interop.offers import PublishedOffer, Tell, cache_folder
+from limelight.files import cache_folder
+from limelight.interop.offers import PublishedOffer, Tell
 
 API: Final = "https://opus.nlpl.eu/opusapi/"
 _CODE = r"[A-Za-z]{2,8}(?:_[A-Za-z0-9]{2,8})*"

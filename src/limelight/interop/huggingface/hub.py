@@ -25,9 +25,9 @@ from limelight.bundle.layout import MANIFEST
 from limelight.bundle.manifest import is_ours
 from limelight.corpus.reading.finding import LINES, format_of
 from limelight.errors import ConfigError, DataError, LimelightError, MissingExtraError, ModelFileError
-from limelight.files import sha256_of
+from limelight.files import cache_folder, sha256_of
 from limelight.interop.file_names import CARD, CONFIG, GENERATION, INDEX, PICKLED, PICKLED_INDEX, PIECES, WHOLE
-from limelight.interop.offers import FACTS, PublishedOffer, Tell, cache_folder
+from limelight.interop.offers import FACTS, PublishedOffer, Tell
 
 Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
