@@ -93,6 +93,6 @@ def _write_block(raw: str, style: str, lines: list[str]) -> str | None:
         return None
     indent = body[: len(body) - len(body.lstrip())].rpartition("\n")[2]
     newline = "\r\n" if head.endswith("\r") else "\n"
-    gap = newline * (1 if style == "|" else 2)
+    between = newline * (style == ">") + indent  # where lines are folded, one more line end stands before every line with text
     start = len(raw) - len(body) + body.index(old)
-    return raw[:start] + gap.join(indent + line if at and line else line for at, line in enumerate(lines)) + raw[start + len(old) :]
+    return raw[:start] + newline.join(between + line if at and line else line for at, line in enumerate(lines)) + raw[start + len(old) :]
