@@ -169,15 +169,14 @@ def main() -> int:
     kinds = asked.only.split(",") if asked.only else list(SOURCES)
     with ThreadPoolExecutor(4) as threads:
         packages = {source.rpartition(" ")[0] for kind in kinds for source in SOURCES[kind]}
-        threads.map(lambda package: _try_fetch(package, folder), sorted(packages))
-    rows, short = [], 0
+        missing = [one for one in threads.map(lambda package: _try_fetch(package, folder), sorted(packages)) if one is None]
+    rows = list[str]()
     for kind in kinds:
         found = list(gather(kind, folder, asked.most))
-        short += len(found) < asked.most
         rows += ["\t".join((each.kind, str(each.path.relative_to(folder)), each.package, each.licence)) for each in found]
         print(f"{kind:<12} {len(found):>3} files of {len({each.package for each in found})} packages", flush=True)
     (folder / "files.tsv").write_text("".join(f"{row}\n" for row in rows))
-    return bool(short)
+    return bool(missing)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from documents_real import archive_shape, value_shape
 
 FOLDER = os.environ.get("DOORS_READERS", "")
 sys.path += [FOLDER] if FOLDER else []
+EPUBCHECK = "/usr/share/java/epubcheck.jar"
 COMMONMARK = """
 const {Parser} = require('commonmark'), seen = []
 const walker = new Parser().parse(require('fs').readFileSync(0, 'utf8')).walker(); let event
@@ -139,7 +140,8 @@ def _epub(data: bytes) -> Any:
     with tempfile.NamedTemporaryFile(suffix=".epub") as file:
         file.write(data)
         file.flush()
-        told = subprocess.run(["epubcheck", "--json", "-", file.name], capture_output=True, timeout=300, check=False).stdout
+        words = ["java", "-Xmx512m", "-jar", EPUBCHECK, file.name, "--json", "-"]
+        told = subprocess.run(words, capture_output=True, timeout=300, check=False).stdout
     try:
         messages = json.loads(told[told.index(b"{") :])["messages"]
     except (ValueError, KeyError):
