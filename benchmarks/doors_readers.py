@@ -1,7 +1,7 @@
 """Other people's programs that open documents: `READERS[kind](data)` is the structure that one sees, without the words.
 
-commonmark.js, json, ruamel.yaml, xmllint and lxml, javaproperties, sfparse of GNUstep, webvtt-py, csv, usfm-js, LibreOffice, epubcheck. What
-Debian does not have stands in the folder that DOORS_READERS names:
+commonmark.js, json, ruamel.yaml, xmllint and lxml, javaproperties, sfparse of GNUstep, webvtt-py, csv, usfm-js, LibreOffice, epubcheck.
+What Debian does not have stands in the folder that DOORS_READERS names:
 
     apt-get install libxml2-utils gnustep-base-runtime libreoffice-writer libreoffice-impress epubcheck nodejs
     pip install --target $DOORS_READERS javaproperties webvtt-py ruamel.yaml
@@ -40,7 +40,7 @@ const {chapters} = require('usfm-js').toJSON(require('fs').readFileSync(0, 'utf8
 console.log(JSON.stringify(Object.entries(chapters).map(([key, value]) => [key, Object.keys(value)])))"""
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A program does not open a document."""
 
 
@@ -48,9 +48,9 @@ def run(words: list[str], data: bytes = b"", cwd: str | None = None) -> bytes:
     try:
         done = subprocess.run(words, input=data, capture_output=True, timeout=300, cwd=cwd, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreadable(f"{words[0]}: {type(error).__name__}") from None
+        raise UnreadableError(f"{words[0]}: {type(error).__name__}") from None
     if done.returncode:
-        raise Unreadable(f"{words[0]}: {done.stderr.decode(errors='replace')[-200:]}")
+        raise UnreadableError(f"{words[0]}: {done.stderr.decode(errors='replace')[-200:]}")
     return done.stdout
 
 
@@ -60,10 +60,10 @@ def _guard(read: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     def guarded(data: bytes) -> Any:
         try:
             return read(data)
-        except Unreadable:
+        except UnreadableError:
             raise
         except Exception as error:
-            raise Unreadable(f"{type(error).__name__}: {str(error)[:200]}") from None
+            raise UnreadableError(f"{type(error).__name__}: {str(error)[:200]}") from None
 
     return guarded
 
@@ -103,7 +103,7 @@ def _strings(data: bytes) -> Any:
         done = subprocess.run(["sfparse", file.name], capture_output=True, timeout=60, check=False)
     said = (done.stdout + done.stderr).decode(errors="replace")
     if (found := re.search(r"seems ok \((\d+) entries\)", said)) is None:
-        raise Unreadable(said[-200:])
+        raise UnreadableError(said[-200:])
     return int(found[1])
 
 
@@ -127,7 +127,7 @@ def _office(kind: str, to: str) -> Callable[[bytes], Any]:
             run(["soffice", "--headless", "--convert-to", to, "--outdir", folder, str(file)])
             made = file.with_suffix(f".{to.partition(':')[0]}")
             if not made.is_file():
-                raise Unreadable("LibreOffice does not convert it")
+                raise UnreadableError("LibreOffice does not convert it")
             content = made.read_bytes()
         shown = content.count(b"\n") if to.startswith("txt") else len(re.findall(rb"/Type\s*/Page\b", content))
         return [name for name, *_ in archive_shape(data)], shown
@@ -145,7 +145,7 @@ def _epub(data: bytes) -> Any:
     try:
         messages = json.loads(told[told.index(b"{") :])["messages"]
     except (ValueError, KeyError):
-        raise Unreadable("epubcheck says nothing") from None
+        raise UnreadableError("epubcheck says nothing") from None
     with zipfile.ZipFile(io.BytesIO(data)) as opened:
         pages = {
             name: sorted(str(one.tag) for one in lxml.etree.fromstring(opened.read(name), lxml.etree.XMLParser(recover=True)).iter())
@@ -158,8 +158,20 @@ def _epub(data: bytes) -> Any:
 READERS: dict[str, Callable[[bytes], Any]] = {
     kind: _guard(read)
     for kind, read in {
-        "md": _by_node(COMMONMARK), "json": lambda data: value_shape(json.loads(data)), "yaml": _yaml, "xml": _xml("string", "item"),
-        "resx": _xml("data", "resheader"), "properties": _properties, "strings": _strings, "xcstrings": json.loads, "vtt": _vtt, "csv": _csv,
-        "usfm": _by_node(USFM), "docx": _office("docx", "txt:Text"), "odt": _office("odt", "txt:Text"), "pptx": _office("pptx", "pdf"), "epub": _epub,
+        "md": _by_node(COMMONMARK),
+        "json": lambda data: value_shape(json.loads(data)),
+        "yaml": _yaml,
+        "xml": _xml("string", "item"),
+        "resx": _xml("data", "resheader"),
+        "properties": _properties,
+        "strings": _strings,
+        "xcstrings": json.loads,
+        "vtt": _vtt,
+        "csv": _csv,
+        "usfm": _by_node(USFM),
+        "docx": _office("docx", "txt:Text"),
+        "odt": _office("odt", "txt:Text"),
+        "pptx": _office("pptx", "pdf"),
+        "epub": _epub,
     }.items()
-}  # fmt: skip
+}

@@ -15,11 +15,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / place) for place in ("claims", "benchmarks", "tests/documents")]
 
-from documents_real import LARGEST, SHAPES, SUFFIXES
 from sample_documents import SAMPLES
 from stand_ins import each, unchanged, upper
 
 from claim import Claims, run
+from documents_real import LARGEST, SHAPES, SUFFIXES
 from doors_mutants import FILLS, mutants_of, options_of, translate
 from limelight.errors import LimelightError
 
@@ -28,7 +28,7 @@ INSTALLED, MUTANTS = 3, 50  # files of the Python installation, and mutants, of 
 
 def installed() -> Iterator[tuple[str, bytes]]:
     """The first few files of each kind among the installed packages."""
-    lacking = {kind: INSTALLED for kind in SUFFIXES}
+    lacking = dict.fromkeys(SUFFIXES, INSTALLED)
     for folder, _, names in os.walk(sysconfig.get_path("purelib")):
         for name in sorted(names):
             kind = next((kind for kind, ends in SUFFIXES.items() if name.endswith(ends)), None)
@@ -68,7 +68,10 @@ def measure(claims: Claims, full: bool) -> None:
         claims.at_most(f"faults of {MUTANTS} damaged .{kind}", len(mutants_of(kind, MUTANTS)), 0)
     if full:
         with tempfile.TemporaryDirectory() as folder:
-            for words in (["doors_files.py", folder], *(["doors.py", *trial, folder] for trial in (["identity"], ["translated"], ["mutants", "1000"]))):
+            for words in (
+                ["doors_files.py", folder],
+                *(["doors.py", *trial, folder] for trial in (["identity"], ["translated"], ["mutants", "1000"])),
+            ):
                 done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / words[0]), *words[1:]], check=False)
                 claims.ended_well(" ".join(words[:2]) if words[0] == "doors.py" else "files fetched", done.returncode)
 

@@ -1,4 +1,4 @@
-"""What real files of strangers have shown: fields of Word, quotes in CDATA, folded lines, a lone CR, forms without words, words before a book."""
+"""What real files have shown: fields of Word, quotes in CDATA, folded lines, a lone CR, forms without words, words before a book."""
 
 import io
 import re
@@ -50,7 +50,10 @@ def texts_of_word(paragraphs: str) -> list[str]:
     ("paragraph", "shown"),
     [
         (BEGIN + code(" PAGEREF x ") + SEPARATE + word("Chapter two") + END + word("you see"), ["Chapter two", "you see"]),
-        (BEGIN + code("IF ") + BEGIN + code("REF a") + SEPARATE + word("inner") + END + word("asked") + SEPARATE + word("said") + END, ["said"]),
+        (
+            BEGIN + code("IF ") + BEGIN + code("REF a") + SEPARATE + word("inner") + END + word("asked") + SEPARATE + word("said") + END,
+            ["said"],
+        ),
         (word("Dear") + BEGIN + code(" MERGEFIELD Name ") + SEPARATE + word("the name") + END + word("hello"), ["Dear", "hello"]),
         (BEGIN + code("TOC") + word("never ends"), ["never ends"]),
         (END + SEPARATE + word("never began"), ["never began"]),
@@ -64,7 +67,9 @@ def test_what_a_field_shows_is_text_and_its_code_is_not(paragraph: str, shown: l
 
 def test_what_a_field_hides_is_counted_as_left() -> None:
     paragraph = BEGIN + code("AUTHOR") + SEPARATE + word("Ann Bee") + END
-    document = re.sub(r"<w:body>.*</w:body>", f"<w:body><w:p>{paragraph}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL)
+    document = re.sub(
+        r"<w:body>.*</w:body>", f"<w:body><w:p>{paragraph}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL
+    )
     counts = translated("docx", archive({**MEMBERS["docx"], "word/document.xml": document})).counts
     assert (counts.texts, counts.left) == (0, 1)
 
@@ -103,7 +108,7 @@ def test_properties_end_their_lines_as_java_reads_them(end: str) -> None:
 
 
 def test_forms_without_words_are_copied_with_those_that_have_some() -> None:
-    empty, full = ('{"stringUnit": {"state": "new", "value": "%s"}}' % value for value in ("", "%d files"))
+    empty, full = (f'{{"stringUnit": {{"state": "new", "value": "{value}"}}}}' for value in ("", "%d files"))
     variations = f'{{"variations": {{"plural": {{"zero": {empty}, "other": {full}}}}}}}'
     done = translated("xcstrings", f'{{"sourceLanguage": "en", "strings": {{"k": {{"localizations": {{"en": {variations}}}}}}}}}')
     made = yaml.safe_load(done.data)["strings"]["k"]["localizations"]["de"]["variations"]["plural"]

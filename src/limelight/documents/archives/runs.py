@@ -60,7 +60,7 @@ def find_runs(document: Document, languages: tuple[str, str], again: bool) -> Ex
 
 
 def _find_hidden(paragraph: Element) -> set[int]:
-    """Where texts begin that belong to the code of a field, or that Word fills in; a field that does not end in its paragraph hides none."""
+    """Where texts begin that belong to the code of a field, or that Word fills in; a field without an end in its paragraph hides none."""
     texts, change, fields = list[int](), Counter[int](), list[tuple[int, str]]()  # of each open field: its first text, its code
     for element in _walk(paragraph):
         kind = next((value for key, value in element.attributes.items() if key.endswith("fldCharType")), "")

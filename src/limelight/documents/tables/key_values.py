@@ -18,7 +18,8 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, ed
 _GOES_ON = r"\\(?:\r\n?|\n)[ \t\f]*+"
 # A logical line: what is before the value, and the value, each over line ends that a backslash hides.
 _PROPERTY = re.compile(
-    rf"(?:^|(?<=\r))(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|{_GOES_ON}|\\.)*+(?:[ \t\f]|{_GOES_ON})*+[=:]?(?:[ \t\f]|{_GOES_ON})*+)"
+    rf"(?:^|(?<=\r))(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|{_GOES_ON}|\\.)*+"
+    rf"(?:[ \t\f]|{_GOES_ON})*+[=:]?(?:[ \t\f]|{_GOES_ON})*+)"
     rf"(?P<value>(?:[^\\\r\n]|{_GOES_ON}|\\.)*+)",
     re.MULTILINE,
 )
