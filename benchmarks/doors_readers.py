@@ -23,10 +23,11 @@ from typing import Any
 
 import lxml.etree
 
-from documents_real import archive_shape, value_shape
+from documents_real import value_shape
 
 FOLDER = os.environ.get("DOORS_READERS", "")
 sys.path += [FOLDER] if FOLDER else []
+PROFILE = tempfile.TemporaryDirectory()  # of LibreOffice, which would wait for another that runs with the same one
 EPUBCHECK = "/usr/share/java/epubcheck.jar"
 COMMONMARK = """
 const {Parser} = require('commonmark'), seen = []
@@ -124,13 +125,16 @@ def _office(kind: str, to: str) -> Callable[[bytes], Any]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"document.{kind}"
             file.write_bytes(data)
-            run(["soffice", "--headless", "--convert-to", to, "--outdir", folder, str(file)])
+            run(
+                ["soffice", f"-env:UserInstallation=file://{PROFILE.name}", "--headless", "--convert-to", to, "--outdir", folder, str(file)]
+            )
             made = file.with_suffix(f".{to.partition(':')[0]}")
             if not made.is_file():
                 raise UnreadableError("LibreOffice does not convert it")
             content = made.read_bytes()
         shown = content.count(b"\n") if to.startswith("txt") else len(re.findall(rb"/Type\s*/Page\b", content))
-        return [name for name, *_ in archive_shape(data)], shown
+        with zipfile.ZipFile(io.BytesIO(data)) as opened:
+            return opened.namelist(), opened.testzip(), shown
 
     return read
 
