@@ -133,6 +133,21 @@ def test_a_translation_that_nobody_sees_leaves_the_text(answer: str) -> None:
     assert done.data == b"a: one two\n" and [warning.code for warning in done.warnings] == ["empty"]
 
 
+@pytest.mark.parametrize("label", ["utf8", "u8", "UTF-8", "iso-8859-1"])
+def test_an_encoding_is_known_by_its_other_names(label: str) -> None:
+    text = f'<?xml version="1.0" encoding="{label}"?><resources><string name="a">schöne Wörter</string></resources>'
+    done = translated("xml", text.encode("latin-1" if label == "iso-8859-1" else "utf-8")).data
+    assert translated("xml", done).units[0].unit.text == "SCHÖNE WÖRTER"
+
+
+@pytest.mark.parametrize("answer", ["a\x80b", "a\x9f", "\x7fb", "a\x85b", "\x81"])
+def test_yaml_can_be_read_whatever_controls_the_translator_says(answer: str) -> None:
+    done = translate_document(SAMPLES["yaml"], "yaml", ("en", "de"), each(lambda text: f"one {answer} two"))
+    assert done.counts.failed == 0
+    read = yaml.safe_load(done.data)["en"]
+    assert [read[key].strip() for key in "abcde"] == [f"one {answer.replace(chr(127), ' ')} two"] * 5
+
+
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_damaged_documents_have_no_faults(kind: str) -> None:
     assert mutants_of(kind, 10, seed=7) == {}
