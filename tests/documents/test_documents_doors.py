@@ -127,6 +127,12 @@ def test_a_template_without_slides_stays_as_it_is() -> None:
     assert done.data == data and done.counts.texts == 0
 
 
+def test_a_list_of_members_that_reaches_too_far_is_refused() -> None:
+    at = SAMPLES["pptx"].rindex(b"PK\1\2") + 30  # the size of what is extra
+    with pytest.raises(DataError, match="damaged list"):
+        translated("pptx", SAMPLES["pptx"][:at] + b"\x16\x00" + SAMPLES["pptx"][at + 2 :])
+
+
 @pytest.mark.parametrize("answer", ["\u200b", "\u00a0", "\x00", "\ufeff\n", "\u00ad"])
 def test_a_translation_that_nobody_sees_leaves_the_text(answer: str) -> None:
     done = translate_document(b"a: one two\n", "yaml", ("en", "de"), each(lambda text: answer))
