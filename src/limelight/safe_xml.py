@@ -30,13 +30,16 @@ class XmlListener(Protocol):
     def text(self, text: str) -> None: ...
 
 
-def parse_xml(name: str, blocks: Iterable[bytes], listener: XmlListener, root: str | None = None) -> Iterator[None]:
+def parse_xml(
+    name: str, blocks: Iterable[bytes], listener: XmlListener, root: str | None = None, encoding: str | None = None
+) -> Iterator[None]:
     """Feed the blocks of a file to the listener, and come back after each of them. `name` is for errors.
 
     The outermost element must be called `root`. Names of its namespace arrive without it and all others as `namespace name`, so that
-    <sdl:source> is never taken for <source>. Where no root is asked for, every name arrives without its namespace.
+    <sdl:source> is never taken for <source>. Where no root is asked for, every name arrives without its namespace. `encoding`: whatever the
+    file says.
     """
-    parser, fed = _build_parser(name, listener, root), 0
+    parser, fed = _build_parser(name, listener, root, encoding), 0
     try:
         for block in blocks:
             parser.Parse(block, False)
@@ -49,8 +52,8 @@ def parse_xml(name: str, blocks: Iterable[bytes], listener: XmlListener, root: s
         raise DataError(f"{name}: not well-formed XML ({error}); mend it: xmllint --recover {name}") from None
 
 
-def _build_parser(name: str, listener: XmlListener, root: str | None) -> expat.XMLParserType:
-    parser = expat.ParserCreate(namespace_separator=SEPARATOR)
+def _build_parser(name: str, listener: XmlListener, root: str | None, encoding: str | None) -> expat.XMLParserType:
+    parser = expat.ParserCreate(encoding, SEPARATOR)
     parser.buffer_text = True
     depth, namespace = 0, ""
 

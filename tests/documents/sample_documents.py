@@ -93,12 +93,12 @@ def mutant(kind: str, random: Random) -> bytes:
     if kind in MEMBERS and random.random() < 0.7:
         members = dict(MEMBERS[kind])
         name = random.choice([name for name, content in members.items() if len(content) > 60])
-        members[name] = _harm(members[name].encode(), random).decode("utf-8", "replace")
+        members[name] = harm(members[name].encode(), random).decode("utf-8", "replace")
         return archive(members)
-    return _harm(SAMPLES[kind], random)
+    return harm(SAMPLES[kind], random)
 
 
-def _harm(data: bytes, random: Random) -> bytes:
+def harm(data: bytes, random: Random) -> bytes:
     for _ in range(random.choice((1, 1, 2, 5))):
         start = random.randrange(len(data) + 1)
         end = min(len(data), start + random.choice((0, 1, 1, 3, 12, 60)))

@@ -18,7 +18,6 @@ from limelight.documents.units import (
     Remark,
     TranslatedUnit,
     UnitTranslation,
-    replace_controls,
 )
 from limelight.errors import DataError
 
@@ -209,8 +208,8 @@ def read_run(run: str, result: UnitTranslation) -> str:
 
 
 def _read(result: UnitTranslation) -> str:
-    """The translation without blanks around it, and nothing where controls are all there is: no format can hold those."""
-    return result.text.strip() if replace_controls(result.text).strip() else ""
+    """The translation without blanks around it, and nothing where nobody would see anything: controls, marks without a width."""
+    return result.text.strip() if any(char.isprintable() and char != " " for char in result.text) else ""
 
 
 def _trim_stop(run: str, translation: str) -> str:

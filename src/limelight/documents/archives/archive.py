@@ -61,6 +61,7 @@ _MEMBERS: dict[str, list[tuple[re.Pattern[str], str, Finder]]] = {
     ],
 }
 ARCHIVES = frozenset(_MEMBERS)
+_WITHOUT_TEXT = {"pptx": "ppt/presentation.xml"}  # a template may have no slides
 
 
 def find_archive(
@@ -73,7 +74,7 @@ def find_archive(
         found = find(document, languages, again)
         units = [replace(unit, line=number) for unit, number in zip(found.units, numbers, strict=False)]
         parts[member] = FoundUnits(document, found._replace(units=units), unsure_below)
-    if not parts:
+    if not parts and _WITHOUT_TEXT.get(kind) not in archive.infos:
         raise DataError(f"{name} has none of the members that a .{kind} has; check its name")
     signed = any(map(_SIGNATURES.fullmatch, archive.infos))
     why = "the document is signed, and a translation is no longer what was signed; sign it anew"

@@ -3,13 +3,14 @@
     <w:r><w:t>Open </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>it</w:t></w:r><w:r><w:t> now</w:t></w:r>    ->  Open <g id="1">it</g> now
 
 The form that most of the words have needs no tag, and runs that differ only in what a spelling checker noted are one. A sentence ends at
-tabs, line breaks, fields and boxes. What stands in a run beside text (a picture, the number of a note) stands for itself.
+tabs, line breaks, fields and boxes. What stands in a run beside text (a picture, the number of a note) stands for itself. What a field
+shows is text, but not where it is the code of another field, or a name that Word fills in (MERGEFIELD, AUTHOR ...).
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
@@ -24,6 +25,8 @@ _KEPT = frozenset(("bookmarkStart", "bookmarkEnd", "commentRangeStart", "comment
 _BREAKS = frozenset(("tab", "br", "cr", "fldChar", "instrText", "ptab", "AlternateContent", "pict", "object"))
 _SPELLING = re.compile(r' (?:dirty|err|smtClean|lang|altLang)="[^"]*"|<\w+:(?:lang|noProof)\b[^<>]*/>')
 _PRESERVE = ' xml:space="preserve"'  # else Word drops blanks at the edges of a text
+_FILLED_IN = re.compile(r"\s*+(?:MERGEFIELD|FILENAME|AUTHOR|LASTSAVEDBY|USERNAME|USERINITIALS|DOCPROPERTY|DOCVARIABLE|TEMPLATE)\b")
+_SHOWN = "shown"  # instead of the code of a field, after the code
 _EMPTY = re.compile(r"<(\w+:rPr)>\s*</\1>|<\w+:rPr\s*/>")
 
 
@@ -38,18 +41,50 @@ class _Piece(NamedTuple):
 
 
 def find_runs(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
-    units: list[DocumentUnit] = []
+    units, left = list[DocumentUnit](), 0
 
     def take(paragraph: Element, around: list[Element]) -> None:
+        nonlocal left
         boxes = [paragraph]
         while boxes:
-            inside: list[Element] = []
-            for is_break, pieces in groupby(_list_pieces(boxes.pop(), ("", ""), inside), key=lambda piece: piece is None):
+            inside, box = list[Element](), boxes.pop()
+            hidden = _find_hidden(box)
+            left += len(hidden)
+            shown = (piece and (None if piece.start in hidden else piece) for piece in _list_pieces(box, ("", ""), inside))
+            for is_break, pieces in groupby(shown, key=lambda piece: piece is None):
                 units.extend([] if is_break else _make_units([piece for piece in pieces if piece], document.text))
             boxes += inside
 
     read_elements(document, None, ("p",), take)
-    return ExtractionResult(units)
+    return ExtractionResult(units, left)
+
+
+def _find_hidden(paragraph: Element) -> set[int]:
+    """Where texts begin that belong to the code of a field, or that Word fills in; a field without an end in its paragraph hides none."""
+    texts, change, fields = list[int](), Counter[int](), list[tuple[int, str]]()  # of each open field: its first text, its code
+    for element in _walk(paragraph):
+        kind = next((value for key, value in element.attributes.items() if key.endswith("fldCharType")), "")
+        if element.name == "t":
+            texts.append(element.inner)
+        elif element.name == "instrText" and fields and len(fields[-1][1]) < 99:
+            fields[-1] = fields[-1][0], fields[-1][1] + element.document[element.inner : element.close][:99]
+        elif kind == "begin":
+            fields.append((len(texts), ""))
+        elif fields and (kind == "end" or (kind == "separate" and not _FILLED_IN.match(fields[-1][1]))):
+            first, code = fields.pop()
+            change[first] += code != _SHOWN
+            change[len(texts)] -= code != _SHOWN
+            fields += [(len(texts), _SHOWN)] if kind == "separate" else []
+    depths = accumulate(change[number] for number in range(len(texts)))
+    return {start for start, depth in zip(texts, depths, strict=True) if depth > 0}
+
+
+def _walk(element: Element) -> Iterator[Element]:
+    """What is inside, in order, without paragraphs of their own."""
+    for child in element.children:
+        if child.name != "p":
+            yield child
+            yield from _walk(child)
 
 
 def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]) -> Iterator[_Piece | None]:
@@ -70,7 +105,8 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
                 yield from [piece and piece._replace(outside=place) for piece in inner]
         elif child.name not in _NOTHING:
             yield None
-            if child.name not in ("fld", "oMath", "oMathPara"):  # a number or a date that the program writes, a formula
+            code = next((value for key, value in child.attributes.items() if key.endswith("instr")), "")
+            if child.name not in ("fld", "oMath", "oMathPara") and not _FILLED_IN.match(code):  # what the program writes, a formula
                 yield from _list_pieces(child, ("", ""), boxes)
             yield None
 

@@ -30,6 +30,11 @@ class ZipMembers:
         starts = [info.header_offset for info in archive.infolist()]
         if not (starts == sorted(set(starts)) and starts[-1:] < [self.start] == [archive.start_dir]) or len(starts) > MOST_MEMBERS:
             raise DataError(f"{name} is a ZIP archive with members in odd places, or too many; save it anew with the program that made it")
+        at = self.start
+        for _ in starts:
+            at += _CENTRAL.size + sum(_CENTRAL.unpack_from(data, at)[10:13])
+        if at > self.end:  # zipfile lets the last entry reach beyond the directory
+            raise DataError(f"{name} has a damaged list of its members; save it anew with the program that made it")
         self.ends = dict(zip(self.infos, [*starts[1:], self.start], strict=False))
         if len(self.infos) != len(starts) or any(info.flag_bits & _ENCRYPTED for info in self.infos.values()):
             raise DataError(f"{name} is encrypted, or has two members of one name; save it without a password")

@@ -23,14 +23,15 @@ _MILESTONE = re.compile(r"\\[a-z][a-z0-9-]*+\s*+(?:\|[^\\\n]*+)?\\\*")
 _NOTES = frozenset(("f", "fe", "x", "ef", "ex", "fig", "va", "vp", "rq", "cat"))  # up to their end they are one thing
 _ASIDE = re.compile(r"(?:id|ide|rem|sts|usfm|restore|c|ca|cp|cl|v|b|esb|esbe|cat|periph|lit)\d?")  # what follows on the line is no text
 _INLINE = frozenset(_CHARACTERS.split())
+_BOOK = re.compile(r"^\\id\s", re.MULTILINE)
 _BLANKS = re.compile(r"\s+")
 
 
 def find_usfm(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
     """A sentence ends at every marker that is not of characters."""
     text, lines = document.text, LineCounter(document.text)
-    if not _MARKER.match(text.lstrip()):
-        raise DataError(f"{document.name} does not begin with a marker such as \\id; is it USFM?")
+    if not _MARKER.match(text.lstrip()) and not _BOOK.search(text):  # before the book there may be a word about its licence
+        raise DataError(f"{document.name} does not begin with a marker such as \\id, and no line does so with \\id; is it USFM?")
     units, run, cursor, aside = list[DocumentUnit](), list[InlineItem](), 0, True
     ends = {name: text.rfind(f"\\{name}*") for name in _NOTES}
     at = 0

@@ -6,6 +6,7 @@ pairs     <g> <pc> <hi> <mrk> and all others with text inside; <bpt>...<ept>, <b
 singles   <x/> <ph> <it> <ut> <cp/>, marks that say so (<mrk translate="no">), comments
 """
 
+import codecs
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -127,7 +128,9 @@ Take = Callable[[Element, list[Element]], None]  # a wanted element, and those a
 
 def read_elements(document: Document, root: str | None, wanted: tuple[str, ...], take: Take) -> None:
     """Hand over every wanted element in order. The root must have that name, if one is given."""
-    for _ in parse_xml(document.name, [document.data], _Elements(document, wanted, take), root):
+    is_alias = document.encoding != "utf-8" and codecs.lookup(document.encoding).name == "utf-8"  # "utf8", which expat does not know
+    listener = _Elements(document, wanted, take)
+    for _ in parse_xml(document.name, [document.data], listener, root, "utf-8" if is_alias else None):
         pass
 
 

@@ -56,9 +56,10 @@ def find_xml_texts(table: TextTable, document: Document, languages: tuple[str, s
 def _find_units(table: TextTable, element: Element, lines: LineCounter) -> Iterator[DocumentUnit]:
     cdata = _CDATA.fullmatch(element.document, element.inner, element.close)
     if cdata and table is ANDROID:  # stays one: what is in it is no XML
-        lead, text, trail = edges(_read_escapes(cdata[1]))
+        bare = _QUOTED.search(cdata[1]) is not None and r"\"" not in cdata[1]  # as in <a href="x">
+        lead, text, trail = edges(_read_escapes(cdata[1].replace('"', r"\"") if bare else cdata[1]))
         if has_words(text):
-            yield plain_unit(element.line, text, cdata.span(1), lambda new: _write_cdata(lead + new + trail))
+            yield plain_unit(element.line, text, cdata.span(1), lambda new: _write_cdata(lead + new + trail, bare))
         return
     found = list(list_items(element, table))
     if table is ANDROID and any(item and item.kind == "text" and _QUOTED.search(element.document, item.start, item.end) for item in found):
@@ -119,8 +120,9 @@ def _write_escapes(text: str) -> str:
     return _SPECIAL.sub(lambda found: _NAMES.get(found[0], f"\\{found[0]}"), replace_controls(text).replace("\r", " "))
 
 
-def _write_cdata(text: str) -> str:
-    return _write_escapes(text).replace("]]>", "]]]]><![CDATA[>")
+def _write_cdata(text: str, bare: bool) -> str:
+    written = _write_escapes(text).replace("]]>", "]]]]><![CDATA[>")
+    return written.replace(r"\"", '"') if bare and text.count('"') % 2 == 0 else written
 
 
 ANDROID = TextTable(

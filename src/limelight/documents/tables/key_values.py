@@ -15,18 +15,19 @@ from limelight.documents.encodings import Document
 from limelight.documents.splices import LineCounter
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, edges, has_words, plain_unit, replace_controls
 
-_GOES_ON = r"\\\r?\n[ \t\f]*+"
+_GOES_ON = r"\\(?:\r\n?|\n)[ \t\f]*+"
 # A logical line: what is before the value, and the value, each over line ends that a backslash hides.
 _PROPERTY = re.compile(
-    rf"^(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|{_GOES_ON}|\\.)*+(?:[ \t\f]|{_GOES_ON})*+[=:]?(?:[ \t\f]|{_GOES_ON})*+)"
-    r"(?P<value>(?:[^\\\r\n]|\\\r?\n|\\.)*+)",
+    rf"(?:^|(?<=\r))(?P<before>[ \t\f]*+(?![#!\r\n])(?:[^\\\r\n \t\f=:]|{_GOES_ON}|\\.)*+"
+    rf"(?:[ \t\f]|{_GOES_ON})*+[=:]?(?:[ \t\f]|{_GOES_ON})*+)"
+    rf"(?P<value>(?:[^\\\r\n]|{_GOES_ON}|\\.)*+)",
     re.MULTILINE,
 )
 _ENTRY = re.compile(
     r'/\*(?:[^*]|\*(?!/))*+(?:\*/)?|//[^\n]*+|(?P<key>"(?:[^"\\]|\\.)*+"|(?<![\w.$:/-])[\w.$:/-]++)\s*+=\s*+"(?P<value>(?:[^"\\]|\\.)*+)"\s*+;|"(?:[^"\\]|\\.)*+"?',
     re.DOTALL,
 )
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|\r?\n[ \t\f]*+|(.))", re.DOTALL)
+_ESCAPE = re.compile(rf"\\u([0-9a-fA-F]{{4}})|{_GOES_ON}|\\(.)", re.DOTALL)
 _STRING_ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _NAMES = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\f": r"\f", "\\": r"\\"}

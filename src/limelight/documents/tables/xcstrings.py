@@ -49,8 +49,9 @@ def _fill(document: Document, lines: LineCounter, string: tuple[TextNode, TextNo
         return
     place, opening, closing, indent = _find_place(document.text, string, target)
     model = known.child(source) if known is not None else None
-    texts = list(_list_units(model)) if model is not None else []
-    if not any(has_words(value.text or "") for _, value in texts or [(None, key)]):
+    all_texts = list(_list_units(model)) if model is not None else []
+    texts = [one for one in all_texts if has_words(one[1].text or "")]  # the others are copied as they are
+    if not (texts if all_texts else has_words(key.text or "")):
         return
     if not texts:
         inner = indent + "    "

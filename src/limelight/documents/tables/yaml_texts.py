@@ -19,11 +19,12 @@ from limelight.documents.units import ExtractionResult, edges
 from limelight.errors import ConfigError, DataError
 
 _TEXT = "tag:yaml.org,2002:str"
-_BREAKS = {"\x85": "\\N", "\u2028": "\\L", "\u2029": "\\P", "\ufeff": "\\uFEFF", "\x7f": "\\x7F"}
+_BREAKS = {chr(code): f"\\x{code:02X}" for code in range(0x7F, 0xA0)}  # that YAML forbids, or takes for the end of a line
+_BREAKS |= {"\u2028": "\\L", "\u2029": "\\P", "\ufeff": "\\uFEFF"}
 _BEFORE = re.compile(r"(?:[&!]\S*\s++)+")  # an anchor, a tag
 _BRACKETS = re.compile(r"[\[\]{}]")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))  # that are no texts
-_PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x85\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`?]*")
+_PLAIN = re.compile(r"[^\W\d_][^\n\r\t\x7f-\x9f\u2028\u2029\ufeff{}\[\],#:&*!|>'\"%@`?]*")
 
 
 def find_yaml(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
@@ -93,6 +94,6 @@ def _write_block(raw: str, style: str, lines: list[str]) -> str | None:
         return None
     indent = body[: len(body) - len(body.lstrip())].rpartition("\n")[2]
     newline = "\r\n" if head.endswith("\r") else "\n"
-    gap = newline * (1 if style == "|" else 2)
+    between = newline * (style == ">") + indent  # where lines are folded, one more line end stands before every line with text
     start = len(raw) - len(body) + body.index(old)
-    return raw[:start] + gap.join(indent + line if at and line else line for at, line in enumerate(lines)) + raw[start + len(old) :]
+    return raw[:start] + newline.join(between + line if at and line else line for at, line in enumerate(lines)) + raw[start + len(old) :]

@@ -1,0 +1,167 @@
+"""What real files have shown: fields of Word, quotes in CDATA, folded lines, a lone CR, forms without words, words before a book."""
+
+import io
+import re
+import sys
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import lxml.etree
+import pytest
+import yaml
+from sample_documents import MEMBERS, SAMPLES, archive
+from stand_ins import each, unchanged, upper
+
+from limelight.documents.document import Kind, translate_document
+from limelight.documents.translating import TranslatedDocument
+from limelight.errors import DataError
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from doors_mutants import find_faults, judge_texts, mutants_of
+
+BEGIN, SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
+
+
+def translated(kind: Kind, data: bytes | str) -> TranslatedDocument:
+    return translate_document(data.encode() if isinstance(data, str) else data, kind, ("en", "de"), each(upper))
+
+
+def code(text: str) -> str:
+    return f"<w:r><w:instrText>{text}</w:instrText></w:r>"
+
+
+def word(text: str) -> str:
+    return f"<w:r><w:t>{text}</w:t></w:r>"
+
+
+def texts_of_word(paragraphs: str) -> list[str]:
+    """What is translated, of a document with these paragraphs; all else stays."""
+    document = re.sub(r"<w:body>.*</w:body>", f"<w:body>{paragraphs}</w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL)
+    done = translated("docx", archive({**MEMBERS["docx"], "word/document.xml": document}))
+    found = [unit.unit.text for unit in done.units]
+    with zipfile.ZipFile(io.BytesIO(done.data)) as opened:
+        made = opened.read("word/document.xml").decode()
+    assert made == re.sub(r"(?<=<w:t>)[^<]+", lambda text: text[0].upper() if text[0].strip() in found else text[0], document)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "shown"),
+    [
+        (BEGIN + code(" PAGEREF x ") + SEPARATE + word("Chapter two") + END + word("you see"), ["Chapter two", "you see"]),
+        (
+            BEGIN + code("IF ") + BEGIN + code("REF a") + SEPARATE + word("inner") + END + word("asked") + SEPARATE + word("said") + END,
+            ["said"],
+        ),
+        (word("Dear") + BEGIN + code(" MERGEFIELD Name ") + SEPARATE + word("the name") + END + word("hello"), ["Dear", "hello"]),
+        (BEGIN + code("TOC") + word("never ends"), ["never ends"]),
+        (END + SEPARATE + word("never began"), ["never began"]),
+        ('<w:fldSimple w:instr=" AUTHOR ">' + word("Ann Bee") + "</w:fldSimple>" + word("wrote it"), ["wrote it"]),
+        ('<w:fldSimple w:instr=" REF x ">' + word("Figure one") + "</w:fldSimple>", ["Figure one"]),
+    ],
+)
+def test_what_a_field_shows_is_text_and_its_code_is_not(paragraph: str, shown: list[str]) -> None:
+    assert texts_of_word(f"<w:p>{paragraph}</w:p>") == shown
+
+
+def test_what_a_field_hides_is_counted_as_left() -> None:
+    paragraph = BEGIN + code("AUTHOR") + SEPARATE + word("Ann Bee") + END
+    document = re.sub(
+        r"<w:body>.*</w:body>", f"<w:body><w:p>{paragraph}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL
+    )
+    counts = translated("docx", archive({**MEMBERS["docx"], "word/document.xml": document})).counts
+    assert (counts.texts, counts.left) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("inside", "wanted"),
+    [
+        ('See <a href="x">it</a>', 'SEE <A HREF="X">IT</A>'),
+        (r"See <a href=\"x\">it</a>", r"SEE <A HREF=\"X\">IT</A>"),
+        ("two words", "TWO WORDS"),
+    ],
+)
+def test_quotes_in_cdata_of_android_stay_as_they_are_written(inside: str, wanted: str) -> None:
+    done = translated("xml", f'<resources><string name="a"><![CDATA[{inside}]]></string></resources>').data
+    assert lxml.etree.fromstring(done)[0].text == wanted
+
+
+def test_a_quote_without_its_other_one_is_escaped_in_cdata() -> None:
+    data = b'<resources><string name="a"><![CDATA[<a href="x">it</a>]]></string></resources>'
+    done = translate_document(data, "xml", ("en", "de"), each(lambda text: 'a " b')).data
+    assert lxml.etree.fromstring(done)[0].text == r"a \" b"
+
+
+@pytest.mark.parametrize("gap", range(1, 5))
+@pytest.mark.parametrize("head", [">", ">-", "|"])
+def test_blank_lines_of_a_block_stay_as_many(head: str, gap: int) -> None:
+    text = f"a: {head}\n  one two\n  three" + "\n" * gap + "  four\nb: five six\n"
+    assert yaml.safe_load(translated("yaml", text).data) == {key: value.upper() for key, value in yaml.safe_load(text).items()}
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_properties_end_their_lines_as_java_reads_them(end: str) -> None:
+    lines = ("a = one two", "# no text", "b = three \\", "   four", "", "c=five")
+    done = translated("properties", end.join(lines)).data.decode()
+    assert done == end.join(("a = ONE TWO", "# no text", "b = THREE FOUR", "", "c=FIVE"))
+
+
+def test_forms_without_words_are_copied_with_those_that_have_some() -> None:
+    empty, full = (f'{{"stringUnit": {{"state": "new", "value": "{value}"}}}}' for value in ("", "%d files"))
+    variations = f'{{"variations": {{"plural": {{"zero": {empty}, "other": {full}}}}}}}'
+    done = translated("xcstrings", f'{{"sourceLanguage": "en", "strings": {{"k": {{"localizations": {{"en": {variations}}}}}}}}}')
+    made = yaml.safe_load(done.data)["strings"]["k"]["localizations"]["de"]["variations"]["plural"]
+    assert [made[form]["stringUnit"]["value"] for form in ("zero", "other")] == ["", "%D FILES"] and done.counts.failed == 0
+
+
+def test_words_before_a_book_are_left() -> None:
+    assert translated("usfm", "Public domain.\n\\id GEN\n\\h Genesis\n").data == b"Public domain.\n\\id GEN\n\\h GENESIS\n"
+    with pytest.raises(DataError, match="no line does so"):
+        translated("usfm", "Public \\idea domain.\n")
+
+
+def test_a_template_without_slides_stays_as_it_is() -> None:
+    data = archive({"ppt/presentation.xml": "<p>no text</p>"})
+    done = translated("pptx", data)
+    assert done.data == data and done.counts.texts == 0
+
+
+def test_a_list_of_members_that_reaches_too_far_is_refused() -> None:
+    at = SAMPLES["pptx"].rindex(b"PK\1\2") + 30  # the size of what is extra
+    with pytest.raises(DataError, match="damaged list"):
+        translated("pptx", SAMPLES["pptx"][:at] + b"\x16\x00" + SAMPLES["pptx"][at + 2 :])
+
+
+@pytest.mark.parametrize("answer", ["\u200b", "\u00a0", "\x00", "\ufeff\n", "\u00ad"])
+def test_a_translation_that_nobody_sees_leaves_the_text(answer: str) -> None:
+    done = translate_document(b"a: one two\n", "yaml", ("en", "de"), each(lambda text: answer))
+    assert done.data == b"a: one two\n" and [warning.code for warning in done.warnings] == ["empty"]
+
+
+@pytest.mark.parametrize("label", ["utf8", "u8", "UTF-8", "iso-8859-1"])
+def test_an_encoding_is_known_by_its_other_names(label: str) -> None:
+    text = f'<?xml version="1.0" encoding="{label}"?><resources><string name="a">schöne Wörter</string></resources>'
+    done = translated("xml", text.encode("latin-1" if label == "iso-8859-1" else "utf-8")).data
+    assert translated("xml", done).units[0].unit.text == "SCHÖNE WÖRTER"
+
+
+@pytest.mark.parametrize("answer", ["a\x80b", "a\x9f", "\x7fb", "a\x85b", "\x81"])
+def test_yaml_can_be_read_whatever_controls_the_translator_says(answer: str) -> None:
+    done = translate_document(SAMPLES["yaml"], "yaml", ("en", "de"), each(lambda text: f"one {answer} two"))
+    assert done.counts.failed == 0
+    read = yaml.safe_load(done.data)["en"]
+    assert [read[key].strip() for key in "abcde"] == [f"one {answer.replace(chr(127), ' ')} two"] * 5
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+def test_damaged_documents_have_no_faults(kind: str) -> None:
+    assert mutants_of(kind, 10, seed=7) == {}
+
+
+def test_a_lost_text_is_a_fault() -> None:
+    done = translated("md", SAMPLES["md"])
+    assert judge_texts("md", {}, done) == set()
+    assert judge_texts("md", {}, replace(done, data=done.data.replace(b"QUOTED", b"").replace(b"NESTED", b""))) == {"texts lost"}
+    assert find_faults("md", SAMPLES["md"], "unchanged", upper) == {"other bytes although nothing changed"}
+    assert find_faults("md", SAMPLES["md"], "unchanged", unchanged) == set()
