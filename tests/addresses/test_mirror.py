@@ -108,6 +108,30 @@ def test_a_storage_that_is_away_ends_a_run_after_some_tries(bucket: Faulty, tmp_
         assert read_files(run)["a"] == str(FAILURES)
 
 
+def test_an_address_that_holds_something_else_is_no_run(bucket: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = on_machine("one", tmp_path, monkeypatch)
+    ObjectStore(ADDRESS).put("manifest.json", b"{}")
+    with pytest.raises(ConfigError, match="holds a bundle or prepared text"), mirrored(run, ignore, 0.0, 1):
+        pass
+    assert list(ObjectStore(ADDRESS).names()) == ["manifest.json"]
+
+
+def test_a_disk_without_second_names_and_a_refusal_in_passing(bucket: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise PermissionError("no links here")
+
+    run, real = on_machine("one", tmp_path, monkeypatch), ObjectStore.put
+    monkeypatch.setattr("os.link", refuse)
+    with mirrored(run, ignore, 0.0, 1) as watch:
+        monkeypatch.setattr(ObjectStore, "put", lambda *given: (_ for _ in ()).throw(ConfigError("access is denied")))
+        watch((write_files(run, a="1"), SAVED)[1])
+        watch.__self__._coming.exception()  # type: ignore[attr-defined]
+        watch(NOTE)  # goes on
+        monkeypatch.setattr(ObjectStore, "put", real)
+    with mirrored(other := on_machine("two", tmp_path, monkeypatch), ignore, 0.0, 1):
+        assert read_files(other) == {"a": "1"}
+
+
 def test_a_folder_without_address_and_many_machines(bucket: Faulty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "address").write_bytes(b"s3://bucket/run")  # somebody's own file
     with mirrored(tmp_path / "run", ignore, 0.0, 2) as watch:

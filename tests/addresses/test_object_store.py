@@ -1,19 +1,23 @@
 """Objects are whole or absent, and of all who create one at once a single one does."""
 
 import hashlib
+import io
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
 from stores import Careless, Faulty, in_memory
 
-from limelight.addresses.folders import INSIDE
+from limelight.addresses.folders import INSIDE, find_cache
 from limelight.addresses.object_store import BLOCK, ObjectStore, open_bucket
-from limelight.errors import ConfigError, LimelightError, MissingExtraError, ModelFileError, StorageError
+from limelight.corpus.reading.streams import content_hash, size_of
+from limelight.errors import ConfigError, MissingExtraError, ModelFileError, StorageError
 
 
 def race(store: ObjectStore) -> int:
@@ -63,8 +67,9 @@ def test_a_file_is_fetched_in_blocks_and_verified(size: int, tmp_path: Path) -> 
         store.fetch("a", tmp_path / "b", size, "0" * 64)
     with pytest.raises(ModelFileError, match="is listed and not there") if size else pytest.raises(ModelFileError):
         store.fetch("missing", tmp_path / "b", size, "0" * 64)
-    with pytest.raises(LimelightError):
-        store.fetch("a", tmp_path / "b", size + BLOCK + 1, digest)
+    for more in (1, BLOCK, BLOCK + 1):
+        with pytest.raises(ModelFileError, match="is not what its manifest says"):  # not a storage that is away
+            store.fetch("a", tmp_path / "b", size + more, digest)
     assert not (tmp_path / "b").exists()
 
 
@@ -78,14 +83,24 @@ def test_an_object_that_is_too_large_is_not_read() -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/../x", "s3://bucket/a b", "s3://BUCKET/x", "s3://b/x?y", "s3://bucket//x"],
+    [
+        "s3://",
+        "s3://bucket",
+        "s3://bucket/",
+        "s3://bucket/../x",
+        "s3://bucket/a b",
+        "s3://BUCKET/x",
+        "s3://b/x?y",
+        "s3://bucket//x",
+        "s3://bucket/.",
+    ],
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="is no address; one is s3://BUCKET/NAME"):
         ObjectStore(address)
 
 
-@pytest.mark.parametrize("name", ["..", "../a", "a/../b", "/a", "a//b", "a/", "", "a\\b", "./a", "a\0"])
+@pytest.mark.parametrize("name", ["..", "../a", "a/../b", "/a", "a//b", "a/", "", "a\\b", "./a", "a\0", "C:evil"])
 def test_a_name_cannot_leave_its_folder(name: str) -> None:
     assert not INSIDE.fullmatch(name)
     assert INSIDE.fullmatch("checkpoints/step-0000001/..tensors.safetensors")
@@ -95,3 +110,30 @@ def test_without_the_extra_an_address_names_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "obstore.store", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'limelight\[s3\]'"):
         open_bucket("s3://models/en-de")
+
+
+def test_an_address_at_another_endpoint_has_a_copy_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path))
+    here = find_cache("runs", "s3://bucket/place")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert find_cache("runs", "s3://bucket/place") != here
+
+
+def test_a_corpus_whose_storage_is_away_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise GenericError("connection closed")
+
+        def readinto(self, buffer: Any) -> int:  # as a file of fsspec has it
+            return len(self.read(len(buffer)))
+
+        def size(self, path: str) -> int:
+            raise GenericError("connection closed")
+
+        def open(self, path: str, mode: str) -> "Away":
+            return self
+
+    monkeypatch.setattr("limelight.corpus.reading.streams.open_bucket", lambda address, filesystem: Away())
+    for ask in (content_hash, size_of):
+        with pytest.raises(StorageError, match=r"s3://text/a.en cannot be reached \(connection closed\)"):
+            ask("s3://text/a.en")

@@ -84,6 +84,17 @@ def test_a_damaged_object_is_refused_and_nothing_is_kept(name: str, store: Objec
     assert not list(cache.rglob(name))
 
 
+@pytest.mark.parametrize("paths", [["manifest.json"], ["a", "a/b"], ["a/b", "a"]])
+def test_a_manifest_that_no_folder_can_be_is_refused(paths: list[str], store: ObjectStore) -> None:
+    files = []
+    for path in paths:
+        store.put(path, b"1")
+        files.append({"path": path, "bytes": 1, "sha256": "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"})
+    store.put("manifest.json", seal({"format": 1, "files": files}))
+    with pytest.raises(ModelFileError):
+        fetch_bundle(ADDRESS)
+
+
 def test_a_manifest_of_a_stranger_writes_nowhere_else(store: ObjectStore, cache: Path) -> None:
     store.put("evil", b"1")
     entry = {"path": "../../../../evil", "bytes": 1, "sha256": "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"}
@@ -162,3 +173,29 @@ def test_a_prepared_corpus_comes_back_and_what_is_unfinished_stays(tmp_path: Pat
     before = (tmp_path / "copy" / "manifest.json").stat().st_ino
     fetch_prepared(other, tmp_path / "copy")
     assert (tmp_path / "copy" / "manifest.json").stat().st_ino == before
+
+
+def test_what_was_prepared_by_force_and_not_published_stays(tmp_path: Path, store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"output": Path(ADDRESS), "force": True}
+    with pytest.raises(KeyError), local_folders("prepare", given):
+        make(folder := given["output"])
+        made = (folder / "manifest.json").read_bytes()
+        raise KeyError  # as if the network went
+    with local_folders("prepare", given := {"output": Path(ADDRESS), "force": True}):
+        assert (given["output"] / "manifest.json").read_bytes() == made
+    assert store.get("manifest.json") == made
+
+
+def test_nothing_is_written_over_what_came_meanwhile_or_over_a_run(tmp_path: Path, store: ObjectStore) -> None:
+    before = store.get("manifest.json") or b""
+    store.delete(["manifest.json"])
+    with (
+        pytest.raises(ConfigError, match="holds something else"),
+        local_folders("import", given := {"output": Path(ADDRESS), "force": False}),
+    ):
+        shutil.copytree(STORED, given["output"])
+        store.put("manifest.json", before + b" ")
+    store.put("snapshots/00000001.json", b"")
+    for verb in ("import", "prepare"):
+        with pytest.raises(ConfigError, match="holds a run"), local_folders(verb, {"output": Path(ADDRESS), "force": True}):
+            pass

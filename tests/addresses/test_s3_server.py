@@ -28,12 +28,12 @@ from test_object_store import race
 
 from limelight.addresses.folders import publish
 from limelight.addresses.lease import Lease
-from limelight.addresses.object_store import ObjectStore
+from limelight.addresses.object_store import BLOCK, ObjectStore
 from limelight.addresses.snapshots import OvertakenError, Snapshots
 from limelight.corpus.reading.finding import find
 from limelight.corpus.reading.streams import content_hash, size_of
 from limelight.corpus.remote import fetch_prepared, list_prepared
-from limelight.errors import DataError
+from limelight.errors import DataError, ModelFileError
 
 SERVER = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
 pytestmark = [pytest.mark.process, pytest.mark.skipif(SERVER is None, reason="moto_server is not installed")]
@@ -138,6 +138,12 @@ def test_a_large_file_goes_there_and_back_whatever_the_network_does(fault: str, 
     proxy.faults += [fault]
     store.fetch("a", tmp_path / "b", len(content), hashlib.sha256(content).hexdigest())
     assert (tmp_path / "b").read_bytes() == content and proxy.met.count(fault) >= 2
+
+
+def test_an_object_that_ends_with_a_block_is_not_a_storage_that_is_away(store: ObjectStore, tmp_path: Path) -> None:
+    store.put("a", bytes(BLOCK))
+    with pytest.raises(ModelFileError, match="is not what its manifest says"):
+        store.fetch("a", tmp_path / "a", BLOCK + 1, "0" * 64)
 
 
 def test_a_conditional_put_whose_answer_is_lost_was_ours(proxy: Proxy, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,6 +102,35 @@ def test_the_same_machine_keeps_what_it_has_if_nobody_wrote_since(tmp_path: Path
     begin(store, "other", tmp_path / "other")
     begin(store, "me", run)
     assert read_files(run) == {"a": "1"}
+
+
+def test_an_address_that_was_emptied_does_not_empty_the_folder(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    begin(in_memory(), "me", run).commit(write_files(run, checkpoints__one="1"))
+    with pytest.raises(ConfigError, match="s3://bucket/place holds no run"):
+        begin(in_memory(), "me", run)
+    assert read_files(run) == {"checkpoints/one": "1"}
+
+
+def test_a_lost_answer_and_a_lost_question_after_it_do_not_overtake_their_writer(tmp_path: Path) -> None:
+    store, run = in_memory(), tmp_path / "me"
+    mine, lease = begin(store, "me", run), Lease(store, "me")
+    version, real = store.put_new(NAME, lease._describe()) or "", store._put_if
+
+    def lose(*given: Any) -> str | None:
+        store._put_if = real  # type: ignore[method-assign]
+        real(*given)
+        raise StorageError("away")
+
+    for write in (lambda: mine.commit(run), lambda: lease._replace(version)):
+        write_files(run, a="1")
+        store._put_if = lose  # type: ignore[method-assign]
+        with pytest.raises(StorageError, match="away"):
+            write()
+        write_files(run, a="2")
+        assert write()
+    begin(store, "other", tmp_path / "other")
+    assert read_files(tmp_path / "other") == {"a": "2"}
 
 
 def test_damage_at_the_address_is_refused_and_the_folder_stays(tmp_path: Path) -> None:

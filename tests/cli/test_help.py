@@ -106,6 +106,10 @@ def test_help_shows_the_examples_one_to_a_line() -> None:
         "mcp abfs://models/en-de",
         "evaluate en-de s3://bucket/a.en a.de",
         "evaluate s3://models/en-de a.en a.de --calibrate",
+        "evaluate s3://models/en-de a.en a.de --compare s3://models/other",
+        "serve s3://models/en-de gs://models/de-en",
+        "import s3://models/en-de -o en-de",
+        "import hf:a/b -o S3://bucket/x --yes",
     ],
 )
 def test_an_address_where_a_folder_is_meant_is_refused_and_nothing_is_written(

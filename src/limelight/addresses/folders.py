@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from limelight.addresses.object_store import ObjectStore
+from limelight.addresses.object_store import ObjectStore, find_endpoint
 from limelight.errors import ConfigError, ModelFileError, StorageError
 from limelight.files import cache_folder, try_lock
 
 MANIFEST: Final = "manifest.json"
-INSIDE: Final = re.compile(r"(?!\.\.?(/|$))[^/\\\0]+(/(?!\.\.?(/|$))[^/\\\0]+)*")  # a path that cannot leave its folder
+INSIDE: Final = re.compile(r"(?!\.\.?(/|$))[^/\\:\0]+(/(?!\.\.?(/|$))[^/\\:\0]+)*")  # a path that cannot leave its folder
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,12 @@ class ObjectEntry:
     sha256: str
 
 
-def find_cache(kind: str, key: str) -> Path:
-    """A folder of the cache, which is there afterwards, and which others may not look into: find_cache("runs", "s3://runs/en-de")."""
-    place = cache_folder() / kind / hashlib.sha256(key.encode()).hexdigest()[:16]
+def find_cache(kind: str, address: str) -> Path:
+    """A folder of the cache, which is there afterwards, and which others may not look into: find_cache("runs", "s3://runs/en-de").
+
+    The same address at another endpoint is something else.
+    """
+    place = cache_folder() / kind / hashlib.sha256(f"{find_endpoint()} {address}".strip().encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     return place.resolve()
 
@@ -54,7 +57,8 @@ def lock(place: Path, wait: bool = True) -> Iterator[None]:
 
 def fetch_files(store: ObjectStore, files: Mapping[str, ObjectEntry], folder: Path) -> None:
     """Into a new folder, each verified when it has arrived. What the names say is not believed: they are a stranger's."""
-    if strange := [name[:99] for name in files if not INSIDE.fullmatch(name)]:
+    folders = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    if strange := [name[:99] for name in files if not INSIDE.fullmatch(name) or name in folders or (folder / name).exists()]:
         raise ModelFileError(f"{store.address}: its manifest lists {strange[0]!r}, which is no name of a file in it")
     for name, file in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

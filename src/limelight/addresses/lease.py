@@ -15,7 +15,7 @@ import time
 from typing import Final
 
 from limelight.addresses.object_store import ObjectStore
-from limelight.errors import ConfigError, StorageError
+from limelight.errors import ConfigError, LimelightError
 
 NAME: Final = "lease.json"
 RENEWED: Final = 10.0  # seconds between two renewals
@@ -46,8 +46,7 @@ class Lease:
                     break
                 continue
             content, version = found
-            free = any(f'"holder": "{each}"'.encode() in content for each in ("", self._holder))
-            if free or (version == seen and now - since >= self._stale):
+            if _is_held(content, "") or _is_held(content, self._holder) or (version == seen and now - since >= self._stale):
                 if self._replace(version):
                     break
                 continue
@@ -68,7 +67,7 @@ class Lease:
         try:
             if not self.lost and self._version:
                 self.store.replace(NAME, self._describe(released=True), self._version)
-        except StorageError as error:
+        except LimelightError as error:
             logger.warning("the lease is free in %.0f s only: %s", self._stale, error)
 
     def _renew(self) -> None:
@@ -77,11 +76,14 @@ class Lease:
                 if not self._replace(self._version):
                     self.lost = True
                     return
-            except StorageError as error:  # who is cut off goes on: it may come back before anybody takes over
+            except LimelightError as error:  # who is cut off goes on: it may come back before anybody takes over
                 logger.warning("the lease could not be renewed: %s", error)
 
     def _replace(self, version: str) -> bool:
+        """Also what stands there now, if it is ours: the answer to an earlier renewal was lost."""
         new = self.store.replace(NAME, self._describe(), version)
+        if new is None and (found := self.store.get_versioned(NAME)) and found[1] != version and _is_held(found[0], self._holder):
+            return self._replace(found[1])
         self._version = new or ""
         return new is not None
 
@@ -89,3 +91,7 @@ class Lease:
         """Never twice the same, so that a version stands for one renewal."""
         who = {"holder": "" if released else self._holder, "host": socket.gethostname(), "process": os.getpid()}
         return json.dumps({**who, "renewal": secrets.token_hex(8)}).encode()
+
+
+def _is_held(content: bytes, holder: str) -> bool:
+    return f'"holder": "{holder}"'.encode() in content

@@ -30,14 +30,19 @@ def is_address(text: str) -> bool:
     return text.startswith("s3://")
 
 
+def find_endpoint() -> str:
+    """The server that addresses are of, as the environment names it; nothing where it is Amazon's."""
+    return next(filter(None, map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"))), "")
+
+
 def client_settings() -> dict[str, Any]:
     """What every request follows. An endpoint without TLS must be meant: it is, where the address of the endpoint says so."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT")
+    endpoint = find_endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     bounds = {"timeout": timedelta(seconds=REQUEST_SECONDS), "connect_timeout": timedelta(seconds=10)}
     return {
         "config": {"region": region, **({"endpoint": endpoint} if endpoint else {})},
-        "client_options": {"allow_http": bool(endpoint and endpoint.startswith("http://")), **bounds},
+        "client_options": {"allow_http": endpoint.startswith("http://"), **bounds},
         "retry_config": {"max_retries": 8, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
     }
 
@@ -52,13 +57,29 @@ def open_bucket(address: str, filesystem: bool = False) -> Any:
     return FsspecStore("s3", **client_settings()) if filesystem else from_url(address, **client_settings())
 
 
+@contextmanager
+def tell_errors(where: str) -> Iterator[None]:
+    """The errors of the library become ours. Its message goes on as a line: servers answer with pages."""
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+    try:
+        yield
+    except (BaseError, OSError) as error:
+        if isinstance(error, FileNotFoundError) or getattr(error, "errno", None) is not None:  # a file of this machine
+            raise
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            raise ConfigError(f"{where}: access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ask its owner") from None
+        why = re.sub(r"\s+", " ", str(error))[:300]
+        raise StorageError(f"{where} cannot be reached ({why}); look at AWS_ENDPOINT_URL and the network, then try again") from None
+
+
 class ObjectStore:
     """Names are relative to the address. Whatever goes wrong on the way is a StorageError, or a ConfigError where asking again is vain."""
 
     def __init__(self, address: str, bucket: Any = None) -> None:
         """`bucket`: another store of obstore, as a test has in memory."""
         self.address = address.rstrip("/")
-        if not ADDRESS.fullmatch(address) or "/.." in address or "/./" in address:
+        if not ADDRESS.fullmatch(address) or "/.." in address or "/./" in address + "/":
             raise ConfigError(f"{address[:200]} is no address; one is s3://BUCKET/NAME, of letters, digits, dots, - and _")
         self._bucket = open_bucket(self.address) if bucket is None else bucket
 
@@ -80,11 +101,18 @@ class ObjectStore:
 
     def fetch(self, name: str, path: Path, size: int, sha256: str) -> None:
         """An object as a file, in blocks. Another size or content than was written is a ModelFileError, and there is no file."""
+        from obstore.exceptions import BaseError
+
         digest, written = hashlib.sha256(), 0
         try:
             with self._asking(name), path.open("xb") as file:
                 for start in range(0, size, BLOCK):
-                    block = bytes(self._bucket.get_range(name, start=start, end=min(size, start + BLOCK)))
+                    try:
+                        block = bytes(self._bucket.get_range(name, start=start, end=min(size, start + BLOCK)))
+                    except BaseError:
+                        if self._bucket.head(name)["size"] > start:
+                            raise
+                        break  # it ends before this block
                     digest.update(block)
                     written += file.write(block)
             if written != size or digest.hexdigest() != sha256:
@@ -135,18 +163,10 @@ class ObjectStore:
 
     @contextmanager
     def _asking(self, name: str, writes: bool = False) -> Iterator[None]:
-        """The errors of the library become ours. Its message goes on as a line: servers answer with pages."""
-        from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-
         try:
-            yield
+            with tell_errors(f"{self.address}/{name}".rstrip("/")):
+                yield
         except FileNotFoundError:
             if writes:
                 raise ConfigError(f"{self.address}: there is no such bucket; make it first, or name another") from None
             raise
-        except BaseError as error:
-            where = f"{self.address}/{name}".rstrip("/")
-            if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-                raise ConfigError(f"{where}: access is denied; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ask its owner") from None
-            why = re.sub(r"\s+", " ", str(error))[:300]
-            raise StorageError(f"{where} cannot be reached ({why}); look at AWS_ENDPOINT_URL and the network, then try again") from None

@@ -12,13 +12,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from limelight.addresses.folders import ObjectEntry, fetch_files
 from limelight.addresses.object_store import ObjectStore
-from limelight.errors import ModelFileError, StorageError
+from limelight.errors import ConfigError, ModelFileError, StorageError
 from limelight.files import Stamp, sha256_of, stamp_of, whole_folder
 
 FORMAT: Final = 1
@@ -63,9 +63,7 @@ class Snapshots:
         numbers = self._numbers()
         if not numbers:
             return Snapshot()
-        if (content := self.store.get(_name(numbers[-1]))) is None:  # between listing and reading others have followed it
-            return self.newest()
-        return Snapshot.decode(content, f"{self.store.address}/{_name(numbers[-1])}")
+        return self._read(numbers[-1]) or self.newest()  # between listing and reading others may have followed it
 
     def fetch(self, choose: Callable[[dict[str, ObjectEntry]], dict[str, ObjectEntry]], folder: Path) -> Snapshot:
         """Some files of the newest, into an empty folder. One that was pruned meanwhile is followed by a newer one."""
@@ -85,6 +83,11 @@ class Snapshots:
         """Bring the folder up to date, and make this the only writer. The folder is current if nobody else wrote since it did."""
         for _ in range(TRIES):
             newest = self.newest()
+            if newest.number == 0 and any(path.is_file() for path in folder.rglob("*")):
+                raise ConfigError(
+                    f"{self.store.address} holds no run, and {folder} is what this machine has of one there; look at AWS_ENDPOINT_URL, "
+                    "give another address with -o, or delete that folder to begin anew"
+                )
             if newest.holder != self._holder or not folder.exists():
                 with whole_folder(folder) as beside:
                     newest = self.fetch(dict, beside)
@@ -110,10 +113,14 @@ class Snapshots:
         if files == before.files:
             return False
         new = Snapshot(before.number + 1, self._holder, files)
-        if not self.store.put_new(_name(new.number), new.encode()):
-            raise OvertakenError(
-                f"{self.store.address} was taken over by another process, which goes on from snapshot {before.number}; this one ends"
-            )
+        while not self.store.put_new(_name(new.number), new.encode()):
+            there = self._read(new.number)
+            if there is None or there.holder != self._holder:
+                raise OvertakenError(
+                    f"{self.store.address} was taken over by another process, which goes on from snapshot {before.number}; this one ends"
+                )
+            self._last.append(there)  # ours, and the answer was lost
+            new = replace(new, number=new.number + 1)
         self._last.append(new)
         self._prune()
         return True
@@ -126,6 +133,10 @@ class Snapshots:
         self.store.delete([_name(number) for number in self._numbers() if number < first])
         latest = f"objects/{self._writer:08d}/~"  # sorts after all of this writer
         self.store.delete([name for name in self.store.names("objects") if name not in kept and name < latest])
+
+    def _read(self, number: int) -> Snapshot | None:
+        content = self.store.get(_name(number))
+        return None if content is None else Snapshot.decode(content, f"{self.store.address}/{_name(number)}")
 
     def _numbers(self) -> list[int]:
         names = (Path(name).name for name in self.store.names(FOLDER))

@@ -16,7 +16,7 @@ import typer.core
 import typer.main
 
 from limelight.cli.fetching import fetch_named
-from limelight.cli.remote_folders import local_folders
+from limelight.cli.remote_folders import local_folders, takes_address
 from limelight.cli.screen import drop_output
 from limelight.errors import ConfigError, LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
@@ -75,25 +75,32 @@ class LocalCommand(typer.core.TyperCommand):
     """A verb whose files and folders lie on this machine, or come from an address; any other would become a local folder named `s3:`."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        self._refuse_addresses(ctx.params)
         ctx.params = fetch_named(self.name or "", ctx.params)
         with local_folders(self.name or "", ctx.params):
-            self._refuse_addresses(ctx)
             return super().invoke(ctx)
 
-    def _refuse_addresses(self, ctx: typer.Context) -> None:
-        named = ((param, ctx.params.get(param.name or "")) for param in self.params)
-        given = [(param, each) for param, value in named for each in (value if isinstance(value, (list, tuple)) else [value])]
-        folders = [(param.opts[0], str(each)) for param, each in given if isinstance(each, Path) or self._is_folder(param, each)]
-        if remote := [f"{name} {re.sub(':/+', '://', path)}" for name, path in folders if re.match("([^=/]+=)?[a-z][a-z0-9+]+:/", path)]:
+    def _refuse_addresses(self, params: dict[str, Any]) -> None:
+        remote = []
+        for param in self.params:
+            value, name = params.get(param.name or ""), param.name or ""
+            for number, each in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+                path = each.as_posix() if isinstance(each, Path) else each if self._is_folder(param, each) else ""
+                if re.match("(?i)([^=/]+=)?[a-z][a-z0-9+]+:/", path) and not takes_address(self.name or "", params, name, each, number):
+                    remote.append(f"{param.opts[0]} {re.sub(':/+', '://', path)}")
+        if remote:
             raise ConfigError("an address was given where a file or folder of this machine is meant; mount it, or copy it first:", remote)
 
     def _is_folder(self, param: Any, given: Any) -> bool:
         """Is a bare word the name of one? Other verbs read text, or corpora, which may be at an address; and settings have any value."""
-        if isinstance(given, str) and "=" in given:
+        if not isinstance(given, str):
+            return False
+        if "=" in given.partition(":/")[0]:
             from limelight.cli.serve import is_setting
 
             return self.name in ("mcp", "serve") and not is_setting(given)
-        return self.name in ("distill", "evaluate", "mcp", "serve") and param.param_type_name == "argument" and isinstance(given, str)
+        verbs = ("distill", "import", "mcp", "serve")
+        return self.name == "evaluate" or (self.name in verbs and param.param_type_name == "argument")
 
 
 def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:

@@ -4,7 +4,7 @@
     prepare, import                             the folder is published when it is done
     train                                       the run works in a folder, and its snapshots are at the address
 
-Every other address stays where it is, and is refused.
+Every other address is refused, before anything is fetched.
 """
 
 import re
@@ -18,42 +18,54 @@ import typer
 
 from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy, publish
 from limelight.addresses.object_store import ObjectStore, is_address
+from limelight.addresses.snapshots import FOLDER as SNAPSHOTS
 from limelight.errors import ConfigError
 
 BUNDLES: Final = {"evaluate": "targets", "inspect": "bundle", "mcp": "bundles", "serve": "bundles", "translate": "bundle"}
 OUTPUTS: Final = ("import", "prepare", "train")
 
 
+def takes_address(verb: str, params: dict[str, Any], name: str, given: Any, number: int = 0) -> bool:
+    """Does `local_folders` make a folder of this, the value of a parameter, or one of its values?"""
+    if name == "output":
+        return verb in OUTPUTS and is_address(_restore_slashes(given))
+    return (
+        name == BUNDLES.get(verb) and not params.get("calibrate") and (number == 0 or verb != "evaluate") and is_address(_split(given)[1])
+    )
+
+
 @contextmanager
 def local_folders(verb: str, params: dict[str, Any]) -> Iterator[None]:
     """Changes what was given to the verb, and publishes what it wrote."""
-    name, output = BUNDLES.get(verb, ""), _restore_slashes(params.get("output") or "")
-    if name and not params.get("calibrate"):
-        params[name] = _fetch_all(verb, params.get(name))
-    with _place(verb, output, params) if verb in OUTPUTS and is_address(output) else nullcontext(params.get("output")) as folder:
+    if name := BUNDLES.get(verb):
+        given = params.get(name)
+        several = given if isinstance(given, list | tuple) else [given] if given else []
+        local = [_fetch(each) if takes_address(verb, params, name, each, number) else each for number, each in enumerate(several)]
+        params[name] = local if isinstance(given, list | tuple) else local[0] if given else given
+    output = params.get("output")
+    remote = output is not None and takes_address(verb, params, "output", output)
+    with _place(verb, _restore_slashes(output), params) if remote else nullcontext(output) as folder:
         if "output" in params:
             params["output"] = folder
         yield
 
 
 def _restore_slashes(given: Any) -> str:
-    return re.sub("^s3:/+", "s3://", str(given))  # a path swallows one of two
+    return re.sub("^s3:/+", "s3://", given.as_posix() if isinstance(given, Path) else given)  # a path swallows one of two
 
 
-def _fetch_all(verb: str, given: Any) -> Any:
-    """Bundles by name, or NAME=ADDRESS, or one; of `evaluate` the first is one, and the others are texts."""
-    if not isinstance(given, list | tuple):
-        return given and Path(_fetch(str(given)))
-    return [_fetch(each) if number == 0 or verb != "evaluate" else each for number, each in enumerate(given)]
+def _split(given: Any) -> tuple[str, str]:
+    """news=s3://models/en-de -> ("news=", "s3://models/en-de")"""
+    found = re.fullmatch(r"(?s)((?:[^=/:]+=)?)(.*)", _restore_slashes(given))
+    assert found is not None  # whatever is given fits
+    return found[1], _restore_slashes(found[2])
 
 
-def _fetch(given: str) -> str:
-    name, address = re.fullmatch(r"(?s)((?:[^=/:]+=)?)(.*)", given).groups()  # type: ignore[union-attr]
-    if not is_address(address := _restore_slashes(address)):
-        return given
+def _fetch(given: Any) -> Any:
     from limelight.bundle.remote import fetch_bundle
 
-    return f"{name}{fetch_bundle(address)}"
+    name, address = _split(given)
+    return type(given)(f"{name}{fetch_bundle(address)}")
 
 
 @contextmanager
@@ -65,13 +77,16 @@ def _place(verb: str, address: str, params: dict[str, Any]) -> Iterator[Path]:
         yield place_run(address)
         return
     store = ObjectStore(address)
+    if next(store.names(SNAPSHOTS), None) is not None:
+        raise ConfigError(f"{address} holds a run; name another address")
     place = find_cache(verb, store.address)
     folder = place / name_copy(address)
     with lock(place, wait=False):
         if verb == "prepare":
             from limelight.corpus.remote import fetch_prepared, list_prepared
 
-            fetch_prepared(store, folder)
+            if not params.get("force") and not params.get("check_only"):  # what was made and could not be published stays
+                fetch_prepared(store, folder)
             yield folder
             if not params.get("check_only"):
                 publish(store, folder, list_prepared(folder), bool(params.get("force")))
@@ -82,6 +97,6 @@ def _place(verb: str, address: str, params: dict[str, Any]) -> Iterator[Path]:
                 raise ConfigError(f"{address} holds something already; name another address, or --force to replace it")
             shutil.rmtree(folder, ignore_errors=True)
             yield folder
-            publish_bundle(folder, address, force=True)
+            publish_bundle(folder, address, bool(params.get("force")))
     if not params.get("check_only"):
         typer.echo(f"published at {address}", err=True)

@@ -11,13 +11,14 @@ import gzip
 import hashlib
 import io
 import zlib
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
 
 import fsspec
 
-from limelight.addresses.object_store import is_address, open_bucket
+from limelight.addresses.object_store import is_address, open_bucket, tell_errors
 from limelight.errors import DataError, MissingExtraError
 
 CODEC_OF_SUFFIX = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
@@ -99,7 +100,12 @@ def open_raw(address: str) -> io.BufferedReader:
         if "://" not in address:
             return Path(address).open("rb")
         filesystem, path = filesystem_of(address)
-        return io.BufferedReader(filesystem.open(path, "rb"), BLOCK)
+        if not is_address(address):
+            return io.BufferedReader(filesystem.open(path, "rb"), BLOCK)
+        with tell_errors(address):
+            file = filesystem.open(path, "rb")
+        file.read = tell_errors(address)(file.read)
+        return io.BufferedReader(file, BLOCK)
     except FileNotFoundError:
         raise DataError(f"{address} does not exist; check the name") from None
     except IsADirectoryError:
@@ -139,7 +145,8 @@ def size_of(address: str) -> int:
     if "://" not in address:
         return Path(address).stat().st_size
     filesystem, path = filesystem_of(address)
-    return int(filesystem.size(path))
+    with tell_errors(address) if is_address(address) else nullcontext():
+        return int(filesystem.size(path))
 
 
 def without_packing(address: str) -> str:

@@ -16,11 +16,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from limelight.addresses.folders import find_cache, lock, name_copy
+from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy
 from limelight.addresses.lease import Lease
 from limelight.addresses.object_store import ObjectStore, is_address
 from limelight.addresses.snapshots import OvertakenError, Snapshots
-from limelight.errors import ConfigError, StorageError
+from limelight.errors import ConfigError, LimelightError
 from limelight.files import write_whole
 from limelight.training.events import Event, RunNotice, Watcher
 
@@ -52,6 +52,8 @@ def mirrored(folder: Path, watch: Watcher, patience: float, hosts: int) -> Itera
         if not (place / HOLDER).exists():
             write_whole(place / HOLDER, secrets.token_hex(16).encode())
         store, holder = ObjectStore(address), (place / HOLDER).read_bytes().decode()
+        if store.get(MANIFEST) is not None:
+            raise ConfigError(f"{address} holds a bundle or prepared text, where a run is to be; give another address with -o")
         lease = Lease(store, holder)
         lease.acquire(patience)
         with ExitStack() as stack:
@@ -101,7 +103,7 @@ class RunMirror:
             self._failed = 0
         except OvertakenError:
             raise
-        except StorageError as error:
+        except LimelightError as error:
             self._failed += 1
             if self._failed >= FAILURES:
                 raise
@@ -119,4 +121,7 @@ class RunMirror:
             if path.suffix == ".jsonl" or "tensorboard" in inner.parts:
                 shutil.copyfile(path, self._staged / inner)
             else:
-                os.link(path, self._staged / inner)
+                try:
+                    os.link(path, self._staged / inner)
+                except OSError:  # a disk without second names
+                    shutil.copyfile(path, self._staged / inner)
