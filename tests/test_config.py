@@ -1,5 +1,7 @@
 """Settings: frozen, strict about keys, all problems at once, TOML in and out."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from pydantic import ValidationError
 
 from limelight.config import Settings
 from limelight.errors import ConfigError
+from limelight.files import whole_file
 from limelight.model.config import ModelConfig
 
 
@@ -118,3 +121,13 @@ def test_model_configs_that_do_not_fit_together_say_the_fix(values: dict[str, ob
     with pytest.raises(ConfigError) as caught:
         ModelConfig(vocab_size=100, **values)
     assert said in str(caught.value)
+
+
+def test_a_file_that_was_made_read_only_is_forced_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opened for writing it would be refused; not to root, hence the look at how it is opened."""
+    modes = []
+    monkeypatch.setattr(os, "fsync", lambda number: modes.append(fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE))
+    with whole_file(tmp_path / "keys.toml") as beside:
+        beside.write_bytes(b"x")
+        beside.chmod(0o400)
+    assert (tmp_path / "keys.toml").read_bytes() == b"x" and modes == [os.O_RDONLY]

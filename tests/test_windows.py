@@ -115,9 +115,10 @@ def test_what_windows_lacks_is_never_used_without_a_look() -> None:
         text = path.read_text("utf-8")
         if path.name in refused or not re.search(r"^import (os|signal)$", text, re.MULTILINE):
             continue
-        for function in [node for node in ast.walk(parse(text)) if isinstance(node, ast.FunctionDef)] or []:
-            inside = ast.get_source_segment(text, function) or ""
-            used = {(n.value.id, n.attr) for n in ast.walk(function) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
-            if used & lacking and not looks.search(inside):
-                found.append(f"{path.name} {function.name}: {sorted(used & lacking)}")
+        tree, functions = parse(text), (ast.FunctionDef, ast.AsyncFunctionDef)
+        outside = [node for node in tree.body if not isinstance(node, functions)]
+        for part in [*outside, *(node for node in ast.walk(tree) if isinstance(node, functions))]:
+            used = {(n.value.id, n.attr) for n in ast.walk(part) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name)}
+            if used & lacking and not looks.search(ast.get_source_segment(text, part) or ""):
+                found.append(f"{path.name} {part.lineno}: {sorted(used & lacking)}")
     assert not found

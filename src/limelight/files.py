@@ -30,8 +30,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[Path]:
     try:
         yield beside
         if durable:
-            with beside.open("r+b") as file:  # Windows forces only what may be written
-                os.fsync(file.fileno())
+            force_to_disk(beside)
         beside.replace(path)
     except BaseException as error:
         beside.unlink(missing_ok=True)
@@ -84,7 +83,7 @@ def force_to_disk(path: Path) -> None:
     """Force a file, or the names in a folder, to disk."""
     if os.name == "nt" and path.is_dir():  # there names are kept without being asked
         return
-    number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows forces only what may be written
     try:
         os.fsync(number)
     finally:
@@ -105,8 +104,9 @@ def try_lock(file: BinaryIO) -> bool:
 
 def cache_folder() -> Path:
     """LIMELIGHT_CACHE, or the system's place for what can be fetched again."""
-    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("LIMELIGHT_CACHE") or Path(usual) / "limelight")
+    if ours := os.environ.get("LIMELIGHT_CACHE"):
+        return Path(ours)
+    return Path(os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME") or Path.home() / ".cache") / "limelight"
 
 
 def stamp_of(path: Path) -> Stamp:

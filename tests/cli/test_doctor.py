@@ -6,6 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -174,6 +175,14 @@ def test_a_process_that_is_killed_is_told_with_the_part_that_killed_it() -> None
 def test_a_process_that_hangs_is_ended() -> None:
     outcome = run_self_tests((sys.executable, "-c", "import time; time.sleep(60)"), patience=0.5)
     assert "said nothing" in outcome.parts[0].said
+
+
+@pytest.mark.process
+def test_a_process_that_hangs_is_ended_though_one_that_it_started_goes_on() -> None:
+    code = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(10)']); time.sleep(60)"
+    began = time.monotonic()
+    outcome = run_self_tests((sys.executable, "-c", code), patience=1.0)
+    assert "said nothing" in outcome.parts[0].said and time.monotonic() - began < 5
 
 
 @pytest.mark.process

@@ -21,7 +21,9 @@ from small_opus import SmallOpus, pack
 from limelight.cli.fetching import PLACES, fetch_named
 from limelight.cli.main import app
 from limelight.errors import ConfigError
+from limelight.files import cache_folder
 from limelight.interop.huggingface.export import export_folder
+from limelight.interop.offers import PublishedOffer
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"
 ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -147,6 +149,18 @@ def test_only_what_may_be_named_is_looked_up() -> None:
     given = {"bundle": Path("en-de"), "texts": ["hf:people/en-de", "opus:Digits/de-en"], "output": Path("hf:people/out"), "yes": True}
     assert fetch_named("translate", given) == given
     assert fetch_named("report", {"run": Path("hf:people/en-de")}) == {"run": Path("hf:people/en-de")}
+
+
+def test_an_offer_shows_nothing_that_turns_the_line_around(tmp_path: Path) -> None:
+    offer = PublishedOffer("hf:a/b", "https://x", 1, 1, "\u202eCC0\u2066\u200f\u2028\x1b", tmp_path, lambda part, tell: None)
+    assert not set(offer.describe()) & set("\u202e\u2066\u200f\u2028\x1b")
+
+
+def test_a_place_that_is_named_needs_no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", lambda: 1 / 0)
+    assert cache_folder() == tmp_path
 
 
 def test_a_file_of_that_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from limelight.bundle import read
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.interop.huggingface.export import export_folder
+from limelight.interop.offers import FACTS
 from tagged_bundle import write_tagged
 
 pytestmark = pytest.mark.process
@@ -72,3 +73,12 @@ def test_what_is_no_model_is_refused(model: str, more: tuple[str, ...], said: st
     with pytest.raises(LimelightError, match=said) as caught:
         run(model, "-o", str(tmp_path / "b"), *more)
     assert isinstance(caught.value, ModelFileError | ConfigError)
+
+
+def test_a_fetched_model_is_called_as_on_the_hub(folder: Path, tmp_path: Path) -> None:
+    config = json.loads((folder / "config.json").read_bytes())
+    del config["limelight"]
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    (folder / FACTS).write_text('{"name": "hf:people/opus-mt-en-de@v1"}', "utf-8")
+    run(str(folder), "-o", str(tmp_path / "b"), "-q", "--no-export")
+    assert read(tmp_path / "b").settings.made_by.startswith("people/opus-mt-en-de@v1 (")

@@ -17,9 +17,9 @@ TEXT = {
 }
 
 
-def pack(files: dict[str, bytes]) -> bytes:
+def pack(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", method) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return made.getvalue()
@@ -28,7 +28,7 @@ def pack(files: dict[str, bytes]) -> bytes:
 class SmallOpus:
     """`archives[(corpus, version, "de-en")]` is what it has; `asked` what was asked of it. `how` may be:
 
-    no-parts, less, more, hang-up, fail, away (leads to a file), other (an API that is none), plain (names an address that is not safe)
+    no-parts, no-size, less, more, hang-up, fail, away (leads to a file), other (an API that is none), plain (names an unsafe address)
     """
 
     def __init__(self) -> None:
@@ -85,6 +85,8 @@ class SmallOpus:
             _send(request, 503, b"")
         elif self.how == "away" and request.command == "GET" and not wanted:
             _send(request, 302, b"", {"Location": "file:///etc/passwd"})
+        elif self.how == "no-size":
+            _send(request, 200, content, length=-1)
         elif wanted and self.how != "no-parts":
             _send(request, 206, content[int(wanted[1]) : int(wanted[2]) + 1])
         elif request.command == "GET" and self.how == "hang-up":
@@ -101,7 +103,8 @@ def _send(
 ) -> None:
     request.send_response(status)
     for name, value in {**(headers or {}), "Content-Length": str(len(content) if length is None else length)}.items():
-        request.send_header(name, value)
+        if value != "-1":
+            request.send_header(name, value)
     request.end_headers()
     if request.command != "HEAD":
         request.wfile.write(content)

@@ -94,6 +94,23 @@ def test_a_bin_is_fetched_where_there_is_nothing_better(hub: SmallHub, exported:
     assert (fetch(f"hf:{NAME}") / "pytorch_model.bin").read_bytes() == b"not needed"
 
 
+@pytest.mark.parametrize("missing", [("config.json",), ("model.safetensors", "pytorch_model.bin")])
+def test_a_repository_without_a_usable_model_is_not_offered(missing: tuple[str, ...], hub: SmallHub, exported: Path) -> None:
+    offered(hub, exported)
+    for name in missing:
+        del hub.repositories[NAME][name]
+    with pytest.raises(ModelFileError, match=r"it needs config\.json and model\.safetensors or"):
+        find_on_hub(f"hf:{NAME}", "model")
+
+
+def test_a_place_that_cannot_be_written_is_told(hub: SmallHub, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered(hub, exported)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StorageError, match=r"cannot be kept in .*; name another place by LIMELIGHT_CACHE"):
+        fetch(f"hf:{NAME}")
+
+
 def test_what_was_fetched_is_used_without_asking_the_hub(hub: SmallHub, exported: Path) -> None:
     offered(hub, exported)
     first = fetch(f"hf:{NAME}")
@@ -124,6 +141,10 @@ CORPUS = {
     "de-en/test-00000-of-00001.jsonl": b'{"translation": {"de": "zwei", "en": "two"}}\n',
     "de-en/validation.jsonl": b'{"translation": {"de": "drei", "en": "three"}}\n',
     "de-fr/train.tsv": b"eins\tun\n",
+    "valid/part-1.jsonl": b'{"translation": {"de": "vier", "en": "four"}}\n',
+    "valid/valid.jsonl": b'{"translation": {"de": "acht", "en": "eight"}}\n',
+    "dev-set/train.jsonl": b'{"translation": {"de": "neun", "en": "nine"}}\n',
+    "dev-set/test.jsonl": b'{"translation": {"de": "zehn", "en": "ten"}}\n',
     "lines/train.de": b"eins\n",
     "lines/train.en": b"one\n",
 }
@@ -135,6 +156,8 @@ CORPUS = {
         ("hf:people/pairs", {"de-en/train-00000-of-00001.jsonl", "de-fr/train.tsv"}),
         ("hf:people/pairs/de-en", {"de-en/train-00000-of-00001.jsonl"}),
         ("hf:people/pairs/de-en/test*", {"de-en/test-00000-of-00001.jsonl"}),
+        ("hf:people/pairs/valid", {"valid/part-1.jsonl", "valid/valid.jsonl"}),
+        ("hf:people/pairs/dev-set", {"dev-set/train.jsonl"}),
         ("hf:people/pairs/lines/train.*", {"lines/train.de", "lines/train.en"}),
         ("hf:people/pairs/de-fr@main", {"de-fr/train.tsv"}),
     ],
@@ -148,7 +171,7 @@ def test_of_a_corpus_the_text_to_learn_from_is_fetched_or_what_is_named(name: st
 
 def test_a_corpus_without_text_lists_what_it_has(hub: SmallHub) -> None:
     hub.repositories["datasets/people/pairs"] = CORPUS
-    with pytest.raises(DataError, match=r"no parallel text in fr-is to learn from .* it has de-en, de-fr, "):
+    with pytest.raises(DataError, match=r"no parallel text in fr-is to learn from .* it has de-en, de-fr, dev-set, "):
         find_on_hub("hf:people/pairs/fr-is", "corpus")
 
 
@@ -188,6 +211,9 @@ def test_a_full_disk_is_told_before_a_byte_is_fetched(hub: SmallHub, exported: P
     with pytest.raises(StorageError, match=r"needs .* MB, and .* has 0.0 MB left; make room"):
         fetch(f"hf:{NAME}")
     assert not any("/resolve/" in asked for asked in hub.asked)
+    folder, offer = find_on_hub(f"hf:{NAME}", "model")
+    folder.mkdir(parents=True)  # by another process
+    assert offer is not None and offer.take() == folder
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """Corpora of OPUS by name, against a small OPUS on this machine."""
 
+import io
 import json
 import re
 import socket
 import sys
 import threading
 import urllib.request
+import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
+from email.message import Message
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
@@ -16,7 +21,7 @@ from small_opus import TEXT, SmallOpus, pack
 
 from limelight.errors import ConfigError, DataError
 from limelight.interop.offers import FACTS
-from limelight.interop.opus import find_corpus
+from limelight.interop.opus import SafeRedirects, find_corpus
 
 pytestmark = pytest.mark.process
 NAME, KEY = "opus:Tatoeba/de-en", ("Tatoeba", "v2023-04-12", "de-en")
@@ -80,8 +85,9 @@ def test_two_processes_that_want_the_same_fetch_it_once(opus: SmallOpus) -> None
     assert fetch()[0].read_bytes() == TEXT["Tatoeba.de-en.de"]
 
 
-def test_a_server_that_sends_no_parts_serves_too(opus: SmallOpus) -> None:
-    opus.how = "no-parts"
+@pytest.mark.parametrize("how", ["no-parts", "no-size"])
+def test_a_server_that_sends_no_parts_or_tells_no_size_serves_too(how: str, opus: SmallOpus) -> None:
+    opus.how = how
     _, offer = find_corpus(NAME)
     assert offer is not None and "licence: not told before" in offer.describe()
     assert fetch()[1].read_bytes() == TEXT["Tatoeba.de-en.en"]
@@ -121,8 +127,8 @@ def encrypted() -> bytes:
     return bytes(made)
 
 
-def damaged() -> bytes:
-    made = bytearray(pack(TEXT))
+def damaged(method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    made = bytearray(pack(TEXT, method))
     made[60] ^= 1  # in the packed text
     return bytes(made)
 
@@ -133,6 +139,8 @@ def damaged() -> bytes:
         (bomb, "more than 100 times its size"),
         (encrypted, "more than 100 times its size, or is encrypted"),
         (damaged, "the archive is damaged|is damaged"),
+        (lambda: damaged(zipfile.ZIP_BZIP2), "the archive is damaged"),
+        (lambda: damaged(zipfile.ZIP_LZMA), "the archive is damaged"),
         (lambda: pack(TEXT)[:-30], "the archive is damaged"),
         (lambda: b"<html>not here</html>" * 99, "the archive is damaged"),
         (lambda: pack({"LICENSE": b"", "../Tatoeba.de-en.de": b"x", "/Tatoeba.de-en.en": b"x"}), "has no Tatoeba.de-en.de and no"),
@@ -145,6 +153,19 @@ def test_an_archive_that_is_not_one_is_refused(archive: object, said: str, how: 
         fetch()
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.stat().st_size > 100_000]
     assert not (tmp_path / "cache" / "opus" / "latest" / "de-en" / "Tatoeba").exists()
+
+
+def test_a_directory_that_is_too_large_is_not_fetched(opus: SmallOpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("limelight.interop.opus.DIRECTORY", 99)
+    with pytest.raises(DataError, match="its directory is too large"):
+        find_corpus(NAME)
+
+
+@pytest.mark.parametrize(("a", "b", "safe"), [("https", "https", True), ("http", "https", True), ("https", "http", False)])
+def test_no_step_leads_to_a_less_safe_address(a: str, b: str, safe: bool) -> None:
+    with nullcontext() if safe else pytest.raises(HTTPException, match="is not safe"):
+        request = urllib.request.Request(f"{a}://here.invalid/")
+        SafeRedirects().redirect_request(request, io.BytesIO(), 302, "Found", Message(), f"{b}://there.invalid/")
 
 
 def test_members_that_would_leave_the_folder_are_not_unpacked(opus: SmallOpus, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is named as opus:CORPUS/de-en or hf:OWNER/NAME is fetched after a person agreed to its address, size and licence."""
+"""Corpora and models that are named, as opus:CORPUS/de-en or hf:OWNER/NAME, are fetched after a person agreed to address, size, licence."""
 
 import re
 import sys

@@ -57,8 +57,11 @@ ImportOutput = tuple[dict[str, Any], list[str]]  # for programs, and for people
 
 def _huggingface(folder: Path, output: Path, languages: tuple[str | None, str | None], force: bool) -> ImportOutput:
     from limelight.interop.huggingface.load import import_folder
+    from limelight.interop.offers import FACTS
+    from limelight.interop.published_pieces import read_published
 
-    made = import_folder(folder, output, languages, force)
+    asked = read_published(folder, FACTS).get("name") if (folder / FACTS).is_file() else None
+    made = import_folder(folder, output, languages, force, str(asked).removeprefix("hf:") if asked else None)
     facts = {
         "folder": str(made.folder),
         "architecture": made.model_class,

@@ -28,27 +28,33 @@ class PublishedOffer:
     def describe(self) -> str:
         """On one line, without what a terminal would obey: a server wrote some of it."""
         told = f"{self.name}: {self.address}, {self.size / 1e6:,.1f} MB, licence: {self.license}; it will lie in {self.folder}"
-        return re.sub(r"[^ -~\u00a0-\U0010ffff]", "\ufffd", told)
+        return re.sub(r"[^ -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", "\ufffd", told)
 
     def take(self, tell: Tell = lambda done, total: None) -> Path:
         """Fetch it. The folder is whole or absent; of several processes one fetches, and the others wait."""
         parent = self.folder.parent
-        parent.mkdir(parents=True, exist_ok=True)
-        if (free := shutil.disk_usage(parent).free) < self.room:
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            with (parent / f".{self.folder.name}.lock").open("ab") as file:
+                while not try_lock(file):
+                    time.sleep(0.5)
+                if not self.folder.is_dir():
+                    self._fill(self.folder.with_name(f".{self.folder.name}.part"), tell)
+        except OSError as error:  # of the disk; those of a network were explained
+            raise StorageError(f"{self.name} cannot be kept in {parent} ({error}); name another place by LIMELIGHT_CACHE") from None
+        return self.folder
+
+    def _fill(self, part: Path, tell: Tell) -> None:
+        part.mkdir(exist_ok=True)
+        needed = self.room - sum(path.stat().st_size for path in part.rglob("*") if path.is_file())
+        if (free := shutil.disk_usage(part).free) < needed:
             raise StorageError(
-                f"{self.name} needs {self.room / 1e6:,.1f} MB, and {parent} has {free / 1e6:,.1f} MB left; make room, or name another "
+                f"{self.name} needs {needed / 1e6:,.1f} MB, and {part.parent} has {free / 1e6:,.1f} MB left; make room, or name another "
                 "place by LIMELIGHT_CACHE"
             )
-        with (parent / f".{self.folder.name}.lock").open("ab") as file:
-            while not try_lock(file):
-                time.sleep(0.5)
-            if not self.folder.is_dir():
-                part = self.folder.with_name(f".{self.folder.name}.part")
-                part.mkdir(exist_ok=True)
-                self.get(part, tell)
-                facts = {"name": self.name, "address": self.address, "bytes": self.size, "license": self.license}
-                write_whole(part / FACTS, json.dumps(facts, ensure_ascii=False).encode() + b"\n")
-                for path in part.rglob("*"):
-                    force_to_disk(path)
-                put_folder(part, self.folder)
-        return self.folder
+        self.get(part, tell)
+        facts = {"name": self.name, "address": self.address, "bytes": self.size, "license": self.license}
+        write_whole(part / FACTS, json.dumps(facts, ensure_ascii=False).encode() + b"\n")
+        for path in part.rglob("*"):
+            force_to_disk(path)
+        put_folder(part, self.folder)

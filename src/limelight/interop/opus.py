@@ -7,9 +7,11 @@ OPUS_API and the usual variables of proxies (HTTPS_PROXY, NO_PROXY) lead elsewhe
 import http.client
 import io
 import json
+import lzma
 import os
 import re
 import shutil
+import ssl
 import urllib.error
 import urllib.request
 import zlib
@@ -30,6 +32,8 @@ _NAME = re.compile(rf"opus:([A-Za-z0-9][\w.-]{{0,63}})/(?:(v[\w.-]{{1,31}})/)?({
 SECONDS: Final = 60.0  # without a byte
 ANSWER: Final = 1 << 20  # bytes of what the API says
 BLOCK: Final = 1 << 20
+DIRECTORY: Final = 1 << 24  # bytes of an archive that are read before anybody agreed
+ROUNDED: Final = 1 << 10  # the API tells sizes in units of this
 TIGHTEST: Final = 100  # text packs to a tenth at best; what unpacks to more than this was made to fill a disk
 LICENSE: Final = "LICENSE"
 UNTOLD: Final = "not told before; the archive may hold it"
@@ -54,7 +58,7 @@ def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -
         said = answer.read(ANSWER)
     try:
         found: list[Any] = json.loads(said)["corpora"]
-        address, size = (str(found[0]["url"]), int(found[0]["size"]) << 10) if found else ("", 0)
+        address, size = (str(found[0]["url"]), int(found[0]["size"]) * ROUNDED) if found else ("", 0)
     except (ValueError, TypeError, KeyError, IndexError):
         raise DataError(f"{name}: {api} does not answer as OPUS does; check OPUS_API") from None
     if not found:
@@ -70,23 +74,25 @@ def _ask(name: str, corpus: str, version: str | None, pair: str, folder: Path) -
             with ZipFile(io.BufferedReader(far, 1 << 16)) as archive:
                 room = size + sum(each.file_size for each in _check(name, archive, corpus, pair))
                 license = _license(archive) or UNTOLD
+    sizes = (size, size) if far.size else (0, size + ROUNDED)
     return PublishedOffer(
-        name, address, size, room, license, folder, lambda part, tell: _get(name, address, (corpus, pair), size, part, tell)
+        name, address, size, room, license, folder, lambda part, tell: _get(name, address, (corpus, pair), sizes, part, tell)
     )
 
 
-def _get(name: str, address: str, corpus: tuple[str, str], size: int, part: Path, tell: Tell) -> None:
-    packed, done = part / ".archive.zip", 0
+def _get(name: str, address: str, corpus: tuple[str, str], sizes: tuple[int, int], part: Path, tell: Tell) -> None:
+    """Fetch and unpack. `sizes`: bytes that must come, at least and at most."""
+    packed, done, (least, most) = part / ".archive.zip", 0, sizes
     try:
         with _explain(name), _open(address) as sent, packed.open("wb") as file:
             while block := sent.read(BLOCK):
                 done += len(block)
-                if done > size:
+                if done > most:
                     break
                 file.write(block)
-                tell(done, size)
-        if done != size:
-            raise DataError(f"{name}: {address} sent {'more' if done > size else 'less'} than the {size:,} bytes it told; try again")
+                tell(done, most)
+        if not least <= done <= most:
+            raise DataError(f"{name}: {address} sent {'more' if done > most else 'less'} than the {most:,} bytes it told; try again")
         with _explain(name), ZipFile(packed) as archive:
             for member in _check(name, archive, *corpus):
                 with ZipFile.open(archive, member) as inside, (part / member.filename).open("wb") as out:
@@ -123,7 +129,7 @@ class FarFile(io.RawIOBase):
     """A file on a server, of which parts are read, if the server has parts."""
 
     def __init__(self, address: str) -> None:
-        self.address, self.at = address, 0
+        self.address, self.at, self.asked = address, 0, 0
         with _open(address, "HEAD") as answer:
             self.size = int(answer.headers.get("Content-Length") or 0)
             self.in_parts = self.size > 0 and answer.headers.get("Accept-Ranges") == "bytes"
@@ -141,6 +147,9 @@ class FarFile(io.RawIOBase):
         end = min(self.at + len(buffer), self.size)
         if self.at >= end:
             return 0
+        self.asked += end - self.at
+        if self.asked > DIRECTORY:
+            raise BadZipFile("its directory is too large")
         with _open(self.address, "GET", {"Range": f"bytes={self.at}-{end - 1}"}) as answer:
             if answer.status != http.client.PARTIAL_CONTENT:
                 raise http.client.HTTPException("it sends no parts, though it said so")
@@ -150,14 +159,19 @@ class FarFile(io.RawIOBase):
         return len(content)
 
 
+class SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """No step leads from https to http, or to a file."""
+
+    def redirect_request(self, req: urllib.request.Request, *rest: Any) -> urllib.request.Request | None:
+        address = rest[-1]
+        if not address.startswith(("https://", f"{req.full_url.partition('://')[0]}://")):
+            raise http.client.HTTPException(f"it leads to {address[:200]}, which is not safe")
+        return super().redirect_request(req, *rest)
+
+
 def _open(address: str, method: str = "GET", headers: dict[str, str] | None = None) -> Any:
-    """What answers speaks the same protocol: nobody is led from https to http, or to a file."""
     request = urllib.request.Request(address, method=method, headers={"User-Agent": "limelight", **(headers or {})})
-    answer = urllib.request.urlopen(request, timeout=SECONDS)
-    if not answer.url.startswith(("https://", f"{address.partition('://')[0]}://")):
-        answer.close()
-        raise http.client.HTTPException(f"it leads to {answer.url[:200]}, which is not safe")
-    return answer
+    return urllib.request.build_opener(SafeRedirects).open(request, timeout=SECONDS)
 
 
 @contextmanager
@@ -166,10 +180,12 @@ def _explain(name: str) -> Iterator[None]:
         yield
     except urllib.error.HTTPError as error:
         raise DataError(f"{name}: {error.url} answers {error.code} ({error.reason}); check the name, or try again later") from None
-    except (BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
-        raise DataError(f"{name}: the archive is damaged ({error}); try again, and if it stays so, report it to OPUS") from None
-    except (urllib.error.URLError, ConnectionError, TimeoutError, http.client.HTTPException, ValueError) as error:
+    except (urllib.error.URLError, ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException, ValueError) as error:
         why = str(getattr(error, "reason", error))[:200]
         raise DataError(
             f"{name} cannot be fetched: OPUS cannot be reached ({why}); go online, or say by HTTPS_PROXY which proxy leads there"
         ) from None
+    except (BadZipFile, NotImplementedError, EOFError, MemoryError, OSError, lzma.LZMAError, zlib.error) as error:
+        if getattr(error, "errno", None) is not None:  # of the disk; bzip2's has none
+            raise
+        raise DataError(f"{name}: the archive is damaged ({error}); try again, and if it stays so, report it to OPUS") from None

@@ -4,6 +4,7 @@ run_self_tests()  ->  SelfTestOutcome(parts=[SelfTestResult("step", True, 0.2, "
 """
 
 import json
+import os
 import queue
 import re
 import signal
@@ -41,11 +42,13 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints)
         assert child.stdout is not None
-        with child, child.stdout as told:
-            written, answered = _all_of(told, patience)
+        written, answered = b"", False
+        try:
+            written, answered = _all_of(child.stdout, patience)
+        finally:
             if not answered:
                 child.kill()
-        code = child.returncode
+            code = child.wait()
         end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}" if code else ""
         end = end if answered else f"said nothing for {patience:.0f} s"
         complaints.seek(0)
@@ -55,17 +58,18 @@ def run_self_tests(command: tuple[str, ...] = COMMAND, patience: float = PATIENC
 
 def _all_of(told: IO[bytes], patience: float) -> tuple[bytes, bool]:
     """Read to the end; false if nothing came for `patience` seconds. Each part has its own time: a busy machine takes long."""
-    written, lines = b"", queue.SimpleQueue[bytes]()
+    written, blocks = b"", queue.SimpleQueue[bytes]()
 
-    def read() -> None:  # in a thread, since Windows can wait for sockets only
-        for line in told:
-            lines.put(line)
-        lines.put(b"")
+    def read() -> None:  # in a thread, since Windows can wait for sockets only; who else may write there can outlive the process
+        with told:
+            while block := os.read(told.fileno(), 65_536):  # holds no lock while it waits
+                blocks.put(block)
+        blocks.put(b"")
 
     threading.Thread(target=read, daemon=True).start()
     try:
-        while line := lines.get(timeout=patience):
-            written += line
+        while block := blocks.get(timeout=patience):
+            written += block
     except queue.Empty:
         return written, False
     return written, True

@@ -33,7 +33,9 @@ Kind = Literal["bundle", "corpus", "model"]
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _NAME = re.compile(rf"hf:({HUB_ID.pattern})(?:/([\w.*/-]{{1,50}}?))?/?(?:@([\w./-]{{1,50}}))?", re.ASCII)
 _INSIDE = re.compile(r"(?!/|.*(?:^|/)\.)[^\x00-\x1f\\:]{1,200}")  # no hidden file or folder, so none above either
-_HELD_OUT = re.compile(r"(?:^|[/_.-])(?:dev|devtest|eval|test|val|valid|validation)(?=[/_.-])", re.IGNORECASE)
+_WORDS = "(?:dev|devtest|eval|test|val|valid|validation)"
+_HELD_OUT = re.compile(rf"(?:^|[/_.-]){_WORDS}(?=[/_.-])", re.IGNORECASE)
+_HELD_OUT_FOLDER = re.compile(rf"(?:.*/)?{_WORDS}(?:/.*)?", re.IGNORECASE)
 _NO_PAIRS = re.compile(r"(?:.*/)?(?:dataset_infos?|dataset_dict|state|config)\.json")
 SMALL = (CONFIG, GENERATION, CARD, *PIECES)
 SAFE = (WHOLE, INDEX, "model-*-of-*.safetensors")
@@ -79,11 +81,15 @@ def _choose(hub_id: str, kind: Kind, inside: str, names: Sequence[str]) -> list[
         if MANIFEST in names:
             raise ModelFileError(f"{hub_id} on the hub is a bundle, which needs no import: limelight translate hf:{hub_id}")
         weights = SAFE if {WHOLE, INDEX} & {*names} else PICKLES
-        return [each for each in names if any(fnmatchcase(each, pattern) for pattern in (*SMALL, *weights))]
+        found = [each for each in names if any(fnmatchcase(each, pattern) for pattern in (*SMALL, *weights))]
+        if CONFIG not in found or not any(each.endswith((".safetensors", ".bin")) for each in found):
+            raise ModelFileError(f"{hub_id} on the hub is no model that can be imported: it needs {CONFIG} and {WHOLE} or {PICKLED}")
+        return found
     exact = [each for each in names if inside and fnmatchcase(each, inside)]
     known = [each for each in names if format_of(each) != LINES and not _NO_PAIRS.fullmatch(each)]
     within = [each for each in known if not inside or each.startswith(f"{inside}/")]
-    if found := exact or [each for each in within if not _HELD_OUT.search(each)]:
+    every = _HELD_OUT_FOLDER.fullmatch(inside)  # a folder that was asked for by that name
+    if found := exact or [each for each in within if every or not _HELD_OUT.search(each[len(inside) :])]:
         return found
     folders = sorted({str(PurePosixPath(each).parent) for each in known} - {"."})
     raise DataError(
