@@ -190,7 +190,7 @@ def read_lines(path: Path) -> list[str]:
 
 def browsers(named: Sequence[str] | None) -> list[str]:
     """By their names on the PATH; else the one that is found there."""
-    found = [shutil.which(name) for name in named] if named else find_browsers()[:1]
+    found = [shutil.which(name) for name in named] if named else (find_browsers() or [None])[:1]
     there = [path for path in found if path is not None]
     if len(there) < len(found):
         raise SystemExit(f"not all of {', '.join(named or ['Chromium', 'Firefox'])} are on the PATH")
