@@ -29,7 +29,7 @@ import web_firefox
 from limelight.bundle import BundleSettings, read, write
 from limelight.decoding.config import SearchSettings
 from limelight.interop.parity import plain_search
-from limelight.interop.web.browser import find_browser, run_jobs
+from limelight.interop.web.browser import find_browsers, run_jobs
 from limelight.interop.web.export import PAGE, export_web
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
@@ -135,7 +135,7 @@ def captions(args: argparse.Namespace) -> None:
 
 
 def sizes(_: argparse.Namespace) -> None:
-    limelight.interop.web.export.find_browser = lambda: None  # what was never trained has no translations to compare
+    limelight.interop.web.export.find_browsers = list  # what was never trained has no translations to compare
     with tempfile.TemporaryDirectory() as work:
         page = Path(work, "page")
         export_web(read(untrained(Path(work, "small"))), page)
@@ -190,7 +190,7 @@ def read_lines(path: Path) -> list[str]:
 
 def browsers(named: Sequence[str] | None) -> list[str]:
     """By their names on the PATH; else the one that is found there."""
-    found = [shutil.which(name) for name in named] if named else [find_browser()]
+    found = [shutil.which(name) for name in named] if named else (find_browsers() or [None])[:1]
     there = [path for path in found if path is not None]
     if len(there) < len(found):
         raise SystemExit(f"not all of {', '.join(named or ['Chromium', 'Firefox'])} are on the PATH")

@@ -57,15 +57,23 @@ class Firefox:
         (self.profile / "user.js").write_text("\n".join(prefs), "utf-8")
         command = [browser, "--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", str(self.profile)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.line = wait(lambda: connect(port), "Firefox")
-        self.read()
-        self.version = self.ask("WebDriver:NewSession", {"capabilities": {"alwaysMatch": {}}})["capabilities"]["browserVersion"]
-        self.ask("WebDriver:SetTimeouts", {"script": int(PATIENCE * 1000), "pageLoad": int(PATIENCE * 1000)})
+        self.line = socket.socket()
+        try:
+            self.line = wait(lambda: connect(port), "Firefox")
+            self.read()
+            self.version = self.ask("WebDriver:NewSession", {"capabilities": {"alwaysMatch": {}}})["capabilities"]["browserVersion"]
+            self.ask("WebDriver:SetTimeouts", {"script": int(PATIENCE * 1000), "pageLoad": int(PATIENCE * 1000)})
+        except BaseException:
+            self.end()
+            raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
         self.line.close()
         self.process.terminate()
         self.process.wait(30)
@@ -82,12 +90,17 @@ class Firefox:
 
     def read(self) -> Any:
         size = b""
-        while (sign := self.line.recv(1)) != b":":
+        while (sign := self.receive(1)) != b":":
             size += sign
         message = b""
         while len(message) < int(size):
-            message += self.line.recv(int(size) - len(message))
+            message += self.receive(int(size) - len(message))
         return json.loads(message)
+
+    def receive(self, most: int) -> bytes:
+        if not (received := self.line.recv(most)):
+            raise ConnectionError("Firefox ended before it answered")
+        return received
 
     def run(self, script: str, *values: Any) -> Any:
         """In the page; a script may await."""

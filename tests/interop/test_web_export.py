@@ -33,7 +33,7 @@ from limelight.cli.main import app
 from limelight.errors import ConfigError, ModelFileError
 from limelight.files import write_whole
 from limelight.interop.parity import Parity
-from limelight.interop.web.browser import QUIET, START, ProofHandler, _flags, _wait, find_browser, run_jobs
+from limelight.interop.web.browser import QUIET, START, ProofHandler, _flags, _wait, find_browsers, run_jobs
 from limelight.interop.web.numbers import quantize, share
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -138,7 +138,7 @@ def fake_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str
 def quick(page: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Exports that write no graphs and ask no browser."""
     monkeypatch.setattr(web, "_write_model", fake_model)
-    monkeypatch.setattr(web, "find_browser", lambda: None)
+    monkeypatch.setattr(web, "find_browsers", list)
     return page
 
 
@@ -177,13 +177,16 @@ def test_names_in_other_letters_are_two_models() -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_a_browser_that_does_not_start_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*given: Any) -> None:
-        raise ChildProcessError(given)
+    def start(*given: Any) -> list[Any]:
+        if given[-1] == "chromium":
+            raise ChildProcessError(given)
+        return []
 
-    monkeypatch.setattr(web, "find_browser", lambda: "chromium")
-    monkeypatch.setattr(web, "prove_in_browser", fail)
-    made = web.export_web(read(STORED), tmp_path / "out")
-    assert made.browser is None and made.parity == [] and (tmp_path / "out" / web.MODELS).is_file()
+    monkeypatch.setattr(web, "prove_in_browser", start)
+    for found, taken in ((["chromium"], None), (["chromium", "firefox"], "firefox")):
+        monkeypatch.setattr(web, "find_browsers", found.copy)
+        made = web.export_web(read(STORED), tmp_path / f"out-{taken}")
+        assert made.browser == taken and made.parity == [] and (made.path / web.MODELS).is_file()
 
 
 @pytest.mark.process
@@ -232,7 +235,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.reference
 @pytest.mark.usefixtures("page")
 def test_an_export_lists_its_files_adds_models_and_fits_into_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "find_browser", lambda: None)
+    monkeypatch.setattr(web, "find_browsers", list)
     made = web.export_web(read(STORED), tmp_path / "out")
     assert made.browser is None and made.parity == []
     listed = json.loads((tmp_path / "out" / web.MODELS).read_bytes())
@@ -259,7 +262,7 @@ def test_an_export_lists_its_files_adds_models_and_fits_into_one_file(tmp_path: 
 @pytest.mark.process
 @pytest.mark.reference
 def test_a_browser_translates_as_torch_does_and_cuts_words_alike(tmp_path: Path) -> None:
-    browser = find_browser()
+    browser = next(iter(find_browsers()), None)
     if browser is None or not (web.PAGE / web.INDEX).is_file():
         pytest.skip("there is no Chromium on the PATH, or the page was not built (make web)")
     made = web.export_web(read(STORED), tmp_path / "out")
@@ -286,9 +289,7 @@ def test_firefox_gets_a_quiet_profile_and_stands_in_where_there_is_no_chromium(t
     assert f"--user-data-dir={tmp_path}" in _flags("/home/firefox/bin/chromium", tmp_path)
     there = {"chromium": "/usr/bin/chromium", "firefox-esr": "/usr/bin/firefox-esr"}
     monkeypatch.setattr("limelight.interop.web.browser.shutil.which", there.get)
-    assert find_browser() == "/usr/bin/chromium"
-    del there["chromium"]
-    assert find_browser() == "/usr/bin/firefox-esr"
+    assert find_browsers() == ["/usr/bin/chromium", "/usr/bin/firefox-esr"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from limelight.documents.segments import ReviewSegment
+from limelight.errors import DeadlineError
+from limelight.serving.refusals import TooLarge
+from limelight.serving.review import routes
 from limelight.store.store import open_store
+from limelight.text.careful.glossary import Glossary, Term
 from limelight.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -184,10 +189,40 @@ def test_names_of_segments_are_checked_and_files_may_be_off(server: Serving, tra
 
 
 def test_a_document_of_too_many_texts_is_refused_before_it_is_translated(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    from limelight.serving.review import routes
-
     monkeypatch.setattr(routes, "MOST_SEGMENTS", 3)
     answer = server.client.post("/api/v1/documents", json=packed(PO))
-    assert answer.status_code == 400 and "part it" in answer.text
+    assert answer.status_code == 413 and "Part it" in answer.text
     answer = server.client.post("/api/v1/documents/file", json={**packed(PO), "segments": {}})
-    assert answer.status_code == 400 and "part it" in answer.text
+    assert answer.status_code == 413 and "Part it" in answer.text
+    unit = '<trans-unit id="1"><source>a<ept id="1">.</ept> b<ept id="2">.</ept> c<ept id="3">.</ept> d</source></trans-unit>'
+    unpaired = f'<xliff version="1.2"><file source-language="en" target-language="de"><body>{unit}</body></file></xliff>'
+    monkeypatch.setattr(routes, "list_segments", None)  # it is refused before
+    assert server.client.post("/api/v1/documents", json=packed(unpaired, "a.xlf")).status_code == 413
+
+
+def test_a_glossary_is_bounded_by_what_a_document_has_unpacked(server: Serving) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        archive.writestr("a.xhtml", f'<html xmlns="http://www.w3.org/1999/xhtml"><body>{"<p>seven two</p>" * 2_500}</body></html>')
+    asked = {**packed(file.getvalue(), "a.epub"), "glossary": {f"term {number}": ["x"] for number in range(1_000)}}
+    answer = server.client.post("/api/v1/documents", json=asked)
+    assert answer.status_code == 413 and "22,500 characters" in answer.text
+
+
+def test_terms_of_equal_texts_are_found_once_in_time_and_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = list[str]()
+
+    class Counted(Glossary):
+        def find(self, text: str) -> list[Term]:
+            found.append(text)
+            return list(self.terms)
+
+    glossary, segments = Counted.of({"two": ["Zwo", "Paar"]}), [ReviewSegment("0", 1, "two", "Zwo", None, ())] * 500
+    told = routes.describe_segments(segments, glossary, lambda: False)
+    assert len(told) == 500 and told[-1]["terms"] == [{"source": "two", "targets": ["Zwo", "Paar"], "met": True}] and found == ["two"]
+    with pytest.raises(DeadlineError):
+        routes.describe_segments(segments, glossary, lambda: True)
+    monkeypatch.setattr(routes, "MOST_CHARACTERS", 1_000)
+    with pytest.raises(TooLarge):
+        routes.describe_segments(segments, glossary, lambda: False)

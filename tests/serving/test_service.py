@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,21 @@ def test_a_service_translates_as_the_translator_does(models: Models) -> None:
     assert run(models, work) == [each.text for each in alone]
 
 
+@pytest.mark.slow  # it loads torch
+def test_checks_neither_count_in_what_others_wait_for_nor_slow_them(models: Models) -> None:
+    async def work(service: Service, options: TranslateOptions) -> None:
+        speeds = service.batcher.speed, service.batcher.slower.speed  # type: ignore[union-attr]
+        checked = asyncio.ensure_future(service.translate(["one two three"] * 2, replace(options, check=True), document=object()))
+        while not service.checks.jobs:
+            await asyncio.sleep(0.001)
+        assert service.batcher.wait_for(0, None) == service.batcher.backlog == 0
+        assert {each.text for each in await checked} == {"eins zwei drei"}
+        assert speeds == (service.batcher.speed, service.batcher.slower.speed)  # type: ignore[union-attr]
+        assert not service.checks.jobs
+
+    run(models, work)
+
+
 def test_requests_with_different_wishes_run_side_by_side(models: Models) -> None:
     async def work(service: Service, options: TranslateOptions) -> list[list[Any]]:
         greedy = TranslateOptions(options.served, SearchSettings(beam=1))
@@ -90,7 +106,7 @@ def test_a_document_that_cannot_be_read_is_the_clients_fault(models: Models) -> 
     async def work(service: Service, options: TranslateOptions) -> None:
         with pytest.raises(BadRequest, match="cannot be translated"):
             await service.document(b"<tmx", "tmx", options)
-        assert service._documents.open == 0
+        assert service.documents.open == 0
 
     run(models, work)
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from limelight.documents.document import translate_document
+from limelight.errors import DeadlineError
 from limelight.inspection.tracing import tracer
 from limelight.translator.translate import Translator
 from limelight.translator.translation import Translation
@@ -57,6 +59,19 @@ def test_what_is_too_long_to_be_checked_is_said(translator: Translator, monkeypa
     monkeypatch.setattr(tracer, "LONGEST", 2)
     [made] = translator.translate([TEXT], check=True)
     assert [code for code, _ in told(made)] == ["unchecked"] and made.text == "vier neun sechs"
+
+
+def test_a_check_whose_time_is_over_is_said_and_the_others_go_on(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tracer.Tracer.trace
+
+    def trace(self: tracer.Tracer, text: str, **more: Any) -> Any:
+        if text == TEXT:
+            raise DeadlineError("late")
+        return whole(self, text, **more)
+
+    monkeypatch.setattr(tracer.Tracer, "trace", trace)
+    late, other = translator.translate([TEXT, "three seven one"], check=True)
+    assert [code for code, _ in told(late)] == ["unchecked"] and late.text == "vier neun sechs" and told(other) == []
 
 
 def test_in_a_document_it_is_a_reason_to_look(translator: Translator) -> None:

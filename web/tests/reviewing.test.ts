@@ -65,6 +65,9 @@ describe("a review", () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(asked.at(-1)!.body).toEqual({ text: "A cat", translation: "A CAT", correction: "Katze", model: "en-de" });
     expect([reviewing.done, reviewing.kept]).toEqual([3, 1]);
+    const before = asked.length;
+    reviewing.accept();
+    expect(asked.length, "the same correction goes once").toBe(before);
     reviewing.write("");
     reviewing.accept();
     expect(reviewing.done, "nothing is no translation").toBe(2);
@@ -81,6 +84,10 @@ describe("a review", () => {
     expect(asked.at(-1)!.body["segments"]).toEqual({ "0": { text: "Katze" }, "1": { text: "A DOG", confidence: 0.4, doubtful: true } });
     expect(saved).toEqual(["a.po", "eA=="]);
     expect([reviewing.unsaved, reviewing.refused[0]!.message]).toEqual([false, "harm"]);
+    const downloading = reviewing.download();
+    reviewing.write("Hund");
+    await downloading;
+    expect(reviewing.unsaved, "what was written meanwhile is in no file").toBe(true);
   });
 
   test("refuses what the server would", async () => {

@@ -75,6 +75,10 @@ class FoundUnits:
     def texts(self) -> list[str]:
         return [unit.text for unit in self.short if unit.text]
 
+    def list_sources(self) -> list[str]:
+        """What will be asked for at least, each as often as it occurs; of a text without whole only what is between its tags."""
+        return [source for unit in self.found.units for source in ((unit.text,) if unit.text else unit.runs)]
+
     def runs(self, known: Known) -> list[str]:
         """To be asked when all texts are known: each is put in its place, whole, unless that would harm the document."""
         self.broken = [unit for unit in self.short if not unit.text or not self._whole(unit, known[unit.text])]

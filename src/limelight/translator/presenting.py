@@ -8,7 +8,7 @@ from limelight.bundle.confidence import Calibration
 from limelight.decoding.guards import Notice, judge
 from limelight.decoding.steps import Hypothesis
 from limelight.engines.engine import Engine
-from limelight.errors import LengthError
+from limelight.errors import DeadlineError, LengthError
 from limelight.text.careful.spans import MARK
 from limelight.text.languages import base, density
 from limelight.translator.confidence import sentence_confidence, transfer_confidence, words_of
@@ -88,8 +88,9 @@ def note_unmatched(sentences: Sequence[SourceSentence], engine: Engine) -> list[
         try:
             trace = tracer.trace(each.text, source_ids=asked.source, target_ids=ids, topk=1, nbest=1, is_over=asked.is_over)
             noted = _name_unmatched(trace, each)
-        except LengthError as error:
-            noted = [Notice("unchecked", f"words left out or made up were not looked for: {error}")]
+        except (LengthError, DeadlineError) as error:  # the others go on
+            why = "its time was over" if isinstance(error, DeadlineError) else error
+            noted = [Notice("unchecked", f"words left out or made up were not looked for: {why}")]
         found.append(replace(each, notices=(*each.notices, *noted)))
     return found
 

@@ -11,6 +11,7 @@ const NBEST = 4;
 export interface Row extends Segment {
   machine: string; // the translation before anybody changed it
   done: boolean; // somebody has looked at it
+  sent: string; // the last correction of it that went to the server
 }
 
 /** What can be said instead. */
@@ -73,7 +74,7 @@ export class Reviewing {
       const options = { ...(this.known!.memory && this.useMemory ? { memory: "use" as const } : {}), ...(this.check ? { check: true } : {}) };
       const answer = await this.api.document({ ...asked, ...options }, new AbortController().signal);
       this.file = { ...asked, model: answer.model, source: answer.source, target: answer.target };
-      this.rows = answer.segments.map((segment) => ({ ...segment, machine: segment.text, done: false }));
+      this.rows = answer.segments.map((segment) => ({ ...segment, machine: segment.text, done: false, sent: "" }));
       Object.assign(this, { at: 0, help: {}, refused: [], unsaved: false, kept: 0 });
       if (!this.rows.length) this.problem = "There is nothing to translate in this document.";
     });
@@ -103,15 +104,18 @@ export class Reviewing {
     const { row, file } = this;
     if (!row || !file || !row.text.trim()) return;
     row.done = this.unsaved = true;
-    const [text, correction] = [row.source, row.text.trim()];
-    if (this.known?.corrections && correction !== row.machine.trim())
+    const [text, correction, before] = [row.source, row.text.trim(), row.sent];
+    if (this.known?.corrections && correction !== before && correction !== row.machine.trim()) {
+      row.sent = correction;
       this.api.correct({ text, translation: row.machine, correction: wellFormed(correction), model: file.model }).then(
         () => this.kept++,
         (error: unknown) => {
+          row.sent = before;
           if (!(error instanceof Refused)) throw error;
           this.trouble = error.trouble;
         },
       );
+    }
     const next = [...this.rows.keys()].map((step) => (this.at + 1 + step) % this.rows.length).find((at) => !this.rows[at]!.done);
     if (next !== undefined) this.go(next);
   }
@@ -122,12 +126,15 @@ export class Reviewing {
     const segments: Given = {};
     for (const { id, text, done, confidence, reasons } of this.rows)
       if (text.trim()) segments[id] = { text: wellFormed(text), ...(done ? {} : { confidence: confidence ?? 0, ...(reasons.length ? { doubtful: true } : {}) }) };
+    const before = this.unsaved;
+    let saved = false;
+    this.unsaved = false; // what is written from now on is not in the file
     await this.try("downloading", async () => {
       const made = await this.api.reviewed({ name: file.name, data: file.data, model: file.model, segments });
       this.refused = made.refused;
       this.save(file.name, made.data);
-      this.unsaved = false;
-    });
+      saved = true;
+    }).finally(() => (this.unsaved ||= before && !saved));
   }
 
   /** What can be said instead, asked for when a segment is looked at. Without an answer there is none. */

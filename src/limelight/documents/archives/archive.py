@@ -107,6 +107,9 @@ class FoundArchive(FoundUnits):
     def texts(self) -> list[str]:
         return [text for part in self.parts.values() for text in part.texts()]
 
+    def list_sources(self) -> list[str]:
+        return [source for part in self.parts.values() for source in part.list_sources()]
+
     def runs(self, known: Known) -> list[str]:
         return [run for part in self.parts.values() for run in part.runs(known)]
 

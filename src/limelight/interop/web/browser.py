@@ -1,8 +1,8 @@
 """A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does.
 
 A server of this process gives the folder to the browser, on an address of this machine that nobody else knows, and is given the
-translations. Chromium is looked for by its names, then Firefox; where neither is, or it does not start, nothing is proven, and the export
-says so.
+translations. Chromium is looked for by its names, then Firefox, and the first that starts is taken; where none does, nothing is proven, and
+the export says so.
 """
 
 import json
@@ -38,8 +38,8 @@ LARGEST: Final = 64 << 20  # bytes of an answer
 JOBS: Final = "jobs"
 
 
-def find_browser() -> str | None:
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
+def find_browsers() -> list[str]:
+    return list(filter(None, map(shutil.which, BROWSERS)))
 
 
 def prove_in_browser(

@@ -11,6 +11,7 @@ An export into a folder that is one already adds a model to its page. A single f
 """
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import json
@@ -35,7 +36,7 @@ from limelight.interop.onnx.export import config_of
 from limelight.interop.onnx.graphs import write_graphs
 from limelight.interop.onnx.parity import prove
 from limelight.interop.parity import Parity, find_probes, plain_search
-from limelight.interop.web.browser import find_browser, prove_in_browser
+from limelight.interop.web.browser import find_browsers, prove_in_browser
 from limelight.interop.web.numbers import name_of, write_numbers
 from limelight.text.pieces.tokenizer import SPACE, Tokenizer
 
@@ -78,11 +79,11 @@ def export_web(
         kept = [each for each in others if each["id"] != made["id"]]
         listed = {"format": FORMAT, "shell": _describe(folder, SHELL), "models": [*kept, made]}
         (folder / MODELS).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
-        browser = find_browser()
-        try:
-            parity = [] if browser is None else prove_in_browser(bundle, folder, made["id"], numbers, find_probes(bundle, texts), browser)
-        except ChildProcessError:  # one that does not start is none
-            browser, parity = None, []
+        browser, parity = None, list[Parity]()
+        for each in find_browsers():
+            with contextlib.suppress(ChildProcessError):  # one that does not start is none
+                browser, parity = each, prove_in_browser(bundle, folder, made["id"], numbers, find_probes(bundle, texts), each)
+                break
         (folder / PROOF).unlink()
         files = {str(each.relative_to(folder)): each.stat().st_size for each in sorted(folder.rglob("*")) if each.is_file()}
         if single_file:

@@ -3,19 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from limelight.documents.document import Kind, find_units
 from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
-from limelight.errors import DataError, DeadlineError, LimelightError
+from limelight.errors import DeadlineError, LimelightError
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Busy, Forbidden
+from limelight.serving.refusals import BadRequest, Busy, Forbidden, Refusal
 from limelight.serving.served_store import ServedStore
 from limelight.translator.translation import Translation, recall
 
 AT_ONCE = 2  # threads
 WAITING = 6  # documents beside those
 Translate = Callable[[Sequence[str]], Coroutine[Any, Any, list[Translation]]]
+Admit = Callable[[Sequence[str]], None]  # hears its texts before any is translated, and may refuse it
+Result = TypeVar("Result")
 
 
 class DocumentPool:
@@ -24,32 +26,39 @@ class DocumentPool:
         self._pool = ThreadPoolExecutor(AT_ONCE, "document")
 
     async def translate(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], translate: Translate, deadline: Deadline, most: int | None = None
-    ) -> TranslatedDocument:
-        """When nobody waits, or time is over, no further text is asked for. `most`: texts that it may have."""
+        self,
+        data: bytes,
+        kind: Kind,
+        languages: tuple[str, str],
+        translate: Translate,
+        deadline: Deadline,
+        finish: Callable[[TranslatedDocument], Result],
+        admit: Admit | None = None,
+    ) -> Result:
+        """When nobody waits, or time is over, no further text is asked for. What `finish` makes of it is made in its thread, too."""
         asking = LoopBridge(asyncio.get_running_loop(), translate, deadline)
 
         def is_over() -> bool:
             return asking.over or deadline.is_over()
 
         try:
-            return await self._run(lambda: _find(data, kind, languages, is_over, most).translate(asking.texts), deadline)
+            return await self._run(lambda: finish(_find(data, kind, languages, is_over, admit).translate(asking.texts)), deadline)
         finally:
             asking.end()
 
     async def place(
-        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline, most: int
+        self, data: bytes, kind: Kind, languages: tuple[str, str], given: Mapping[str, GivenText], deadline: Deadline, admit: Admit
     ) -> TranslatedDocument:
         """The document with given texts in their places, by the names of their segments."""
 
         def work() -> TranslatedDocument:
-            found = _find(data, kind, languages, deadline.is_over, most)
+            found = _find(data, kind, languages, deadline.is_over, admit)
             found.take_given(given)
             return found.splice({})
 
         return await self._run(work, deadline)
 
-    async def _run(self, made: Callable[[], TranslatedDocument], deadline: Deadline) -> TranslatedDocument:
+    async def _run(self, made: Callable[[], Result], deadline: Deadline) -> Result:
         if self.open >= AT_ONCE + WAITING:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
         work = asyncio.get_running_loop().run_in_executor(self._pool, _forgetting, made)
@@ -66,7 +75,7 @@ class DocumentPool:
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _release(self, work: "asyncio.Future[TranslatedDocument]") -> None:
+    def _release(self, work: "asyncio.Future[Any]") -> None:
         self.open -= 1
         if not work.cancelled():
             work.exception()  # whoever waited has heard of it
@@ -109,23 +118,23 @@ def recall_first(store: ServedStore | None, languages: tuple[str, str], translat
     return ask
 
 
-def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], most: int | None) -> FoundUnits:
+def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], admit: Admit | None) -> FoundUnits:
     found = find_units(data, kind, languages, is_over=is_over)
-    if most is not None and (count := len(found.texts())) > most:
-        raise DataError(f"it has {count:,} texts, and {most:,} are taken at once; part it")
+    if admit is not None:
+        admit(found.list_sources())
     return found
 
 
-def _forgetting(work: Callable[[], TranslatedDocument]) -> TranslatedDocument:
+def _forgetting(work: Callable[[], Result]) -> Result:
     """An error holds the frames it came through, and they a million lines: freed in this thread, not in the event loop (40 ms)."""
     try:
         return work()
-    except LimelightError as error:
+    except (LimelightError, Refusal) as error:
         error.__traceback__ = error.__context__ = error.__cause__ = None
         raise
 
 
-async def _within(work: Awaitable[TranslatedDocument], deadline: Deadline) -> TranslatedDocument:
+async def _within(work: Awaitable[Result], deadline: Deadline) -> Result:
     try:
         async with asyncio.timeout(deadline.left):
             return await work

@@ -11,17 +11,16 @@ from typing import Any, Literal, NamedTuple
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import Kind as DocumentKind
 from limelight.documents.translating import TranslatedDocument
-from limelight.errors import DeadlineError
-from limelight.serving.queue.batch_kinds import ScoreKind, TranslateKind
+from limelight.serving.queue.batch_kinds import ScoreKind, SearchAgainKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher
-from limelight.serving.queue.documents import DocumentPool, recall_first
+from limelight.serving.queue.documents import Admit, DocumentPool, Result, recall_first
 from limelight.serving.queue.in_flight import InFlight
 from limelight.serving.queue.markup import Markup, TranslatedText, translate_markup
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
-from limelight.serving.queue.work import Deadline, QueuedRequest, within
+from limelight.serving.queue.work import Deadline, QueuedRequest, hear_next, within
 from limelight.serving.refusals import Busy, Failed, Forbidden, Late
 from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
@@ -89,6 +88,8 @@ class Service:
         speed = min(each.speed for each in models.all)
         slower = RequestBatcher(1, speed / SLOWER, settings.queue, watching, stage="wait_again")
         self.batcher = RequestBatcher(workers, speed, settings.queue, watching, slower)
+        # Checks take so much longer that they neither stand before others' sentences nor count in what these wait for.
+        self.checks = RequestBatcher(1, speed / SLOWER**2, settings.queue, watching, stage="wait_again")
         self._reading, self.documents = TextThread(), DocumentPool()
         self.under_way = InFlight()
 
@@ -112,7 +113,7 @@ class Service:
             try:
                 made = await within(job, deadline)
             finally:
-                self.batcher.leave(job)
+                self._queue(options).leave(job)
         if job.begun is not None:
             self.watching.stage("translate", time.monotonic() - job.begun)
         width = options.settings.nbest
@@ -133,7 +134,7 @@ class Service:
         left = [len(places) for places in planned.places]
         try:
             for _ in planned.asked:
-                place, result = await _next(told, job, deadline)
+                place, result = await hear_next(told, job, deadline)
                 made[place] = _numbers([result])[0]
                 text = owner[place]
                 places = planned.places[text]
@@ -143,7 +144,7 @@ class Service:
                     own = made[places.start : places.stop]
                     yield StreamedText(text, await self._reading.run(size, partial(planned.join_text, text, own), JOINING))
         finally:
-            self.batcher.leave(job)
+            self._queue(options).leave(job)
             deadline.end()
 
     async def score(self, sources: Sequence[str], targets: Sequence[str], options: TranslateOptions) -> list[Scored]:
@@ -171,8 +172,19 @@ class Service:
             raise Busy("as many corrections are kept here as may be", "The operator can keep them for fewer days: --keep-days.")
         return number
 
-    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions, most: int | None = None) -> TranslatedDocument:
-        """A whole document, of at most so many texts. They share the queue with everybody else's; `Busy` when too many are under way."""
+    async def document(self, data: bytes, kind: DocumentKind, options: TranslateOptions) -> TranslatedDocument:
+        """A whole document. Its texts share the queue with everybody else's; `Busy` when too many documents are under way."""
+        return await self.finish_document(data, kind, options, lambda done: done)
+
+    async def finish_document(
+        self,
+        data: bytes,
+        kind: DocumentKind,
+        options: TranslateOptions,
+        finish: Callable[[TranslatedDocument], Result],
+        admit: Admit | None = None,
+    ) -> Result:
+        """As `document`, with what `finish` makes of it in its time, in its thread; `admit` may refuse it by its texts."""
         its_own, deadline = object(), options.deadline or self.deadline()
         languages = (options.served.source, options.served.target)
 
@@ -180,7 +192,7 @@ class Service:
             return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
         asked = recall_first(self.store, languages, translate) if options.memory else translate
-        return await self.documents.translate(data, kind, languages, asked, deadline, most)
+        return await self.documents.translate(data, kind, languages, asked, deadline, finish, admit)
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
@@ -217,6 +229,7 @@ class Service:
 
     def close(self) -> None:
         self.batcher.close()
+        self.checks.close()
         self._reading.close()
         self.documents.close()
         self.models.close()
@@ -237,9 +250,12 @@ class Service:
         its caller asks for beside it does not wait behind it."""
         wanted = TranslationOptions(options.align, True, options.probabilities, options.check)
         lengths = [each.pieces for each in planned.asked]
-        kind = TranslateKind(options.served.bundle, options.settings, wanted)
+        kind = (SearchAgainKind if options.check else TranslateKind)(options.served.bundle, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
-        return self.batcher.submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
+        return self._queue(options).submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
+
+    def _queue(self, options: TranslateOptions) -> RequestBatcher:
+        return self.checks if options.check else self.batcher
 
     async def _plan(
         self,
@@ -277,21 +293,3 @@ def _numbers(made: Sequence[Any]) -> list[Any]:
     if any(each is None for each in made):
         raise Failed("the model's scores are no numbers", "the weights are at fault: the operator has to look at the model")
     return list(made)
-
-
-async def _next(told: "asyncio.Queue[tuple[int, Any]]", job: QueuedRequest, deadline: Deadline) -> tuple[int, Any]:
-    """The next that is done. A job that failed has nothing more to tell."""
-    if not told.empty():
-        return told.get_nowait()
-    hears: asyncio.Future[Any] = asyncio.ensure_future(told.get())
-    try:
-        waits: set[asyncio.Future[Any]] = {hears, job.done}
-        await asyncio.wait(waits, timeout=deadline.left, return_when=asyncio.FIRST_COMPLETED)
-        if hears.done():
-            found: tuple[int, Any] = hears.result()
-            return found
-        if job.done.done() and not isinstance(job.done.exception(), DeadlineError):
-            job.done.result()  # raises what went wrong
-        raise deadline.late()
-    finally:
-        hears.cancel()

@@ -85,3 +85,21 @@ async def within(job: QueuedRequest, deadline: Deadline) -> list[Any]:
             return await job.done
     except (TimeoutError, DeadlineError):
         raise deadline.late() from None
+
+
+async def hear_next(told: "asyncio.Queue[tuple[int, Any]]", job: QueuedRequest, deadline: Deadline) -> tuple[int, Any]:
+    """The next that is done. A job that failed has nothing more to tell."""
+    if not told.empty():
+        return told.get_nowait()
+    hears: asyncio.Future[Any] = asyncio.ensure_future(told.get())
+    try:
+        waits: set[asyncio.Future[Any]] = {hears, job.done}
+        await asyncio.wait(waits, timeout=deadline.left, return_when=asyncio.FIRST_COMPLETED)
+        if hears.done():
+            found: tuple[int, Any] = hears.result()
+            return found
+        if job.done.done() and not isinstance(job.done.exception(), DeadlineError):
+            job.done.result()  # raises what went wrong
+        raise deadline.late()
+    finally:
+        hears.cancel()

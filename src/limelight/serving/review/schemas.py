@@ -17,6 +17,7 @@ from limelight.serving.refusals import BadRequest
 from limelight.serving.settings import ServeSettings
 
 MOST_SEGMENTS = 10_000  # of a document: of more the texts would not come back in one body
+MOST_CHARACTERS = 64_000_000  # of an answer: of each segment its texts, reasons and terms
 NAME = r"^[0-9]{1,9}(\.[0-9]{1,9})?$"
 BASE64 = r"^[A-Za-z0-9+/]*={0,2}$"
 UNSEEN = Notice("unseen", "nobody has looked at it, and its translator was not sure of it")
