@@ -193,12 +193,25 @@ def _get(address: str) -> bytes:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
+    """Plain files alone, and of no more bytes than are looked at."""
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as opened:
-            opened.extractall(folder)
+            for entry in opened.infolist():
+                if not entry.is_dir() and entry.file_size < LARGEST:
+                    _put(folder, entry.filename, opened.read(entry))
     else:
-        with tarfile.open(archive) as opened:
-            opened.extractall(folder, filter="data")
+        with tarfile.open(archive) as packed:
+            for member in packed:
+                if member.isreg() and member.size < LARGEST and (content := packed.extractfile(member)) is not None:
+                    _put(folder, member.name, content.read())
+
+
+def _put(folder: Path, name: str, content: bytes) -> None:
+    """A name that leads out of the folder is left out."""
+    path = (folder / name).resolve()
+    if path.is_relative_to(folder.resolve()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 FETCH = {"debian": _fetch_debian, "pypi": _fetch_pypi, "npm": _fetch_npm}

@@ -7,11 +7,13 @@ from a translator that changes nothing; a few seconds at most.
 import csv
 import io
 import json
+import re
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from html import unescape
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +24,7 @@ from stand_ins import each, unchanged
 
 from campaign_document_cases import answering
 from limelight.documents.document import translate_document
+from limelight.documents.formats.srt import cues
 from limelight.documents.translating import Translate, TranslatedDocument
 from limelight.documents.units import has_words
 from limelight.errors import LimelightError
@@ -54,7 +57,8 @@ def find_faults(kind: str, data: bytes, name: str, change: Callable[[str], str])
     began, options = time.process_time(), options_of(kind, data)
     try:
         done = translate(kind, data, each(change), options)
-        found = judge_catalogue(data, done) if kind == "xcstrings" else judge_texts(kind, options, done)
+        judge = {"xcstrings": judge_catalogue, "vtt": judge_cues}.get(kind)
+        found = judge_texts(kind, options, done) if judge is None else judge(data, done)
         if name == "unchanged" and kind not in FILLS and done.data != data:
             found.add("other bytes although nothing changed")
     except LimelightError:
@@ -89,6 +93,18 @@ def judge_texts(kind: str, options: dict[str, Any], done: TranslatedDocument) ->
     except LimelightError:
         return {"its own result is refused"}
     return {"texts lost"} if again.texts + again.left < sum(has_words(unit.text or unit.source) for unit in done.units) else set()
+
+
+def judge_cues(before: bytes, done: TranslatedDocument) -> set[str]:
+    """As many cues have words as before, but for those of a translation that has other things than words to part among them."""
+
+    def count(data: bytes) -> int:
+        text = data.decode("utf-8", "replace")
+        said = ("\n".join(text[start:end] for start, end in cue.lines) for cue in cues(text))
+        return sum(has_words(unescape(re.sub(r"<[^<>]*>", "", one))) for one in said)
+
+    wordless = (unit for unit in done.units if not all(map(has_words, (unit.text or unit.source).split())))
+    return {"texts lost"} if count(done.data) < count(before) - sum(max(1, len(unit.unit.runs)) for unit in wordless) else set()
 
 
 def mutants_of(kind: str, count: int, real: Sequence[bytes] = (), seed: int = 1) -> dict[str, tuple[str, bytes]]:

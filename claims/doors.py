@@ -52,18 +52,20 @@ def check(kind: str, data: bytes) -> tuple[bool, bool]:
 
 
 def measure(claims: Claims, full: bool) -> None:
-    changed = broken = refused = read = 0
-    for kind, data in [*SAMPLES.items(), *installed()]:
+    changed = broken = read = 0
+    refused = {True: 0, False: 0}  # by whether it is a sample
+    for number, (kind, data) in enumerate([*SAMPLES.items(), *installed()]):
         try:
             same, whole = check(kind, data)
         except LimelightError:
-            refused += 1
+            refused[number < len(SAMPLES)] += 1
             continue
         read, changed, broken = read + 1, changed + (not same), broken + (not whole)
     claims.at_least("documents translated, of each kind and of the installation", read, len(SAMPLES) + 3)
     claims.at_most("... with other bytes although nothing changed", changed, 0)
     claims.at_most("... with another structure when translated", broken, 0)
-    claims.note("... refused with a reason", refused)
+    claims.at_most("samples refused", refused[True], 0)
+    claims.note("files of the installation refused with a reason", refused[False])
     for kind in SAMPLES:
         claims.at_most(f"faults of {MUTANTS} damaged .{kind}", len(mutants_of(kind, MUTANTS)), 0)
     if full:

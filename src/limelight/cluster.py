@@ -5,7 +5,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -50,8 +50,11 @@ def count_beats() -> Any:
     return ray.remote(num_cpus=0)(WorkCounter).options(scheduling_strategy=here).remote()
 
 
-def end_if_lost(rows: Iterator[Row], beats: Any) -> Iterator[Row]:
-    """The rows; but when nodes were lost and nothing has been begun for LOST_SECONDS, an error with their addresses."""
+def end_if_lost(rows: Iterator[Row], beats: Any, is_waiting: Callable[[], bool] = lambda: True) -> Iterator[Row]:
+    """The rows; but when nodes were lost and nothing has been begun for LOST_SECONDS, an error with their addresses.
+
+    `is_waiting`: is it the cluster that is waited for?
+    """
     found: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_put_rows, args=(rows, found), daemon=True).start()
     before, last, since = _lost_nodes(), -1, time.monotonic()
@@ -63,7 +66,7 @@ def end_if_lost(rows: Iterator[Row], beats: Any) -> Iterator[Row]:
             # Between reading and finishing a cluster shuffles, and begins nothing of ours for long: then its cores are in use.
             idle = ray.available_resources().get("CPU", 0) >= ray.cluster_resources().get("CPU", 0)
             count = ray.get(beats.read.remote())
-            if count != last or not lost:
+            if count != last or not lost or not is_waiting():
                 last, since = count, time.monotonic()
             elif time.monotonic() - since >= (LOST_SECONDS if idle else BUSY_SECONDS):
                 raise LimelightError(

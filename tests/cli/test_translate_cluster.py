@@ -3,8 +3,8 @@ runs the tasks in this process and gives the last one back first; tests/cli/test
 
 import json
 import pickle
-import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +15,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_translate_command import BUNDLE, Done, number_lines, run
+
+from limelight.files import try_lock
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]  # Ray is imported, and asks for a socket
 
@@ -70,7 +72,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandInRay]:
         patch.setattr(cluster, "LINES", 2)
         patch.setattr(cluster, "join_cluster", lambda: None)
         patch.setattr(cluster, "count_beats", mock.MagicMock)
-        patch.setattr(cluster, "end_if_lost", lambda rows, beats: rows)
+        patch.setattr(cluster, "end_if_lost", lambda rows, *_: rows)
         cluster.open_engine.cache_clear()
         yield stand_in
 
@@ -121,20 +123,23 @@ def test_a_shard_that_ends_every_process_is_an_error_and_the_same_command_goes_o
     assert (tmp_path / "many").read_bytes() == run(TEXT, "--threads", 1).stdout
 
 
-@pytest.mark.parametrize(("change", "sent"), [("nothing", 0), ("a line", 1), ("an option", 11), ("a damaged shard", 1)])
+CHANGES = [("nothing", 0), ("--yes", 0), ("a line", 1), ("an option", 11), ("a damaged shard", 1)]
+
+
+@pytest.mark.parametrize(("change", "sent"), CHANGES)
 def test_only_what_would_be_otherwise_is_made_again(
     ray: StandInRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, sent: int
 ) -> None:
     import limelight.cli.translate.cluster as cluster
 
     with monkeypatch.context() as patch:  # ended when all shards are there, before they go
-        patch.setattr(cluster, "shutil", SimpleNamespace(copyfileobj=shutil.copyfileobj, rmtree=lambda folder: None))
+        patch.setattr(cluster, "drop_shards", lambda folder: None)
         assert on_cluster(tmp_path / "many").code == 0
     ray.sent = []
     if change == "a damaged shard":
         (tmp_path / "many.shards" / "0000004").write_bytes(b'{"digest')
     text = TEXT.replace(b"\nx\n", b"\nnine\n") if change == "a line" else TEXT
-    more = ("--beam", 1) if change == "an option" else ()
+    more = {"an option": ("--beam", 1), "--yes": ("--yes",)}.get(change, ())
     assert on_cluster(tmp_path / "many", *more, text=text).code == 0
     assert len(ray.sent) == sent and not (tmp_path / "many.shards").exists()
     assert (tmp_path / "many").read_bytes() == run(text, "--threads", 1, *more).stdout
@@ -155,11 +160,70 @@ def test_no_lines_are_an_empty_file(ray: StandInRay, tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused_before_anything_is_sent(ray: StandInRay, tmp_path: Path) -> None:
     assert b"--cluster needs --output FILE" in run(TEXT, "--cluster", "ray").stderr
     assert b"--cluster needs --output FILE" in on_cluster(Path("/dev/null")).stderr
+    assert b"--cluster needs --output FILE" in on_cluster(Path("-")).stderr
+    assert b"leave out the number" in on_cluster(tmp_path / "many", "--device", "cuda:1").stderr
     assert on_cluster(tmp_path / "many", "--to", "fr").code == 2
     ray.cores = 1
     done = run(TEXT, "-o", tmp_path / "many", "--cluster", "ray", "--threads", 2)
     assert done.code == 2 and b"no node of the cluster has 2 CPU" in done.stderr
     assert not ray.sent and not (tmp_path / "many").exists()
+
+
+def test_a_folder_with_files_of_a_person_is_left_alone(ray: StandInRay, tmp_path: Path) -> None:
+    (tmp_path / "many.shards").mkdir()
+    (tmp_path / "many.shards" / "thesis.txt").write_bytes(b"mine")
+    done = on_cluster(tmp_path / "many")
+    assert done.code == 2 and b"thesis.txt" in done.stderr and not ray.sent
+    assert [path.name for path in (tmp_path / "many.shards").iterdir()] == ["thesis.txt"]
+
+
+def test_shards_go_while_the_folder_is_locked_and_the_output_is_there(
+    ray: StandInRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import limelight.cli.translate.cluster as cluster
+
+    def look(folder: Path) -> None:
+        with (folder / ".lock").open("ab") as file:
+            seen.append((try_lock(file), (tmp_path / "many").is_file()))
+
+    seen = list[tuple[bool, bool]]()
+    monkeypatch.setattr(cluster, "drop_shards", look)
+    assert on_cluster(tmp_path / "many").code == 0 and seen == [(False, True)]
+
+
+def test_another_export_is_another_address_unless_torch_translates(tmp_path: Path) -> None:
+    from limelight.cli.translate.cluster import find_address
+
+    (tmp_path / "ctranslate2").mkdir()
+    whole = SimpleNamespace(folder=tmp_path)
+    with mock.patch("limelight.cli.translate.cluster.read", lambda *_, **__: whole):
+        found = dict[str | None, list[str]]()
+        for content in (b"float32", b"int8"):
+            (tmp_path / "ctranslate2" / "model.bin").write_bytes(content)
+            for engine in (None, "torch"):
+                asked = {"bundle": tmp_path, "glossary": None, "engine": engine}
+                found.setdefault(engine, []).append(find_address(asked))
+    assert len(set(found[None])) == 2 and len(set(found["torch"])) == 1
+
+
+def test_a_slow_pipe_is_no_lost_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    import limelight.cluster as cluster
+    from limelight.errors import LimelightError
+
+    lost = [{"NodeID": "a", "NodeManagerAddress": "10.0.0.3", "Alive": False}]
+    nodes = mock.Mock(side_effect=lambda: lost if nodes.call_count > 1 else [])
+    monkeypatch.setattr(cluster, "ray", SimpleNamespace(nodes=nodes, get=lambda _: 0, available_resources=dict, cluster_resources=dict))
+    monkeypatch.setattr(cluster, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(cluster, "LOST_SECONDS", 0.05)
+
+    def come_late() -> Iterator[int]:
+        time.sleep(0.5)
+        yield 1
+
+    assert list(cluster.end_if_lost(come_late(), mock.MagicMock(), lambda: False)) == [1]
+    nodes.reset_mock()
+    with pytest.raises(LimelightError, match=r"lost 10\.0\.0\.3"):
+        list(cluster.end_if_lost(come_late(), mock.MagicMock()))
 
 
 def test_a_node_with_another_bundle_is_named(ray: StandInRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DataError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from doors_mutants import find_faults, judge_texts, mutants_of
+from doors_mutants import find_faults, judge_cues, judge_texts, mutants_of
 
 BEGIN, SEPARATE, END = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end"))
 
@@ -55,6 +55,7 @@ def texts_of_word(paragraphs: str) -> list[str]:
             ["said"],
         ),
         (word("Dear") + BEGIN + code(" MERGEFIELD Name ") + SEPARATE + word("the name") + END + word("hello"), ["Dear", "hello"]),
+        (word("Dear") + BEGIN + code(" MergeField Name ") + SEPARATE + word("the name") + END + word("hello"), ["Dear", "hello"]),
         (BEGIN + code("TOC") + word("never ends"), ["never ends"]),
         (END + SEPARATE + word("never began"), ["never began"]),
         ('<w:fldSimple w:instr=" AUTHOR ">' + word("Ann Bee") + "</w:fldSimple>" + word("wrote it"), ["wrote it"]),
@@ -163,5 +164,8 @@ def test_a_lost_text_is_a_fault() -> None:
     done = translated("md", SAMPLES["md"])
     assert judge_texts("md", {}, done) == set()
     assert judge_texts("md", {}, replace(done, data=done.data.replace(b"QUOTED", b"").replace(b"NESTED", b""))) == {"texts lost"}
+    cues = b"WEBVTT\n\n00:01.000 --> 00:02.000\none two\n\n00:02.000 --> 00:03.000\nthree\n"
+    done = translated("vtt", cues)  # one text over two cues
+    assert judge_cues(cues, done) == set() and judge_cues(cues, replace(done, data=done.data.replace(b"THREE", b"3"))) == {"texts lost"}
     assert find_faults("md", SAMPLES["md"], "unchanged", upper) == {"other bytes although nothing changed"}
     assert find_faults("md", SAMPLES["md"], "unchanged", unchanged) == set()

@@ -64,6 +64,13 @@ def test_cues_are_not_joined_over_a_silence_or_without_end() -> None:
     assert asked(subtitles(*["word"] * 8)) == ["word word word word word word", "word word"]
 
 
+@pytest.mark.parametrize("between", ["42", "...", "♪", "<i>…</i>"])
+def test_no_word_moves_over_a_cue_without_words(between: str) -> None:
+    text = subtitles("one two", between, "three four")
+    assert asked(text) == ["one two", "three four"]
+    assert translated(text) == subtitles("ONE TWO", between, "THREE FOUR")
+
+
 def test_lines_of_a_dialogue_stay_apart() -> None:
     text = subtitles("- Where is he?\n- Over there.")
     assert asked(text) == ["Where is he?", "Over there."]

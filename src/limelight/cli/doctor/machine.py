@@ -31,7 +31,8 @@ PURPOSE = {
     "postgres": "a store for several servers",
     "hub": "models by their name on the Hugging Face hub",
     "onnx": "export to ONNX",
-    "cluster": "corpora prepared on a cluster",
+    "s3": "corpora, runs and translators at addresses such as s3://models/en-de",
+    "cluster": "prepare and translate on a cluster",
     "tracing": "OpenTelemetry spans of the server",
     "compare": "benchmarks beside transformers",
 }

@@ -70,8 +70,10 @@ class RayEngine:
                 done += 1
                 watch(Progress("settle", done, buckets))
         for bucket in range(buckets):
-            path = outcome_at(folder, bucket)  # a bucket without rows has none, and is settled here
-            yield json.loads(path.read_bytes()) if path.exists() else finish(bucket, stage(no_rows(RAW)))
+            path = outcome_at(folder, bucket)
+            if not path.exists():  # a bucket without rows has none, and is settled here
+                write_whole(path, json.dumps(finish(bucket, stage(no_rows(RAW)))).encode(), durable=False)
+            yield json.loads(path.read_bytes())
 
     def each(self, jobs: Sequence[Job], work: Work[Job], watch: Watch) -> Iterator[dict[str, Any]]:
         watch(Progress("encode", 0, len(jobs)))

@@ -25,7 +25,7 @@ _KEPT = frozenset(("bookmarkStart", "bookmarkEnd", "commentRangeStart", "comment
 _BREAKS = frozenset(("tab", "br", "cr", "fldChar", "instrText", "ptab", "AlternateContent", "pict", "object"))
 _SPELLING = re.compile(r' (?:dirty|err|smtClean|lang|altLang)="[^"]*"|<\w+:(?:lang|noProof)\b[^<>]*/>')
 _PRESERVE = ' xml:space="preserve"'  # else Word drops blanks at the edges of a text
-_FILLED_IN = re.compile(r"\s*+(?:MERGEFIELD|FILENAME|AUTHOR|LASTSAVEDBY|USERNAME|USERINITIALS|DOCPROPERTY|DOCVARIABLE|TEMPLATE)\b")
+_FILLED_IN = re.compile(r"\s*+(?:MERGEFIELD|FILENAME|AUTHOR|LASTSAVEDBY|USERNAME|USERINITIALS|DOCPROPERTY|DOCVARIABLE|TEMPLATE)\b", re.I)
 _SHOWN = "shown"  # instead of the code of a field, after the code
 _EMPTY = re.compile(r"<(\w+:rPr)>\s*</\1>|<\w+:rPr\s*/>")
 

@@ -60,11 +60,12 @@ def find_srt(document: Document, languages: tuple[str, str], again: bool) -> Ext
     stretches: list[_Stretch] = []
     for cue in cues(text):
         document.check_time()
-        stretches += [stretch for stretch in _stretches(text, cue) if stretch.sentence.has_words]
+        stretches += _stretches(text, cue)
     units = []
     for group in _groups(stretches):
         document.check_time()
-        units.append(_unit(lines.of(group[0].sentence.start), text, newline, group))
+        if group[0].sentence.has_words:  # what has none is a group of its own
+            units.append(_unit(lines.of(group[0].sentence.start), text, newline, group))
     return ExtractionResult(units)
 
 
@@ -135,7 +136,7 @@ def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
 
 def _stretch(text: str, cue: Cue, start: int, end: int, joinable: bool) -> _Stretch:
     sentence = Sentence(_items(text, start, end), text, _reader(text), _write_vtt if _is_vtt(text) else replace_controls)
-    plain = bool(sentence.text) and len(sentence.items) == 1
+    plain = sentence.has_words and len(sentence.items) == 1
     lines = text.count("\n", sentence.start, sentence.end) + 1
     return _Stretch(sentence, cue, lines, joinable and plain)
 
