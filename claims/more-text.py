@@ -29,7 +29,7 @@ from limelight.bundle import read
 from limelight.training.recipe.parent import find_inherited
 
 STEPS = {"parent": 3000, "student": 3000}
-LINES = 2_100  # three shards, so that their order counts
+LINES = 2_100  # two shards, so that their order counts
 
 
 def killed(claims: Claims, work: Path) -> None:
