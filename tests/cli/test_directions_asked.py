@@ -86,7 +86,7 @@ def test_a_set_is_scored_in_the_direction_of_its_files_or_the_one_that_was_asked
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     files = (tmp_path / "test.en", tmp_path / "test.fr")
     usual = ("--metrics", "chrf", "--resamples", "0", "--json")
-    for options, perfect in (([], True), (["--to", "de"], False), (["--to", "fr", "--tag", "ui"], False)):
+    for options, perfect in (([], True), (["--to", "fre"], True), (["--to", "de"], False), (["--to", "fr", "--tag", "ui"], False)):
         done = run("evaluate", multi, *files, *usual, *options)
         assert done.code == 0, done.err
         assert (json.loads(done.out)["scores"][0]["value"] == 100) is perfect
