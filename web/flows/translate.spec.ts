@@ -116,10 +116,11 @@ test("the keyboard goes from word to word, and each says where it comes from", a
 
 test("another translation can be chosen, is shown and is what is copied", async ({ page }) => {
   await opened(page, `?q=${encodeURIComponent(NUMBER)}`);
-  const choices = page.getByRole("radio");
+  const ways = page.getByRole("group", { name: "Ways to say it" }); // matches of a memory may stand before them
+  const choices = ways.getByRole("radio");
   await expect(choices.first()).toBeChecked();
   expect(await choices.count()).toBeGreaterThan(1);
-  const other = (await page.locator("fieldset label .text").nth(1).textContent())!;
+  const other = (await ways.locator("label .text").nth(1).textContent())!;
   await choices.nth(1).check();
   await expect(translation(page)).toHaveText(other);
   await page.getByRole("button", { name: "Copy the translation" }).click();
@@ -224,11 +225,11 @@ test("single keys work where nobody writes, and can be turned off", async ({ pag
   await expect(translation(page)).toBeVisible();
   await translation(page).focus();
   await page.keyboard.press("2");
-  await expect(page.getByRole("radio").nth(1)).toBeChecked();
+  await expect(page.getByRole("group", { name: "Ways to say it" }).getByRole("radio").nth(1)).toBeChecked();
   await page.keyboard.press("?");
   await page.getByLabel("Single keys work").uncheck();
   await page.keyboard.press("Escape");
   await translation(page).focus();
   await page.keyboard.press("1");
-  await expect(page.getByRole("radio").nth(1)).toBeChecked();
+  await expect(page.getByRole("group", { name: "Ways to say it" }).getByRole("radio").nth(1)).toBeChecked();
 });
