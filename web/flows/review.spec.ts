@@ -29,7 +29,7 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]] as const)
     await reviewed(page);
     const segment = page.getByRole("region", { name: "Segment" });
     const field = page.getByRole("textbox", { name: "Translation" });
-    await expect(segment.locator(".source")).toHaveText("never seen %s");
+    await expect(segment.locator("p.source")).toHaveText("never seen %s");
     await expect(segment.getByText("Ways to say it")).toBeVisible();
     expect((await new AxeBuilder({ page }).analyze()).violations.map(({ id, impact, nodes }) => `${impact} ${id} ${nodes[0]?.html}`)).toEqual([]);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
@@ -46,9 +46,9 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]] as const)
     await expect(page.getByText("1 of 3 reviewed")).toBeVisible();
     await expect(page.getByText("1 kept as corrections")).toBeVisible();
     await page.keyboard.press("Escape");
-    await expect(segment.locator(".source")).toHaveText("seven two five");
+    await expect(segment.locator("p.source")).toHaveText("seven two five");
     await page.keyboard.press("j");
-    await expect(segment.locator(".source")).toHaveText("seven two four nine");
+    await expect(segment.locator("p.source")).toHaveText("seven two four nine");
     await expect(segment.locator(".place")).toContainText("from the memory");
     await expect(segment.getByText(/90 % the same/)).toBeVisible();
     await page.keyboard.press("2");
