@@ -110,7 +110,7 @@ def test_a_second_process_is_kept_out(corpus: Path, tmp_path: Path) -> None:
     run.mkdir()
     with (run / LOCK).open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match="another process is training"):
+        with pytest.raises(ConfigError, match="another process is at work"):
             go(short(corpus), run)
 
 
