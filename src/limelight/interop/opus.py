@@ -171,7 +171,8 @@ class SafeRedirects(urllib.request.HTTPRedirectHandler):
 
 def _open(address: str, method: str = "GET", headers: dict[str, str] | None = None) -> Any:
     request = urllib.request.Request(address, method=method, headers={"User-Agent": "limelight", **(headers or {})})
-    return urllib.request.build_opener(SafeRedirects).open(request, timeout=SECONDS)
+    ask = urllib.request.build_opener(SafeRedirects).open
+    return ask(request, timeout=SECONDS)
 
 
 @contextmanager
