@@ -8,7 +8,7 @@ from limelight.documents.tables.text_tree import DEEPEST, TextNode, find_texts, 
 from limelight.documents.units import ExtractionResult
 from limelight.errors import DataError
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]|[^\s,:"\[\]{}]++')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]|[^\s,:"\[\]{}]++', re.DOTALL)  # what nobody ends goes to the end
 
 
 def find_json(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
