@@ -16,9 +16,6 @@ from typing import Any, Final
 
 import typer
 
-from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy, publish
-from limelight.addresses.object_store import ObjectStore, is_address
-from limelight.addresses.snapshots import FOLDER as SNAPSHOTS
 from limelight.errors import ConfigError
 
 BUNDLES: Final = {"evaluate": "targets", "inspect": "bundle", "mcp": "bundles", "serve": "bundles", "translate": "bundle"}
@@ -28,9 +25,9 @@ OUTPUTS: Final = ("import", "prepare", "train")
 def takes_address(verb: str, params: dict[str, Any], name: str, given: Any, number: int = 0) -> bool:
     """Does `local_folders` make a folder of this, the value of a parameter, or one of its values?"""
     if name == "output":
-        return verb in OUTPUTS and is_address(_restore_slashes(given))
+        return verb in OUTPUTS and _is_remote(_restore_slashes(given))
     return (
-        name == BUNDLES.get(verb) and not params.get("calibrate") and (number == 0 or verb != "evaluate") and is_address(_split(given)[1])
+        name == BUNDLES.get(verb) and not params.get("calibrate") and (number == 0 or verb != "evaluate") and _is_remote(_split(given)[1])
     )
 
 
@@ -48,6 +45,15 @@ def local_folders(verb: str, params: dict[str, Any]) -> Iterator[None]:
         if "output" in params:
             params["output"] = folder
         yield
+
+
+def _is_remote(place: str) -> bool:
+    """Most are folders: for these nothing is loaded."""
+    if ":" not in place:
+        return False
+    from limelight.addresses.object_store import is_address
+
+    return is_address(place)
 
 
 def _restore_slashes(given: Any) -> str:
@@ -76,6 +82,10 @@ def _place(verb: str, address: str, params: dict[str, Any]) -> Iterator[Path]:
 
         yield place_run(address)
         return
+    from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy, publish
+    from limelight.addresses.object_store import ObjectStore
+    from limelight.addresses.snapshots import FOLDER as SNAPSHOTS
+
     store = ObjectStore(address)
     if next(store.names(SNAPSHOTS), None) is not None:
         raise ConfigError(f"{address} holds a run; name another address")
