@@ -53,7 +53,7 @@ HEAVY = (
     "pyarrow",
 )  # seconds to load, hundreds of megabytes: a translation by CTranslate2 needs none of them
 # A tenth of a second or more each, where a translation by CTranslate2 takes four: they are loaded where they are needed.
-LATE = (*HEAVY, "numpy", "langcodes", "obstore")
+LATE = (*HEAVY, "numpy", "langcodes", "obstore", "tomlkit")
 LIGHT = (
     "limelight.translator.translate",
     "limelight.serving.app",

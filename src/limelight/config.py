@@ -14,7 +14,6 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args
 
-import tomlkit
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import ErrorDetails
 
@@ -25,7 +24,7 @@ from limelight.files import write_whole
 class Settings(BaseModel):
     """Settings are the base of every config. Unknown keys are errors; an absent value is `None` and is left out of the TOML."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, strict=False, allow_inf_nan=False, defer_build=True)
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -45,6 +44,8 @@ class Settings(BaseModel):
 
     def to_toml(self) -> str:
         """Complete: every value is written, also the defaults, so that the file alone reproduces the settings."""
+        import tomlkit
+
         return tomlkit.dumps(self.model_dump(mode="json", exclude_none=True))
 
     @classmethod
