@@ -1,9 +1,11 @@
 """Files are whole or absent: written beside the target, forced to disk, then renamed."""
 
 import hashlib
+import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,6 +102,16 @@ def try_lock(file: BinaryIO) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True
     return False
+
+
+def await_lock(file: BinaryIO, patience: float = math.inf) -> bool:
+    """Try until it is ours. False: another process had it for longer than `patience` seconds."""
+    latest = time.monotonic() + patience
+    while not try_lock(file):
+        if time.monotonic() > latest:
+            return False
+        time.sleep(0.5)
+    return True
 
 
 def cache_folder() -> Path:

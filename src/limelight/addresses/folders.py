@@ -4,8 +4,8 @@ What is fetched, or about to be published, lies in a cache on this machine: LIME
 """
 
 import hashlib
+import math
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Final
 
 from limelight.addresses.object_store import ObjectStore, find_endpoint
 from limelight.errors import ConfigError, ModelFileError, StorageError
-from limelight.files import cache_folder, try_lock
+from limelight.files import await_lock, cache_folder
 
 MANIFEST: Final = "manifest.json"
 INSIDE: Final = re.compile(r"(?!\.\.?(/|$))[^/\\:\0]+(/(?!\.\.?(/|$))[^/\\:\0]+)*")  # a path that cannot leave its folder
@@ -48,10 +48,8 @@ def name_copy(address: str) -> str:
 def lock(place: Path, wait: bool = True) -> Iterator[None]:
     """One process of this machine at a time; the lock goes with the process, however it ends."""
     with (place / ".lock").open("ab") as file:
-        while not try_lock(file):
-            if not wait:
-                raise ConfigError(f"another process of this machine works in {place}; wait for it")
-            time.sleep(0.5)
+        if not await_lock(file, math.inf if wait else 0.0):
+            raise ConfigError(f"another process of this machine works in {place}; wait for it")
         yield
 
 

@@ -3,13 +3,12 @@
 import json
 import re
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from limelight.errors import StorageError
-from limelight.files import force_to_disk, put_folder, try_lock, write_whole
+from limelight.files import await_lock, force_to_disk, put_folder, write_whole
 
 FACTS = ".fetched.json"  # where it came from; hidden, since a folder of a corpus is read
 Tell = Callable[[float, float], None]  # bytes that are here, and of how many
@@ -36,8 +35,7 @@ class PublishedOffer:
         try:
             parent.mkdir(parents=True, exist_ok=True)
             with (parent / f".{self.folder.name}.lock").open("ab") as file:
-                while not try_lock(file):
-                    time.sleep(0.5)
+                await_lock(file)
                 if not self.folder.is_dir():
                     self._fill(self.folder.with_name(f".{self.folder.name}.part"), tell)
         except OSError as error:  # of the disk; those of a network were explained

@@ -3,14 +3,13 @@
 The lock goes with the process, however it ends.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from limelight.bundle.versions import read_history
 from limelight.errors import ConfigError
-from limelight.files import try_lock
+from limelight.files import await_lock
 from limelight.training.run_folder import FACTS, PREPARED, SYNTHETIC_FOLDER, TEACHER
 
 LOCK = ".lock"
@@ -36,9 +35,6 @@ def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
 def lock_folder(folder: Path, patience: float = 0.0, otherwise: str = "try again later") -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as file:
-        latest = time.monotonic() + patience
-        while not try_lock(file):
-            if time.monotonic() > latest:
-                raise ConfigError(f"another process is at work in {folder}; wait for it, or {otherwise}")
-            time.sleep(0.5)
+        if not await_lock(file, patience):
+            raise ConfigError(f"another process is at work in {folder}; wait for it, or {otherwise}")
         yield
