@@ -15,24 +15,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from languages import BANTU, DATA, NO_TEST, Run, Work, evaluate, show, unpack
 
 CHILDREN = ("yao", "wbi", "poy")  # Yao, Vwanji, Pogolo: 6,500 verses each
 PARENT = "swh"
-
-
-@dataclass(frozen=True)
-class Steps(Work):
-    """Steps of a preset, or of the size that a parent has."""
-
-    preset: str | None = "tiny"
-
-    @property
-    def options(self) -> list[str]:
-        return [*(["--preset", self.preset] if self.preset else []), "--steps", str(self.steps)]
 
 
 def keep_whole(files: dict[str, dict[str, Path]], folder: Path, language: str) -> dict[str, list[Path]]:
@@ -70,16 +58,16 @@ def parent(folder: Path, steps: int) -> None:
     many = [str(files["train"][each]) for each in ("en", *BANTU)]
     many += [word for each in ("en", *BANTU) for word in ("--valid", str(files["valid"][each]))]
     parents = [
-        Run(folder / f"en-{PARENT}", text_of(whole[PARENT]), Steps(steps=steps)),
-        Run(folder / "bantu", many, Steps(steps=steps * len(BANTU))),
+        Run(folder / f"en-{PARENT}", text_of(whole[PARENT]), Work(steps=steps)),
+        Run(folder / "bantu", many, Work(steps=steps * len(BANTU))),
     ]
     train_each(*([each] for each in parents))
-    alone = {each: Run(folder / f"en-{each}", text_of(whole[each]), Steps(steps=steps)) for each in CHILDREN}
+    alone = {each: Run(folder / f"en-{each}", text_of(whole[each]), Work(steps=steps)) for each in CHILDREN}
     born = {
         (each, old.folder.name): Run(
             folder / f"en-{each}-from-{old.folder.name}",
             [*text_of(whole[each]), "--from", str(old.folder), "--new-pieces"],  # the nine were taught the child's language too
-            Steps(steps=steps, preset=None),
+            Work(steps=steps, preset=None),
         )
         for each in CHILDREN
         for old in parents
@@ -99,9 +87,9 @@ def student(folder: Path, steps: int) -> None:
     files = unpack(DATA / "tatoeba" / "de-en", folder / "text", {"train": "train", "valid": "dev", "test": "test"}, ("en", "de"))
     sets = [word for each in ("en", "de") for word in ("--valid", str(files["valid"][each]))]
     people = [str(files["train"][each]) for each in ("en", "de")]
-    teacher = Run(folder / "teacher", [*people, *sets], Steps(steps=steps, preset="small"))
-    alone = Run(folder / "alone", [*people, *sets], Steps(steps=steps, preset="student"))
-    taught = Run(folder / "student", [], Steps(steps=steps, preset="student"))
+    teacher = Run(folder / "teacher", [*people, *sets], Work(steps=steps, preset="small"))
+    alone = Run(folder / "alone", [*people, *sets], Work(steps=steps, preset="student"))
+    taught = Run(folder / "student", [], Work(steps=steps, preset="student"))
     train_each([teacher], [alone])
     if not (taught.folder / "report.md").is_file():
         command = ["distill", str(teacher.folder), "--text", people[0], "--references", people[1], "-o", str(taught.folder), *sets]
