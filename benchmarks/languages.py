@@ -2,8 +2,9 @@
 
 python benchmarks/languages.py multi30k --minutes 60 -o /tmp/many     English with German, French and Czech, both ways: one model and six
 python benchmarks/languages.py ebible --minutes 90 -o /tmp/many       English to nine Bantu languages: one model and nine
-python benchmarks/languages.py register --steps 1500 -o /tmp/many     a translator of Tatoeba goes on for half as long, with 400 pairs
-                                                                      in two registers beside it and without: matched accuracy, BLEU
+python benchmarks/languages.py register --steps 1500 -o /tmp/many     a translator of Tatoeba goes on for as long again, with 400 pairs
+                                                                      in two registers and tags for what is told by its pronouns, and
+                                                                      without: matched accuracy, BLEU
 
 Text is found by LIMELIGHT_DATA. What is trained is not trained again: the same command goes on where it was stopped. Two trainings run at
 a time, with one thread each. --minutes lets each choose its size as a user's would; --steps takes `tiny` for all, so that a noisy machine
@@ -30,6 +31,10 @@ BANTU = ("swh", "sna", "nde", "yao", "xnj", "wbi", "kiz", "poy", "ndg")
 FEW = BANTU[3:]  # those with 6,500 verses
 CAPTIONS = ("de", "fr", "cs")
 REGISTERED = re.compile(r"\[F\](.*?)\[/F\]")  # the words that carry the register
+ADDRESSED = {
+    "formal": re.compile(r"(?<=[\w,] )(?:Sie|Ihnen|Ihre?[mnrs]?)\b"),  # not at the beginning of a sentence, where it may be "she" or "they"
+    "informal": re.compile(r"\b(?:[Dd]u|[Dd]ich|[Dd]ir|[Dd]eine?[mnrs]?|[Ee]uch|[Ee]ure?[mnrs]?)\b"),
+}
 NO_TEST = "data.held_out.test_pairs=0"  # nothing is split off, since the test sets are of others
 
 
@@ -179,20 +184,13 @@ def register(folder: Path, work: Work) -> None:
     base = [str(general["train"]["en"]), str(general["train"]["de"])]
     valid = ["--valid", str(general["valid"]["en"]), "--valid", str(general["valid"]["de"])]
     more = [str(told[f"train {kind}"][language]) for kind in ("formal", "informal") for language in ("en", "de")]
-    tags = [
-        "--tag",
-        "formal=train-formal",
-        "--tag",
-        "informal=train-informal",
-        "--weight",
-        "train-formal=20",
-        "--weight",
-        "train-informal=20",
-    ]
+    for kind in ("formal", "informal"):
+        more += ["--tag", f"{kind}=train-{kind}", "--weight", f"train-{kind}=5"]
+    more += ["--pair", f"en-de={tag_by_words(general['train'], text / 'told.jsonl')}", "batch.untagged=0.5"]
     old = Run(folder / "general", [*base, *valid], work)
     old.train()
-    later, parent = replace(work / 2, preset=None), ["--from", str(old.folder), "--new-pieces"]  # the old one has no pieces for tags
-    with_tags = Run(folder / "with-tags", [*base, *more, *tags, *valid, *parent], later)
+    later, parent = replace(work, preset=None), ["--from", str(old.folder), "--new-pieces"]  # the old one has no pieces for tags
+    with_tags = Run(folder / "with-tags", [*more, *valid, *parent], later)
     without = Run(folder / "without", [*base, *valid, *parent], later)
     train_all(with_tags, [without])
     for kind in ("formal", "informal"):
@@ -202,6 +200,15 @@ def register(folder: Path, work: Work) -> None:
     test = str(general["test"]["en"]), str(general["test"]["de"])
     command = ["evaluate", str(with_tags.folder), *test, "--compare", str(without.folder), "--metrics", "bleu,chrf", "--worst", "0"]
     print(subprocess.run([sys.executable, "-m", "limelight", *command], capture_output=True, check=True, text=True).stdout)
+
+
+def tag_by_words(text: dict[str, Path], told: Path) -> Path:
+    """What a user does with text that has both registers: lines in which only words of one stand are told it, the others nothing."""
+    with told.open("w", encoding="utf-8") as file:
+        for source, target in zip(*(text[each].read_text("utf-8").split("\n")[:-1] for each in ("en", "de")), strict=True):
+            tags = [kind for kind, words in ADDRESSED.items() if words.search(target)]
+            file.write(json.dumps({"source": source, "target": target, "tags": tags if len(tags) == 1 else []}) + "\n")
+    return told
 
 
 def matched_accuracy(lines: Sequence[str], kind: str) -> float:
