@@ -138,7 +138,7 @@ class BundleTags(Settings):
 
 
 def find_language(asked: str, known: Collection[str]) -> str:
-    """The code that is meant: itself, however it is written, or the only one of the same language (de-AT, ger -> de). Else a ConfigError."""
+    """The code that is meant: itself, however written, or the only one of the same language (ger, de-AT -> de). Or a ConfigError."""
     if asked in known:
         return asked
     plain = {code.lower().replace("_", "-"): code for code in known}
