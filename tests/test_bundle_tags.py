@@ -14,6 +14,8 @@ from limelight.errors import ConfigError, ModelFileError
 from limelight.model.config import ModelConfig
 from tagged_bundle import DIRECTIONS, settings_of, tags_of, tokenizer, write_tagged
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
 
 def id_of(piece: str) -> int:
     return tokenizer().id_of_control(piece)
@@ -57,6 +59,8 @@ def test_a_model_that_is_told_both_languages_has_each_in_its_place() -> None:
         ("fr", "de", ("de", "fr")),  # never trained
         ("fr-CA", None, ("en", "fr")),
         ("DE", "EN", ("en", "de")),
+        ("fra_Latn", " eng", ("en", "fr")),  # in Python as on the command line
+        ("fre", None, ("en", "fr")),
         (None, None, ("en", "de")),
     ],
 )
@@ -69,6 +73,7 @@ def test_what_is_not_said_of_a_direction_is_as_usual_as_can_be(target: str | Non
     ("asked", "said"),
     [
         ({"target": "frr"}, ["there is no 'frr', but de, en, fr", "did you mean fr?"]),
+        ({"target": "German"}, ["there is no 'German'", "did you mean de?"]),
         ({"target": "xx", "source": "yy"}, ["source: there is no 'yy'", "target: there is no 'xx'"]),
         ({"target": "en", "source": "en"}, ["from en to en"]),
         ({"names": ["formall", "casual"]}, ["it has formal, ui", "'formall': did you mean formal?", "'casual'"]),
@@ -78,6 +83,19 @@ def test_what_a_model_has_not_is_refused_with_what_it_has(asked: dict[str, Any],
     with pytest.raises(ConfigError) as caught:
         settings_of().aim(**asked)
     assert [words for words in said if words not in str(caught.value)] == []
+
+
+def test_of_two_hundred_languages_a_message_lists_some() -> None:
+    codes = {
+        code: 20 + number
+        for number, code in enumerate(["en", "de", "zh-Hans", "zh-Hant", *(f"q{a}{b}" for a in "abcdefghij" for b in LETTERS)])
+    }
+    many = settings_of(model=ModelConfig(vocab_size=500), tags=BundleTags(source=codes, target_begin=codes))
+    for asked, said in (("xx", " and 224 others, which README.md lists"), ("chinese", "did you mean zh-Hans or zh-Hant?")):
+        with pytest.raises(ConfigError) as caught:
+            many.aim(asked)
+        assert said in str(caught.value) and len(str(caught.value)) < 400
+    assert many.aim("zho_Hant").languages == ("en", "zh-Hant")
 
 
 def test_a_model_without_tags_has_its_own_direction_and_no_other() -> None:

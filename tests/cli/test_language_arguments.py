@@ -51,8 +51,8 @@ def test_pairs_beside_files_do_not_change_the_first():
 
 def test_wrong_pairs_are_refused_all_at_once():
     with pytest.raises(ConfigError) as refused:
-        asked(pair=["en=a.tsv", "en-de=a.en", "en-de=a.en,a.de,a.fr", "en-is=b.tsv"])
-    assert len(refused.value.problems) == 3
+        asked(pair=["en=a.tsv", "en-de=a.en", "en-de=a.en,a.de,a.fr", "en-en=a.en,b.en", "en-is=b.tsv"])
+    assert len(refused.value.problems) == 4 and "--pair en-en=a.en,b.en: give two languages" in str(refused.value)
 
 
 def test_tags_are_given_to_corpora_by_name():
@@ -61,6 +61,11 @@ def test_tags_are_given_to_corpora_by_name():
     assert settings.tag_set.names == ("ui", "short", "formal")
     with pytest.raises(ConfigError, match="the corpora are: more"):
         asked("more.en", "more.de", tag=["ui=l10n"])
+    with pytest.raises(ConfigError) as refused:
+        asked("more.en", "more.de", tag=["ui=l10n", "Formal=more", "s=more"])
+    assert len(refused.value.problems) == 3 and "'Formal' is no name of a tag" in str(refused.value)
+    with pytest.raises(ConfigError, match="names: 65 are too many; 64 at most"):
+        _ = asked("more.en", "more.de", tag=[f"t{n}=more" for n in range(65)], source="en", target="de").tag_set
 
 
 def test_held_out_line_files_are_found_by_their_languages():

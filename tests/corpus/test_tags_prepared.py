@@ -110,6 +110,26 @@ def test_lines_empty_on_one_side_are_no_pairs_of_a_partial_corpus(tmp_path: Path
     assert not any(prepared.split("train").provenance(at).source == english[0] for at in range(prepared.split("train").rows))
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_language_without_a_line_is_refused_for_nobody_could_teach_it(tmp_path: Path, both: bool):
+    paths = [write(tmp_path, f"m.{code}", in_language(code)) for code in ("en", "de")] + [write(tmp_path, "m.fr", [""] * 120)]
+    corpora = [{"name": f"en-{code}", "paths": [paths[0], path], "languages": ("en", code), "partial": True}
+               for code, path in zip(("de", "fr"), paths[1:], strict=True)]  # fmt: skip
+    with pytest.raises(DataError, match="no pair is left to train on of en-fr: "):
+        prepare(tmp_path / "prepared", corpora, both_directions=both)
+    empty = {**corpora[1], "name": "more", "languages": ("en", "de")}
+    assert prepare(tmp_path / "other", [corpora[0], empty]).manifest.directions == (("en", "de"),), (
+        "an empty corpus of a taught pair is none"
+    )
+
+
+def test_files_of_all_pairs_that_are_not_there_are_named_at_once(tmp_path: Path):
+    corpora = [{"name": f"en-{code}", "paths": [f"{tmp_path}/{code}.tsv"], "languages": ("en", code)} for code in ("de", "fr", "cs")]
+    with pytest.raises(DataError) as refused:
+        prepare(tmp_path / "prepared", corpora)
+    assert all(f"{code}.tsv does not exist" in str(refused.value) for code in ("de", "fr", "cs"))
+
+
 # --- what is made of it
 
 

@@ -234,6 +234,16 @@ class TestPublicDialects:
         ]  # fmt: skip
         assert deepl("less") == (400, "Target language 'DE' doesn't support formality.")
 
+    def test_of_a_bundle_with_many_sources_tags_are_asked_once(self, models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+        languages, asked, found = ServedLanguages(models), list[str](), models.by_id
+
+        def by_id(id: str) -> ServedModel:
+            asked.append(id)
+            return found(id)
+
+        monkeypatch.setattr(models, "by_id", by_id)
+        assert languages.knows_tags(None, "en", ["formal", "ui"]) and asked == ["multi"], "not for each of two hundred sources"
+
     def test_languages_support_formality_where_all_that_leads_there_does(self) -> None:
         both, none = ServedModel("both", formal_and_informal(), speed=1.0), ServedModel("none", translator(tags=None), speed=1.0)
         assert ServedLanguages(Models([both, none])).knows_tags(None, "de", ["formal", "informal"])

@@ -33,6 +33,11 @@ def test_a_code_has_its_english_name_whatever_its_case_and_region(code: str, nam
         ("tlh", "Klingon"),
         ("kik", "Kikuyu"),
         ("eng_Latn", "English"),
+        ("ace-Arab", "Achinese (Arabic)"),
+        ("ace_Latn", "Achinese (Latin)"),
+        ("taq-Tfng", "Tamasheq (Tifinagh)"),
+        ("zho_Hans", "Chinese (simplified)"),
+        ("zh-Hant-HK", "Chinese (traditional)"),
     ],
 )
 def test_languages_of_all_the_world_have_names(code: str, named: str) -> None:

@@ -178,6 +178,8 @@ def test_the_directions_of_a_translator_are_those_of_its_bundle_the_usual_one_fi
 def test_what_there_is_not_is_refused_with_what_there_is() -> None:
     with pytest.raises(ConfigError, match="there is no 'it', but de, en, fr"):
         translator().translate(["the cat"], target="it")
+    with pytest.raises(ConfigError, match="there is no ''"):
+        translator().translate(["the cat"], target="")
     with pytest.raises(ConfigError, match="it was taught no tag"):
         translator(tags=None).translate(["the cat"], tags=["formal"])
     with pytest.raises(TypeError, match="a list of names"):

@@ -103,8 +103,10 @@ test("two models of one page translate side by side, and each is fetched when it
   const fetched: string[] = [];
   page.on("request", (request) => request.url().includes("/models/") && fetched.push(new URL(request.url()).pathname.split("/")[2]!));
   await page.goto(address);
-  const languages = page.getByLabel("Languages");
-  await expect(languages.locator("option")).toHaveText(["English to German", "Dutch to Swedish"]);
+  const [from, into] = [page.getByLabel("Translate from"), page.getByLabel("Translate into")];
+  await expect(from.locator("option")).toHaveText(["Dutch", "English"]);
+  await expect(from).toHaveValue("en");
+  await expect(into.locator("option")).toHaveText(["German"]);
   expect(fetched).toEqual([]);
   const told = await page.evaluate(async () => {
     const { Translator } = (globalThis as unknown as Known).limelight;
@@ -120,7 +122,8 @@ test("two models of one page translate side by side, and each is fetched when it
   await page.reload(); // both are kept: neither is offered for download
   await source(page).fill("one two");
   await expect(words(page)).toHaveText("eins zwei");
-  await languages.selectOption({ label: "Dutch to Swedish" });
+  await from.selectOption({ label: "Dutch" });
+  await expect(into).toHaveValue("sv");
   await expect(words(page)).toHaveAttribute("lang", "sv");
   await source(page).fill("seven");
   await expect(words(page)).toHaveText("sieben"); // its label is wrong, and the model is the second's

@@ -11,7 +11,7 @@ const PO = ["", "seven two four nine", "seven two five", "never seen %s"]
 
 async function reviewed(page: Page, document = PO): Promise<void> {
   await page.goto("#/review");
-  await page.getByRole("combobox", { name: "Languages" }).waitFor();
+  await page.getByRole("combobox", { name: "Translate into" }).waitFor();
   await page.locator("input[type=file]").setInputFiles({ name: "menu.po", mimeType: "text/plain", buffer: Buffer.from(document) });
   await expect(page.getByText("0 of 3 reviewed")).toBeVisible();
 }
@@ -77,7 +77,7 @@ test("what would harm the document is told, and the rest is there", async ({ pag
 
 test("a file that nobody can read is refused with the reason", async ({ page }) => {
   await page.goto("#/review");
-  await page.getByRole("combobox", { name: "Languages" }).waitFor();
+  await page.getByRole("combobox", { name: "Translate into" }).waitFor();
   await page.locator("input[type=file]").setInputFiles({ name: "a.pdf", mimeType: "x/y", buffer: Buffer.from("x") });
   await expect(page.getByRole("alert")).toContainText(".pdf");
   await page.locator("input[type=file]").setInputFiles({ name: "a.docx", mimeType: "x/y", buffer: Buffer.from("no archive") });

@@ -9,7 +9,7 @@ import { detected } from "../src/lib/detection";
 import { changes, differences } from "../src/lib/differences";
 import { pretty, tokensOf } from "../src/lib/json";
 import { actionOf } from "../src/lib/keys";
-import { AUTO, directionOf, fitting, match, nameOf, sourcesOf, targetsOf, waysOf } from "../src/lib/languages";
+import { AUTO, byName, directionOf, fitting, match, nameOf, namesOf, sourcesOf, targetsOf, waysOf } from "../src/lib/languages";
 import { linkTo, routeOf, wantedBy } from "../src/lib/link";
 import { isolated, readout } from "../src/lib/readout";
 import { themeOf, toRemember } from "../src/lib/theme";
@@ -73,6 +73,15 @@ describe("languages", () => {
     expect(nameOf("de", { de: "Deutsch" })).toBe("Deutsch");
     expect(nameOf("de")).toBe("German");
     expect(nameOf("not a code")).toBe("not a code");
+  });
+
+  test("menus are by name, and what 40,000 directions call their languages is read once", () => {
+    expect(byName(["de", "en", "cs", "yy"], { yy: "Ægean" })).toEqual(["yy", "cs", "en", "de"]);
+    let reads = 0;
+    const names = Object.defineProperty({}, "de", { enumerable: true, get: () => (reads++, "Deutsch") }) as Record<string, string>;
+    const others = { names: { fr: "Französisch" } };
+    expect(namesOf([...Array.from({ length: 40_000 }, () => ({ names })), others])).toEqual({ de: "Deutsch", fr: "Französisch" });
+    expect(reads).toBe(1);
   });
 
   test("targets are those that there are models for", () => {

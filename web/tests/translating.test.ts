@@ -82,7 +82,7 @@ beforeEach(async () => {
 afterEach(() => vi.useRealTimers());
 
 test("it opens with the first model", () => {
-  expect([page.source, page.target, page.sources, page.targets]).toEqual(["en", "de", ["en", "de"], ["de", "fr"]]);
+  expect([page.source, page.target, page.sources, page.targets]).toEqual(["en", "de", ["en", "de"], ["fr", "de"]]);
   expect(page.name("fr")).toBe("French");
   expect(page.limits.characters).toBe(100);
 });

@@ -15,6 +15,7 @@ from pydantic import Field, NonNegativeInt, model_validator
 
 from limelight.config import Settings
 from limelight.errors import ConfigError
+from limelight.text.language_names import name, same, usual_tag
 from limelight.text.languages import base
 from limelight.text.pieces.tags import MOST_NAMES, explain_bad_name
 
@@ -137,21 +138,25 @@ class BundleTags(Settings):
 
 
 def find_language(asked: str, known: Collection[str]) -> str:
-    """The code that is meant: itself, however it is written, or the only one of the same language (de-AT -> de). Else a ConfigError."""
+    """The code that is meant: itself, however written, or the only one of the same language (ger, de-AT -> de). Or a ConfigError."""
     if asked in known:
         return asked
     plain = {code.lower().replace("_", "-"): code for code in known}
-    wanted = asked.lower().replace("_", "-")
+    wanted = asked.strip().lower().replace("_", "-")
     if wanted in plain:
         return plain[wanted]
-    found = [code for code in known if base(code) == base(asked)]
+    if (usual := usual_tag(asked).lower()) in plain:
+        return plain[usual]
+    found = [code for code in known if base(code) == base(asked)] or [code for code in known if same(code, asked)]
     if len(found) == 1:
         return found[0]
     if found:
         raise ConfigError(f"{asked[:35]} is there in several forms; give one of {', '.join(found)}")
-    near = difflib.get_close_matches(wanted, plain, n=3, cutoff=0.6)
-    there = ", ".join(sorted(known)[:MOST_LISTED]) + (f" and {len(known) - MOST_LISTED} others" if len(known) > MOST_LISTED else "")
-    hint = f"; did you mean {' or '.join(plain[one] for one in near)}?" if near else ""
+    called = [code for code in known if name(code).lower().startswith(wanted)] if len(wanted) > 3 else []
+    near = called[:3] or [plain[one] for one in difflib.get_close_matches(wanted[:35], plain, n=3, cutoff=0.6)]
+    more = f" and {len(known) - MOST_LISTED} others, which README.md lists" if len(known) > MOST_LISTED else ""
+    there = f"{', '.join(sorted(known)[:MOST_LISTED])}{more}"
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise ConfigError(f"there is no {asked[:35]!r}, but {there}{hint}")
 
 

@@ -15,6 +15,7 @@ from limelight.corpus.reading.finding import LINES, format_of
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.errors import ConfigError
 from limelight.text.language_names import standard
+from limelight.text.pieces.tags import explain_bad_name
 
 Corpora = list[dict[str, Any]]
 _CODE = r"[a-z]{2,3}(?:-(?:[A-Z]{2}|[A-Z][a-z]{3}|[0-9]{3}))*|x-[A-Za-z0-9]{1,8}"
@@ -56,6 +57,8 @@ def corpora_of_pairs(written: Sequence[str]) -> Corpora:
         paths = found["paths"].split(",") if found else []
         if found is None or len(paths) > 2:
             problems.append(f"--pair {text}: write SOURCE-TARGET=FILE or SOURCE-TARGET=FILE,FILE, such as en-de=a.en,a.de")
+        elif found["source"] == found["target"]:
+            problems.append(f"--pair {text}: give two languages")
         elif len(paths) == 1 and is_line_file(paths[0]):
             problems.append(f"--pair {text}: {paths[0]} is a file of lines and needs its partner after a comma")
         else:
@@ -84,6 +87,9 @@ def put_tags(corpora: Corpora, written: Sequence[str]) -> None:
     names = [str(corpus.get("name")) for corpus in corpora]
     for text in written:
         tag, _, name = text.partition("=")
+        if tag and name in names and (why := explain_bad_name(tag)):
+            problems.append(f"--tag {text}: {why}")
+            continue
         if not tag or name not in names:
             problems.append(f"--tag {text}: write TAG=CORPUS, such as ui={names[0]}; the corpora are: {', '.join(names)}")
             continue

@@ -180,10 +180,11 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
 
 def _list_directions(served: "ServedModel") -> str:
     """en to de; of a model that has more: en to de, fr; de to en; tags formal, ui."""
+    most = 8 if len(served.targets) <= 8 else 2  # of 200 languages a line is enough
     ways = [f"{source} to {', '.join(targets[:8])}{' ...' if targets[8:] else ''}" for source, targets in served.targets.items()]
-    more = [f"{len(ways) - 8} other languages"] if ways[8:] else []
+    more = [f"from {len(ways) - most} other languages"] if ways[most:] else []
     tags = [f"tags {', '.join(served.tags)}"] if served.tags else []
-    return "; ".join([*ways[:8], *more, *tags])
+    return "; ".join([*ways[:most], *more, *tags])
 
 
 def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.manifest import InputEntry, Split
 from limelight.corpus.readers import find
+from limelight.corpus.reading.finding import refuse_missing
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.streams import content_hash, size_of, without_packing
 
@@ -57,6 +58,7 @@ class Inputs:
 def find_train(settings: PrepareSettings) -> list[CorpusPart]:
     """The files of the corpora, each read in its own languages."""
     parts: list[CorpusPart] = []
+    refuse_missing([path for corpus in settings.corpora for path in corpus.paths])
     for number, corpus in enumerate(settings.corpora):
         languages = corpus.languages or settings.languages
         found = find(corpus.paths, languages, columns=corpus.columns, corpus=number, first_file=len(parts))

@@ -10,6 +10,7 @@ The folder is addressed by its content: equal inputs and settings are not prepar
 run goes on.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -176,10 +177,22 @@ def _exchange(run: Preparation) -> tuple[dict[str, Any], list[TextShard]]:
             "nothing is left to train on: every pair was dropped or held out; see why with `limelight prepare ... --check-only`"
         )
     shards = [TextShard(o["name"], "train", o["rows_by_corpus"], FileEntry(**o["text"])) for o in outcomes]
+    _refuse_untaught(run, shards)
     for split in HELD_OUT:
         table = held_out[split][0] if split in held_out else merge_held_out(run.work, split)
         shards.append(write_held_out(run.folder, split, table, len(run.corpora)))
     return tally, shards
+
+
+def _refuse_untaught(run: Preparation, shards: Sequence[TextShard]) -> None:
+    """A translator lists what it was taught, so each pair of languages needs text."""
+    asked = run.settings.stored[: len(run.settings.corpora)]
+    taught = {pair for number, pair in enumerate(asked) if any(shard.rows_by_corpus[number] for shard in shards)}
+    if lost := ["-".join(pair) for pair in dict.fromkeys(asked) if pair not in taught]:
+        raise DataError(
+            f"no pair is left to train on of {', '.join(lost[:40])}: its files are empty, or all was dropped or held out; "
+            "leave these languages out, or see why with `limelight prepare ... --check-only`"
+        )
 
 
 def _learn(run: Preparation, tally: dict[str, Any], shards: list[TextShard], tags: TagSet) -> list[FileEntry]:

@@ -14,7 +14,6 @@ from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
 from limelight.evaluation.config import InferenceOptions, Speed
-from limelight.text.language_names import usual_tag
 from limelight.translator import Translation, Translator
 from limelight.translator.confidence import Word
 
@@ -90,9 +89,7 @@ def _aim(translator: Translator, paths: tuple[str, str] | None, running: Inferen
     guess = guess_languages(*paths) if paths and not (running.target or running.source) else None
     if guess is not None and guess in translator.directions:
         return translator.towards(guess[1], guess[0], tags)
-    known = {code for direction in translator.directions for code in direction}
-    target, source = (each if each is None or each in known else usual_tag(each) for each in (running.target, running.source))
-    return translator.towards(target, source, tags)
+    return translator.towards(running.target, running.source, tags)
 
 
 def _refuse_swapped(paths: tuple[str, str] | None, languages: tuple[str, str]) -> None:

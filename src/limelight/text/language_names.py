@@ -38,9 +38,16 @@ _ASIDES: Final = ("macrolanguage)", "individual language)")
 
 
 def name(code: str) -> str:
-    """name("de") -> "German"; name("pt-BR") -> "Portuguese (Brazil)"; a code that nobody knows is its own name."""
+    """name("de") -> "German"; name("pt-BR") -> "Portuguese (Brazil)"; name("ace-Arab") -> "Achinese (Arabic)"; a code that nobody
+    knows is its own name."""
     plain = code.replace("_", "-").lower()
-    known = _SAID.get(plain) or _SAID.get(base(code)) or _names().get(base(code))
+    known = _SAID.get(plain)
+    if known is None and (script := re.search(r"-([a-z]{4})\b", plain)) and (usual := _standard(code)) is not None:
+        if usual.lower() != plain:  # German is written in Latin, which nobody says
+            return name(usual)
+        written = _names("script").get(script[1].title(), script[1])
+        known = _SAID.get(f"{base(code)}-{script[1]}") or f"{name(base(code))} ({written})"
+    known = known or _SAID.get(base(code)) or _names().get(base(code))
     if known is None and (usual := _standard(code)) is not None and usual.lower() != plain:
         return name(usual)
     return known or code
@@ -143,12 +150,12 @@ def _hint(code: str) -> str:
 
 
 @cache
-def _names() -> dict[str, str]:
-    """The first name of each language, without what only tells it from its relatives: "Swahili (macrolanguage)"."""
+def _names(kind: str = "language") -> dict[str, str]:
+    """The first name of each language or script, without what only tells it from its relatives: "Swahili (macrolanguage)"."""
     from langcodes.registry_parser import parse_registry
 
     registry = parse_registry()  # type: ignore[no-untyped-call]
-    entries = (entry for entry in registry if entry.get("Type") == "language" and ".." not in entry["Subtag"])
+    entries = (entry for entry in registry if entry.get("Type") == kind and ".." not in entry["Subtag"])
     return {entry["Subtag"]: _without_aside(entry["Description"][0]) for entry in entries}
 
 

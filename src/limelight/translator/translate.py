@@ -143,7 +143,7 @@ class Translator:
         refuse_unknown(unknown)
         settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
-        view = self.towards(target, source, tags) if target or source or tags else self
+        view = self if target is None and source is None and not tags else self.towards(target, source, tags)
         known = view.glossary if glossary is None else glossary
         plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, view._reader)
         with one_thread_here():

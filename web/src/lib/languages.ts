@@ -24,14 +24,28 @@ export function directionOf(code: string): "rtl" | "auto" {
   return RIGHT_TO_LEFT.has(base(code)) ? "rtl" : "auto";
 }
 
+let inEnglish: Intl.DisplayNames | undefined; // made once: a menu may have hundreds
+
 /** nameOf("de") -> "German"; a code that the browser does not know stays as it is. */
 export function nameOf(code: string, named: Readonly<Record<string, string>> = {}): string {
   if (named[code]) return named[code];
   try {
-    return new Intl.DisplayNames(["en"], { type: "language", fallback: "code" }).of(code.replaceAll("_", "-")) ?? code;
+    inEnglish ??= new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
+    return inEnglish.of(code.replaceAll("_", "-")) ?? code;
   } catch {
     return code; // RangeError: not shaped as a code
   }
+}
+
+/** Menus list languages by name, so that whoever types its first letters comes to it: byName(["de", "cs"]) -> ["cs", "de"]. */
+export function byName(codes: readonly string[], named: Readonly<Record<string, string>> = {}): string[] {
+  const names = new Map(codes.map((code) => [code, nameOf(code, named)]));
+  return [...codes].sort((one, other) => names.get(one)!.localeCompare(names.get(other)!, "en"));
+}
+
+/** All that models call their languages. The 40,000 directions of a model of 200 share one table, which is read once. */
+export function namesOf(models: readonly { names: Record<string, string> }[]): Record<string, string> {
+  return Object.assign({}, ...new Set(models.map(({ names }) => names))) as Record<string, string>;
 }
 
 /** For the attribute `lang`: "" means that nobody knows. */

@@ -6,7 +6,7 @@ import { Translator } from "./translator";
 import type { Choice, Result } from "./translating";
 
 export interface Way {
-  key: string;
+  id: string;
   model: Listed;
   source: string;
   target: string;
@@ -43,7 +43,7 @@ export class LocalState {
   private loading: AbortController | null = null; // of the model that was chosen last
   private pause: ReturnType<typeof setTimeout> | undefined;
 
-  readonly way = $derived(this.ways.find(({ key }) => key === this.chosen));
+  readonly way = $derived(this.ways.find(({ id }) => id === this.chosen));
   readonly choices = $derived<Choice[]>(this.result ? [this.result, ...this.result.alternatives] : []);
   readonly choice = $derived(this.choices[this.shown] ?? null);
   readonly fresh = $derived(this.of === this.text && !this.busy);
@@ -53,16 +53,16 @@ export class LocalState {
       const models = await readModels();
       this.runtime = Object.values(models.shell).reduce((sum, { bytes }) => sum + bytes, 0);
       this.ways = models.models.flatMap((model) =>
-        model.directions.map(([source, target]) => ({ key: `${model.id} ${source} ${target}`, model, source, target })),
+        model.directions.map(([source, target]) => ({ id: `${model.id} ${source} ${target}`, model, source, target })),
       );
-      await this.choose(this.ways[0]!.key);
+      await this.choose(this.ways[0]!.id);
     });
   }
 
   /** Another direction. A model that is here already is loaded at once; what has to be fetched is offered. */
-  async choose(key: string): Promise<void> {
+  async choose(id: string): Promise<void> {
     const before = this.way?.model.id;
-    this.chosen = key;
+    this.chosen = id;
     this.names = this.names.filter((name) => this.way!.model.names.includes(name));
     if (before === this.way!.model.id && (this.translator || this.phase === "loading")) return this.now();
     this.turn?.abort();

@@ -3,7 +3,7 @@
 import { Refused, type Alternative, type Answer, type Api, type Asked, type Limits, type Model, type Result, type Settings } from "../api";
 import { charactersOf, wellFormed } from "../lib/counting";
 import { detected, type Detected } from "../lib/detection";
-import { AUTO, fitting, match, nameOf, sourcesOf, targetsOf, waysOf } from "../lib/languages";
+import { AUTO, byName, fitting, match, nameOf, namesOf, sourcesOf, targetsOf, waysOf } from "../lib/languages";
 import { waitFor, type Trouble } from "../lib/trouble";
 
 export const NBEST = 4; // the best and three others, where the server allows so many; matches of the memory are numbered after them
@@ -51,9 +51,9 @@ export class Translating {
   detection = $state.raw<Detected | null>(null);
   exchange = $state.raw<Exchange | null>(null);
 
-  readonly names: Record<string, string> = $derived(Object.assign({}, ...this.models.map((model) => model.names)));
-  readonly sources = $derived(sourcesOf(this.models));
-  readonly targets = $derived(targetsOf(this.models, this.source));
+  readonly names: Record<string, string> = $derived(namesOf(this.models));
+  readonly sources = $derived(byName(sourcesOf(this.models), this.names));
+  readonly targets = $derived(byName(targetsOf(this.models, this.source), this.names));
   readonly fitting = $derived(waysOf(this.models, this.heard, this.target));
   /** What the model that is asked can be told, and what it is told. */
   readonly tags = $derived((this.fitting.find((model) => model.id === this.model) ?? this.fitting[0])?.tags ?? []);

@@ -17,7 +17,6 @@ from limelight.cli.inspect.desk import desk_view, open_desk, say
 from limelight.cli.inspect.lines import InspectOutput, explanation, tensor
 from limelight.cli.inspect.pruning import HeadOptions
 from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
-from limelight.cli.translate.output import aim
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def inspect(
     look = InspectRequest(head, kind, every, target, prefix, beam, tensor or [], explain or [], files, picture, as_json, causes)
     check_sense(look, text, importance, open_page, bool(to or source or tag))
     with Translator.load(bundle, device=device, dtype=None if prune is None else "float32", threads=threads, engine="torch") as loaded:
-        heads.judge(translator := aim(loaded.towards, to, source, tag), bundle, found, as_json)
+        heads.judge(translator := loaded.towards(to, source, tag or ()), bundle, found, as_json)
         _inspect_text(translator, text, changes, look, found)
     _print(found, as_json)
     if open_page and text is not None:

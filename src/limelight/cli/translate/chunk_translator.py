@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.cli.translate.document import load_glossary
-from limelight.cli.translate.output import aim, as_json, as_lines
+from limelight.cli.translate.output import as_json, as_lines
 from limelight.cli.translate.text_lines import Chunk
 from limelight.errors import ConfigError
 
@@ -35,7 +35,7 @@ class ChunkTranslator:
         drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
         wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
         wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
-        translator = aim(loaded.towards, asked["target"], asked["source"], asked["tag"])
+        translator = loaded.towards(asked["target"], asked["source"], asked["tag"] or ())
         translator.batch_pieces = asked["batch_pieces"] or translator.batch_pieces
         wishes = {
             "search": _search(translator.settings.search, _drop_unset(wanted), asked["sample"], _drop_unset(drawing)),

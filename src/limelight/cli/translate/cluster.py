@@ -27,7 +27,7 @@ from limelight.bundle import read
 from limelight.bundle.layout import EXPORT, MANIFEST
 from limelight.cli.screen import group_digits
 from limelight.cli.translate.chunk_translator import ChunkTranslator, load_translator
-from limelight.cli.translate.output import TranslateProgress, aim, count_pieces, list_warnings, open_output, say, warn_of
+from limelight.cli.translate.output import TranslateProgress, count_pieces, list_warnings, open_output, say, warn_of
 from limelight.cli.translate.text_lines import Chunk
 from limelight.cluster import POLL_SECONDS, count_beats, end_if_lost, join_cluster, our_errors
 from limelight.errors import ConfigError, LimelightError, ModelFileError
@@ -50,7 +50,7 @@ def translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, as
         raise ConfigError("--cluster needs --output FILE: what is done is kept beside it, and the same command goes on")
     if ":" in (asked["device"] or ""):
         raise ConfigError(f"--device {asked['device']}: on a cluster each process is given a device; leave out the number")
-    warn_of(aim(read(asked["bundle"], weights=False).settings.aim, asked["target"], asked["source"], asked["tag"]), asked["quiet"])
+    warn_of(read(asked["bundle"], weights=False).settings.aim(asked["target"], asked["source"], asked["tag"] or ()), asked["quiet"])
     folder = Path(f"{output.resolve()}.shards")
     with ExitStack() as locked:
         with open_output(output) as file:

@@ -9,7 +9,7 @@ import typer
 
 from limelight.cli.memory import open_named_store
 from limelight.cli.screen import Screen, clock, group_digits
-from limelight.cli.translate.output import MOST_WARNINGS, aim, as_json, open_output, warn_of, write_all
+from limelight.cli.translate.output import MOST_WARNINGS, as_json, open_output, warn_of, write_all
 from limelight.cli.translate.review import check_review, write_review
 from limelight.errors import ConfigError, DataError
 from limelight.files import write_whole
@@ -47,7 +47,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     pairs = _pairs(texts, asked["review"])
     store = None if asked["memory"] is None else open_named_store(asked["memory"])
     with Translator.load(bundle, **loading) as loaded:
-        translator = aim(loaded.towards, asked["target"], asked["source"], asked["tag"])
+        translator = loaded.towards(asked["target"], asked["source"], asked["tag"] or ())
         warn_of(translator.settings, asked["quiet"])
         terms, search = load_glossary(asked["glossary"], translator), translator.settings.search
         if asked["beam"] is not None:

@@ -6,10 +6,10 @@ import select
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 import typer
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from limelight.bundle import BundleSettings
     from limelight.translator.translation import Alternative, Translation
 
-Aimed = TypeVar("Aimed")
 LineWarning = tuple[int, str, str]  # the number of the line, from 1; code; message
 BROKEN_PIPE = 141  # 128 + SIGPIPE: how a shell sees a program that wrote to a reader that had left
 SAID_EVERY = 5.0  # seconds between lines about the speed
@@ -31,19 +30,6 @@ MOST_WARNINGS = 20  # printed one by one; all are counted
 BREAKS = "\t\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 _TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
 _TO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"})  # JSON escapes the others itself
-
-
-def aim(towards: Callable[..., Aimed], target: str | None, source: str | None, tags: Sequence[str] | None) -> Aimed:
-    """A translator or its settings in the direction that was asked for, however its languages are written: fr, fre, fra_Latn."""
-    try:
-        return towards(target, source, tags or ())
-    except ConfigError:
-        from limelight.text.language_names import usual_tag
-
-        usual = target and usual_tag(target), source and usual_tag(source)
-        if usual == (target, source):
-            raise
-        return towards(*usual, tags or ())
 
 
 def warn_of(settings: "BundleSettings", quiet: bool) -> None:

@@ -64,6 +64,11 @@ def find(
     return [CorpusPart(corpus, number, kind, files, languages, columns) for number, (kind, files) in numbered]
 
 
+def refuse_missing(paths: Sequence[str]) -> None:
+    """All of this machine's files that are not there, at once: there may be a hundred pairs of languages."""
+    _expand([path for path in paths if "://" not in path])
+
+
 def find_stated_languages(paths: Sequence[str]) -> tuple[str | None, str | None]:
     """The source and the target that most of the files say of themselves; None where none does."""
     given, found = _expand(paths)

@@ -65,8 +65,8 @@ class ServedLanguages:
     def knows_tags(self, source: str | None, target: str, tags: Collection[str]) -> bool:
         """Whether a translation into this language can be told these tags; None: from whichever language."""
         known = self.sources_of(target)
-        sources = [source] if source in known else known
-        return all(set(tags) <= set(self._models.by_id(self._served[each, target][0]).tags) for each in sources)
+        bundles = {self._served[each, target][0] for each in ([source] if source in known else known)}
+        return all(set(tags) <= set(self._models.by_id(each).tags) for each in bundles)
 
     def deepl_sources(self) -> dict[str, str]:
         """Codes and names. Sources have no regions."""

@@ -27,11 +27,13 @@ class TagSet(Settings):
     """A tag set is what a model can be told: TagSet(languages=("de", "fr"), names=("formal", "informal"))."""
 
     languages: tuple[Code, ...] = Field(default=(), description="target languages that have a tag; none for a model of one target")
-    names: tuple[str, ...] = Field(default=(), max_length=MOST_NAMES, description="registers, domains ..., as people name them")
+    names: tuple[str, ...] = Field(default=(), description="registers, domains ..., as people name them; 64 at most")
 
     @model_validator(mode="after")
     def _is_unambiguous(self) -> Self:
         problems = [f"names: {why}" for why in map(explain_bad_name, self.names) if why]
+        if len(self.names) > MOST_NAMES:
+            problems.append(f"names: {len(self.names)} are too many; {MOST_NAMES} at most")
         for key, values in (("languages", self.languages), ("names", self.names)):
             if twice := sorted({value for value in values if values.count(value) > 1}):
                 problems.append(f"{key}: {', '.join(twice)} stands there twice")
