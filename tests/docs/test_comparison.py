@@ -8,8 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "evaluation")]
-import comparison  # noqa: E402
 from stored_outputs import needs_data, row, rows  # noqa: E402
+
+import comparison  # noqa: E402
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8").split("<!-- scores -->")[1].split("<!-- end -->")[0]
 SETS = {"flores200": "flores200-devtest"}
