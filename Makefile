@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CI_TESTS := not long and not gpu and not network
 unexport PYTHONDONTWRITEBYTECODE # else each process of the tests compiles package and tests anew
 
-.PHONY: setup constraints web check test test-all test-long test-web docs release coverage mutants demo web-demo clean
+.PHONY: setup constraints web check test test-all test-long test-web docs release coverage mutants fuzz demo web-demo clean
 
 # torch by exact version: a plain `torch` would pull gigabytes of CUDA onto a machine without a GPU. What is imported is compiled then.
 setup:
@@ -58,6 +58,12 @@ coverage:
 
 mutants:
 	$(BIN)/python benchmarks/mutation_score.py --count 300
+
+# Strangers from a seed: texts, documents, requests, kills, clocks, damage. SEED=2 draws other cases; MINUTES=1 for each of the six.
+fuzz:
+	@mkdir -p build; for trial in texts documents requests kills clock run-damage; do \
+	$(BIN)/python benchmarks/campaign.py $$trial --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10) --journal build/fuzz-$$trial-$(or $(SEED),1).jsonl \
+	|| found=1; done; exit $${found:-0}
 
 demo:
 	$(BIN)/python examples/digits.py reverse

@@ -21,7 +21,13 @@ from claim import Claims, run
 from contents import problems_of, torch_problems, version_problems
 from measure import seconds
 
-TESTS = ["tests/test_readme.py", "tests/cli/test_help.py", "tests/docs/test_readme_commands.py"]
+TESTS = [
+    "tests/test_readme.py",
+    "tests/cli/test_help.py",
+    "tests/docs/test_readme_commands.py",
+    "tests/docs/test_comparison.py",
+    "tests/release/test_workflows.py",
+]
 LOADED = "import sys, typer.main; from limelight.cli.main import app; typer.main.get_command(app); print('torch' in sys.modules)"
 
 
@@ -54,7 +60,7 @@ def packages(claims: Claims) -> None:
         claims.at_most("... what they hold and must not, or lack", len(found), 0)
         wheels = [package for package in made if package.name.endswith("py3-none-any.whl")]
         claims.at_least("... a wheel without anything to compile", len(wheels), 1)
-        claims.note("... megabytes", sum(package.stat().st_size for package in wheels) / 1e6)
+        claims.at_most("... megabytes (README: 5)", sum(package.stat().st_size for package in wheels) / 1e6, 5.5)
 
 
 def site(claims: Claims) -> None:

@@ -1,7 +1,7 @@
 """Everything a release consists of, with one command: checked, built, installed in a clean environment, tried, listed and hashed.
 
 python release/make.py                       into dist/: wheel, sdist, SBOM, measured.json, SHA256SUMS
-python release/make.py --lock                renews release/lock.txt before
+python release/make.py --lock                renews the hashes of release/lock.txt and deploy/requirements*.txt before
 python release/make.py --short               wheel and sdist only, checked
 
 Wants build tools that are no part of the package: pip install hatchling cyclonedx-bom. It uploads nothing.
@@ -15,25 +15,28 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import urllib.parse
+import urllib.request
 import venv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from contents import ROOT, problems_of, torch_problems, version_of, version_problems
 
-INDEX, PYPI = "https://pypi.org/simple", "files.pythonhosted.org"
-Report = dict[str, Any]  # of pip, on one package
+INDEX = "https://pypi.org/simple"
 MEASURED, SUMS = "measured.json", "SHA256SUMS"
 MADE = ("limelight-*.whl", "limelight-*.tar.gz", "limelight-*.cdx.json", MEASURED, SUMS)
 LOCK, MEASURE = ROOT / "release" / "lock.txt", ROOT / "release" / "measure.py"
+IMAGES = (ROOT / "deploy" / "requirements.txt", ROOT / "deploy" / "requirements-train.txt")
+PYTHON, MACHINES = (3, 11), ("x86_64", "aarch64")  # of the images
+LEGACY = ("manylinux2014", "manylinux2010", "manylinux1")
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
 HEADER = """\
 # Everything that `pip install 'limelight[serve,train]'` brings beside torch, by exact version and hash. Made by release/make.py --lock.
-# The hashes are those of the wheels for {platform}, as in the image; another platform makes its own list.
+# The hashes are those of the wheels for {platform}, as in the images; another platform makes its own list.
 #
 # torch is not among them: which of its builds is right depends on the machine, each has its own hash, and the CPU builds come from an index
 # of their own. So it is installed first, by exact version:  pip install torch=={torch}
@@ -89,36 +92,33 @@ def torch_version() -> str:
 
 
 def write_lock() -> None:
-    """The versions that the image was tried with, all but torch, each with the hash of the wheel that pip takes on this platform."""
-    exact = (ROOT / "deploy" / "requirements.txt").read_bytes().decode().split("\n")
-    with tempfile.TemporaryDirectory() as folder:
-        wanted, report = Path(folder, "wanted.txt"), Path(folder, "report.json")
-        wanted.write_bytes("".join(f"{line}\n" for line in exact if line and not line.startswith(("#", "torch=="))).encode())
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
-        run(
-            [*pip, "--only-binary", ":all:", "--index-url", INDEX, "--report", report, "-r", wanted],
-            environment=_from_pypi_alone(),
-        )
-        found = json.loads(report.read_bytes())["install"]
-    lines = sorted((_locked(each) for each in found), key=str.lower)
-    refuse([f"{name} is not on PyPI, but at {address}" for name, address in map(_origin, found) if address != PYPI])
-    platform = f"CPython {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
-    LOCK.write_bytes((HEADER.format(torch=torch_version(), platform=platform) + "".join(lines)).encode())
+    """The versions that the images were tried with, all but torch, each with the hashes of the wheels that pip takes on both platforms."""
+    locked: list[str] = []
+    for file in IMAGES:
+        told = file.read_bytes().decode().split("\n")
+        exact = [line.split()[0] for line in told if line and not line.startswith("#")]
+        lines = sorted((f"{_with_hashes(line)}\n" for line in exact), key=str.lower)
+        file.write_bytes("".join(f"{line}\n" for line in told if line.startswith("#")).encode() + "".join(lines).encode())
+        locked += lines
+    head = HEADER.format(torch=torch_version(), platform=f"CPython {PYTHON[0]}.{PYTHON[1]} on Linux, {' and '.join(MACHINES)}")
+    LOCK.write_bytes((head + "".join(sorted(locked, key=str.lower))).encode())
 
 
-def _from_pypi_alone() -> dict[str, str]:
-    """A mirror or a folder of wheels on this machine is nothing that others could get the same files from."""
-    others = ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_NO_INDEX")
-    return {**{name: value for name, value in os.environ.items() if name not in others}, "PIP_CONFIG_FILE": os.devnull}
+def _with_hashes(exact: str) -> str:
+    """idna==3.20 -> idna==3.20 --hash=sha256:..., with the hash of each wheel that fits one of the machines, as the index tells them."""
+    name, version = exact.split("==")
+    with urllib.request.urlopen(f"{INDEX}/{canonicalize_name(name)}/", timeout=60) as page:
+        links = re.findall(r'href="[^"]+/([^/"]+\.whl)#sha256=([0-9a-f]{64})"', page.read().decode())
+    found = [(parse_wheel_filename(file)[3], digest) for file, digest in links if f"-{version}-" in file]
+    digests = {machine: [digest for tags, digest in found if tags & _tags(machine)] for machine in MACHINES}
+    refuse([f"{exact} has no wheel for {machine} on PyPI" for machine in MACHINES if not digests[machine]])
+    return exact + "".join(f" --hash=sha256:{digest}" for digest in sorted({each for all_of_it in digests.values() for each in all_of_it}))
 
 
-def _locked(package: Report) -> str:
-    about, [digest] = package["metadata"], package["download_info"]["archive_info"]["hashes"].values()
-    return f"{about['name']}=={about['version']} --hash=sha256:{digest}\n"
-
-
-def _origin(package: Report) -> tuple[str, str]:
-    return package["metadata"]["name"], urllib.parse.urlsplit(package["download_info"]["url"]).netloc
+def _tags(machine: str) -> frozenset[Tag]:
+    """Of the wheels that the Python of the images takes there, with Debian 12 below it."""
+    platforms = [*(f"manylinux_2_{minor}_{machine}" for minor in range(36, 4, -1)), *(f"{old}_{machine}" for old in LEGACY)]
+    return frozenset([*cpython_tags(PYTHON, platforms=platforms), *compatible_tags(PYTHON, "cp311", platforms)])
 
 
 def build(output: Path) -> list[Path]:

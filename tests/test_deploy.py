@@ -129,15 +129,22 @@ class TestDockerfile:
         serving, training = (exact_versions(DEPLOY / name) for name in ("requirements.txt", "requirements-train.txt"))
         assert not serving.keys() & training.keys()
         project = tomllib.loads((ROOT / "pyproject.toml").read_bytes().decode())["project"]
-        extras, named = project["optional-dependencies"], serving | training
+        [torch] = re.findall(r"torch==([\d.]+)", DOCKERFILE)  # by itself, from an index of its own
+        extras, named = project["optional-dependencies"], serving | training | {"torch": torch}
         serve = project["dependencies"], extras["serve"], extras["store"], extras["postgres"][1:]
         for versions, lists in ((serving, serve), (named, (extras["train"],))):
             for needed in (Requirement(wanted) for wanted in chain.from_iterable(lists)):
                 assert needed.specifier.contains(versions[canonicalize_name(needed.name)]), needed
-        assert {"torch", "polars", "pyarrow"} <= training.keys()
-        makefile = (ROOT / "Makefile").read_bytes().decode()
-        assert f"torch=={named['torch']}" in DOCKERFILE
-        assert f"torch=={named['torch']}" in makefile
+        assert {"polars", "pyarrow"} <= training.keys()
+        assert f"torch=={torch}" in (ROOT / "Makefile").read_bytes().decode()
+
+    def test_every_package_of_an_image_has_hashes_and_the_lock_has_the_same(self) -> None:
+        locked = {line for line in (ROOT / "release" / "lock.txt").read_bytes().decode().split("\n") if line[:1] not in ("", "#")}
+        lists = [(DEPLOY / name).read_bytes().decode() for name in ("requirements.txt", "requirements-train.txt")]
+        assert locked == {line for text in lists for line in text.split("\n") if line[:1] not in ("", "#")}
+        assert all(re.fullmatch(r"[\w.-]+==[\w.]+( --hash=sha256:[0-9a-f]{64})+", line) for line in locked)
+        by_list = [rest for _, _, steps in stages(DOCKERFILE) for _, rest in steps if "--requirement " in rest]
+        assert len(by_list) == 2 and all("--require-hashes" in rest for rest in by_list)
 
     def test_there_is_an_image_that_serves_and_one_that_trains(self) -> None:
         made = {name: dict(steps) for name, _, steps in stages(DOCKERFILE)}
@@ -441,7 +448,7 @@ class TestOperatePage:
 def exact_versions(file: Path) -> dict[str, str]:
     """{"uvicorn": "0.54.0", ...}"""
     lines = [line for line in file.read_bytes().decode().split("\n") if line and not line.startswith("#")]
-    return {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    return {canonicalize_name(name): version for name, version in (line.split()[0].split("==") for line in lines)}
 
 
 def options() -> set[str]:

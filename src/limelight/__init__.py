@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncTranslator", "Client", "Translator"]
 _PLACES = {"AsyncTranslator": "async_translator", "Client": "client", "Translator": "translator.translate"}
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

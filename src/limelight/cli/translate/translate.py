@@ -125,7 +125,7 @@ def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, a
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
     """Options of documents are refused. Whoever names a file seldom wants its name translated, and gets a hint."""
     if for_documents:
-        raise ConfigError("--column, --fuzzy-below and --review are for documents; add --document, or leave them out")
+        raise ConfigError("--column, --fuzzy-below, --review and --memory are for documents; add --document, or leave them out")
     for text in texts:
         try:
             named = Path(text).is_file()
