@@ -28,7 +28,8 @@ from pathlib import Path
 from serve_process import Server
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
-TEXTS = [f"A man with {number} dogs is standing near a river." for number in range(1, 41)]
+ONES = "one two three four five six seven eight nine".split()
+TEXTS = [f"{tens} {ones}" for tens in ("twenty", "thirty", "forty", "fifty") for ones in ONES]
 
 
 def free_port() -> int:

@@ -33,14 +33,21 @@ def settle(ledger: Ledger, store: ServedStore) -> None:
     asyncio.run(ledger.settle(store))
 
 
+def spend(ledger: Ledger, characters: int) -> None:
+    """A request that the store was not asked about."""
+    caller = ledger.caller(KEY)
+    caller.spend(characters)
+    caller.release()
+
+
 def used(ledger: Ledger) -> int:
     return ledger.caller(KEY).usage().characters
 
 
 def test_two_servers_add_up_and_refuse_together(served: ServedStore) -> None:
     one, two = Ledger(store=served), Ledger(store=served)
-    one.caller(KEY).spend(60)
-    two.caller(KEY).spend(30)
+    spend(one, 60)
+    spend(two, 30)
     for ledger in (one, two, one):
         settle(ledger, served)
     assert used(one) == used(two) == 90
@@ -48,20 +55,20 @@ def test_two_servers_add_up_and_refuse_together(served: ServedStore) -> None:
         two.caller(KEY).spend(11)
     settle(two, served)
     assert used(two) == 90  # nothing is told twice
-    one.caller(KEY).spend(10)
+    spend(one, 10)
     one.close()
     assert used(Ledger(store=served)) == 100  # what came last is told at the end, and read at the start
 
 
 def test_what_comes_while_the_store_is_asked_counts(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, other = Ledger(store=served), Ledger(store=served)
-    ledger.caller(KEY).spend(10)
-    other.caller(KEY).spend(5)
+    spend(ledger, 10)
+    spend(other, 5)
     settle(other, served)
     asked = served.store.usage.settle
 
     def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
-        ledger.caller(KEY).spend(7)
+        spend(ledger, 7)
         return asked(month, more)
 
     monkeypatch.setattr(served.store.usage, "settle", slowly)
@@ -77,6 +84,7 @@ def test_what_is_given_back_is_given_back_to_all(served: ServedStore) -> None:
     one, two = Ledger(store=served), Ledger(store=served)
     caller = one.caller(KEY)
     caller.spend(40)
+    caller.release()
     settle(one, served)
     caller.give_back()
     settle(one, served)
@@ -87,17 +95,17 @@ def test_what_is_given_back_is_given_back_to_all(served: ServedStore) -> None:
 def test_a_month_begins_at_nothing(served: ServedStore) -> None:
     days = Days()
     ledger = Ledger(store=served, day=days)
-    ledger.caller(KEY).spend(90)
+    spend(ledger, 90)
     settle(ledger, served)
     days.today = date(2026, 12, 1)
-    ledger.caller(KEY).spend(20)
+    spend(ledger, 20)
     settle(ledger, served)
     assert used(ledger) == 20 and used(Ledger(store=served, day=days)) == 20
 
 
 def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(store=served)
-    ledger.caller(KEY).spend(10)
+    spend(ledger, 10)
 
     def away(*_: object) -> dict[str, int]:
         raise StorageError("away")
@@ -114,7 +122,7 @@ def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path,
 
 def test_what_is_told_while_the_server_ends_counts_once(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, asked, begun, go_on = Ledger(store=served), served.store.usage.settle, threading.Event(), threading.Event()
-    ledger.caller(KEY).spend(10)
+    spend(ledger, 10)
 
     def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
         begun.set()
@@ -135,3 +143,56 @@ def test_what_is_told_while_the_server_ends_counts_once(served: ServedStore, mon
 
     asyncio.run(end())
     assert used(Ledger(store=served)) == 10
+
+
+async def answer(ledger: Ledger, characters: int) -> bool:
+    """As the guard does: False, if it was refused."""
+    caller = ledger.caller(KEY)
+    try:
+        caller.spend(characters)
+        await asyncio.sleep(0)  # others come in between
+        await ledger.confirm(caller)
+    except QuotaExceeded:
+        caller.give_back()
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_a_quota_is_exact_over_all_servers(url: str) -> None:
+    """Also while each of them settles; what is left is told once."""
+    opened = [ServedStore(open_store(url)) for _ in range(3)]
+    ledgers = [Ledger(store=each) for each in opened]
+
+    async def ask() -> int:
+        settled = (each.settle(store) for each, store in zip(ledgers, opened, strict=True))
+        answers = await asyncio.gather(*(answer(ledgers[number % 3], 7) for number in range(60)), *settled)
+        return answers.count(True)
+
+    assert asyncio.run(ask()) == 100 // 7
+    for ledger, store in zip(ledgers * 2, opened * 2, strict=True):
+        settle(ledger, store)
+    assert [used(ledger) for ledger in ledgers] == [98, 98, 98]
+    for each in opened:
+        each.close()
+
+
+def test_what_is_given_back_makes_room_and_the_store_may_be_away(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Ledger(store=served), Ledger(store=served)
+    assert asyncio.run(answer(one, 90)) and not asyncio.run(answer(two, 20))
+    caller = one.caller(KEY)
+    caller.spend(10)
+    asyncio.run(one.confirm(caller))
+    caller.give_back()  # it failed after all
+    settle(one, served)
+    assert asyncio.run(answer(two, 10)) and served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 100}
+
+    def away(*_: object) -> int:
+        raise StorageError("away")
+
+    days = Days()
+    days.today = date(2026, 12, 1)
+    third = Ledger(store=served, day=days)
+    monkeypatch.setattr(served.store.usage, "take", away)
+    assert asyncio.run(answer(third, 40))  # translations go on
+    monkeypatch.undo()
