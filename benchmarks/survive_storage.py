@@ -38,7 +38,7 @@ from survive_storm import one_bit
 FAULTS: Final = "step.forward:sleep=0.05"  # changes no number
 SAVING: Final = {"every_seconds": 0.5}
 SECONDS: Final = 120.0  # in which a life must have put a snapshot
-STEPS_PER_KILL: Final = 25
+STEPS_PER_KILL: Final = 20
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class RemoteRun:
         variables = fault_environment(faults) | {"LIMELIGHT_CACHE": str(machine), STALE: "2.0"}
         return Ranks(words, size_of(self.kind), variables, self.stage.folder / "remote.said")
 
-    def strike(self) -> bool:
-        """One life, and its end. False: it was done before."""
+    def strike(self, anywhere: bool) -> bool:
+        """One life, and its end at any moment, or soon after a snapshot. False: it was done before."""
         with self.begin() as ranks:
-            if self.chance.random() < 1 / 3:
+            if anywhere:
                 return self._wait(ranks, self.chance.uniform(0, 6.0)) and self._look(ranks)
             was, until = self._newest(), time.monotonic() + SECONDS
             while self._newest() <= was + 1:  # the first is the one that keeps others out
@@ -120,7 +120,7 @@ def stormed(stage: Stage, kind: str, address: str, kills: int, seed: int = 1) ->
     straight = stage.new(f"straight-{kind}")
     assert set(stage.train(straight, kind)) == {0}, straight.with_suffix(".said").read_bytes()[-2000:].decode()
     run = RemoteRun(stage, kind, address, seed)
-    while len(run.struck) < kills and run.strike():
+    while len(run.struck) < kills and run.strike(anywhere=run.chance.random() < 1 / 3):
         print(json.dumps(asdict(run.struck[-1])), flush=True)
     fetched = stage.folder / f"fetched-{kind}"
     fetched.mkdir()

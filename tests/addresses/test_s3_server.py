@@ -1,5 +1,4 @@
-"""A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts.
-"""
+"""A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts."""
 
 import hashlib
 import os
