@@ -13,6 +13,7 @@ The servers have no torch, as in the image that serves, but for traces. Everythi
 import argparse
 import hashlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -127,21 +128,21 @@ class Client:
         return status, answer.get("translatedText", "")
 
 
-def load(port: int, requests: int, clients: int, disturb: Callable[[threading.Event], None], wanted: dict[str, str]) -> Counter[str]:
-    """What the requests ended with, while `disturb` does its work until they are done."""
+def load(fleet: "Fleet", port: int, requests: int, clients: int, number: signal.Signals, wanted: dict[str, str]) -> Counter[str]:
+    """What the requests ended with, while the servers are sent the signal in turn: so many at least, and until each had its turn."""
     found: Counter[str] = Counter()
-    left, lock, over = iter(range(requests)), threading.Lock(), threading.Event()
+    left, lock, over = itertools.count(), threading.Lock(), threading.Event()
 
     def client() -> None:
         client = Client(port)
-        while (number := next_of(left, lock)) is not None:
-            text = TEXTS[number % len(TEXTS)]
+        while (asked := next_of(left, lock)) < requests or fleet.turns < len(fleet.servers):
+            text = TEXTS[asked % len(TEXTS)]
             status, said = client.ask(text)
             with lock:
                 found["answered" if (status, said) == (200, wanted[text]) else f"{status} {said}"[:40]] += 1
 
     threads = [threading.Thread(target=client) for _ in range(clients)]
-    disturber = threading.Thread(target=disturb, args=(over,))
+    disturber = threading.Thread(target=fleet.disturb(number), args=(over,))
     for thread in (*threads, disturber):
         thread.start()
     try:
@@ -153,9 +154,9 @@ def load(port: int, requests: int, clients: int, disturb: Callable[[threading.Ev
     return found
 
 
-def next_of(numbers: Iterator[int], lock: threading.Lock) -> int | None:
+def next_of(numbers: Iterator[int], lock: threading.Lock) -> int:
     with lock:
-        return next(numbers, None)
+        return next(numbers)
 
 
 NO_TORCH = b"""import sys
@@ -213,12 +214,10 @@ def disturbed(fleet: Fleet, port: int, kind: str, requests: int, clients: int) -
     wanted = {text: direct.ask(text)[1] for text in TEXTS}
     for number, name in ((signal.SIGKILL, "kill -9"), (signal.SIGTERM, "SIGTERM")):
         fleet.turns, fleet.ready = 0, []
-        found = load(port, requests, clients, fleet.disturb(number), wanted)
-        lost += requests - found["answered"]
-        if fleet.turns < len(fleet.servers):
-            sys.exit("all was answered before each server was killed; ask for more with --requests")
+        found = load(fleet, port, requests, clients, number, wanted)
+        lost += found.total() - found["answered"]
         again = f"ready again within {max(fleet.ready, default=0):.1f} s"
-        print(f"{kind}, {name} {fleet.turns} times: {found['answered']} of {requests} answered; {again}; {dict(found)}", flush=True)
+        print(f"{kind}, {name} {fleet.turns} times: {found['answered']} of {found.total()} answered; {again}; {dict(found)}", flush=True)
     return lost
 
 

@@ -1,7 +1,7 @@
 """What the docs state about scale: one of many who create an object does, a writer that was overtaken writes nothing more, a run at s3://
 that lost its machine goes on elsewhere without a differing bit, and a quota is exact over all servers of a store.
 
-make claim-scale                half a minute on 2 quiet cores. The server of S3 is moto: tests/addresses/moto_process.py says how to have it
+make claim-scale                half a minute on 2 quiet cores; needs moto, a server of S3: tests/addresses/moto_process.py
 make claim-scale FULL=1         also 20 kills of one process and of two, and servers behind nginx, HAProxy and Envoy that are killed and
                                 upgraded under 5,000 requests each: about half an hour
 """
@@ -73,7 +73,6 @@ def counted(claims: Claims, work: Path) -> None:
                 continue
         return granted
 
-    opened[0].store.usage.settle("2000-01", {})
     claims.at_least("servers that count for themselves: answered, of 14 (control)", ask_each(), room + 1)
     claims.at_most("servers of one store: answered beyond or below the quota", abs(asyncio.run(ask()) - room), 0)
     for each in opened:
