@@ -5,13 +5,19 @@ import threading
 from datetime import date
 from pathlib import Path
 
+import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from limelight.errors import StorageError
-from limelight.serving.access.keys import Key
+from limelight.serving.access.guard import AccessGuard, caller_of
+from limelight.serving.access.keys import Key, Keys, digest_of
 from limelight.serving.access.usage import Ledger
 from limelight.serving.refusals import Busy, QuotaExceeded
 from limelight.serving.served_store import ServedStore
+from limelight.serving.settings import ServeSettings
 from limelight.store.store import Store, open_store
 
 KEY = Key(name="forum", sha256="0" * 64, characters_per_month=100)
@@ -196,3 +202,30 @@ def test_what_is_given_back_makes_room_and_the_store_may_be_away(served: ServedS
     monkeypatch.setattr(served.store.usage, "take", away)
     assert asyncio.run(answer(third, 40))  # translations go on
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_that_the_quota_has_no_room_for_is_withheld(served: ServedStore, streams: bool) -> None:
+    """Two servers have 70 of 100 under way at once, and neither has heard of the other."""
+    key, together = "0123456789abcdefghijklmnopqrstuv", asyncio.Barrier(2)
+    keys = Keys((KEY.changed(sha256=digest_of(key)),))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        caller_of(Request(scope)).spend(70)
+        await together.wait()
+        secret = StreamingResponse(iter(["sec", "ret"])) if streams else JSONResponse({"text": "secret"})
+        await secret(scope, receive, send)
+
+    async def asked(guard: AccessGuard) -> httpx.Response:
+        transport = httpx.ASGITransport(guard)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:5000") as client:
+            return await client.get("/api/v1/models", headers={"Authorization": f"Bearer {key}"})
+
+    async def both() -> list[httpx.Response]:
+        guards = [AccessGuard(app, keys, ServeSettings(), Ledger(store=served)) for _ in range(2)]
+        return await asyncio.gather(*map(asked, guards))
+
+    answers = sorted(asyncio.run(both()), key=lambda each: each.status_code)
+    assert [each.status_code for each in answers] == [200, 456]
+    assert "secret" in answers[0].text and "secret" not in answers[1].text and "quota_spent" in answers[1].text
+    assert served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 70}
