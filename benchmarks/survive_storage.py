@@ -37,7 +37,7 @@ from survive_storm import one_bit
 
 FAULTS: Final = "step.forward:sleep=0.05"  # changes no number
 SAVING: Final = {"every_seconds": 0.5}
-SECONDS: Final = 120.0  # in which a life must have put a snapshot
+SECONDS: Final = 600.0  # in which a life must have put a snapshot
 STEPS_PER_KILL: Final = 20
 
 
@@ -148,6 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--kind", default=ONE, help="one process; or two: ddp, fsdp, hybrid or tensor")
+    parser.add_argument("--steps", type=int, default=0, help="of the run; else enough for the kills on a quiet machine")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--address", default="", help="where a run may be made; else moto is started")
     asked = parser.parse_args()
@@ -157,7 +158,7 @@ def main() -> int:
             if SERVER is None:
                 sys.exit("moto_server is not installed: tests/addresses/moto_process.py says how")
             os.environ |= environment(stack.enter_context(serving_s3()))
-        stage = Stage(Path(folder), 40 + asked.kills * STEPS_PER_KILL)
+        stage = Stage(Path(folder), asked.steps or 40 + asked.kills * STEPS_PER_KILL)
         found = stormed(stage, asked.kind, asked.address or f"s3://bucket/{secrets.token_hex(4)}", asked.kills, asked.seed)
     wrong = problems(found, asked.kills)
     print(json.dumps(found | {"problems": wrong}))
