@@ -118,7 +118,7 @@ class Client:
             self._connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             answer = self._connection.getresponse()
             content = answer.read()
-            return answer.status, json.loads(content) if answer.status == 200 else {}
+            return answer.status, json.loads(content) if answer.status == 200 else {"translatedText": content[:80].decode(errors="replace")}
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
             return 0, {"translatedText": type(error).__name__}
@@ -139,7 +139,7 @@ def load(fleet: "Fleet", port: int, requests: int, clients: int, number: signal.
             text = TEXTS[asked % len(TEXTS)]
             status, said = client.ask(text)
             with lock:
-                found["answered" if (status, said) == (200, wanted[text]) else f"{status} {said}"[:40]] += 1
+                found["answered" if (status, said) == (200, wanted[text]) else f"{status} {said}"[:80]] += 1
 
     threads = [threading.Thread(target=client) for _ in range(clients)]
     disturber = threading.Thread(target=fleet.disturb(number), args=(over,))

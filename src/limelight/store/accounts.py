@@ -33,7 +33,8 @@ class KeptUsage:
             return None
         # In PostgreSQL the lock of the row is enough: who answers does not wait for who fills the memory.
         with self._database.write() if self._database.sqlite else self._database.read() as connection:
-            return connection.execute(taken.returning(usage.c.characters)).scalar()
+            found: int | None = connection.execute(taken.returning(usage.c.characters)).scalar()
+            return found
 
 
 class KeptGlossaries:

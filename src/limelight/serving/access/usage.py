@@ -99,9 +99,14 @@ class Ledger:
 
     async def confirm(self, caller: Caller) -> None:
         """Take what a request cost from a quota that the servers of a store share. While the store is away, it is told later."""
-        if (store := self._store) is not None:
-            with contextlib.suppress(Busy):  # it was logged
-                await caller.confirm(lambda *asked: store.ask(lambda opened: opened.usage.take(*asked), most=CONFIRMED))
+        if (store := self._store) is None:
+            return
+
+        async def take(month: str, name: str, characters: int, most: int) -> int | None:
+            return await store.ask(lambda opened: opened.usage.take(month, name, characters, most), most=CONFIRMED)
+
+        with contextlib.suppress(Busy):  # it was logged
+            await caller.confirm(take)
 
     def close(self) -> None:
         try:
