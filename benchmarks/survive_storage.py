@@ -52,11 +52,14 @@ class Struck:
 
 
 class RemoteRun:
-    """A run at an address. Each life is on a machine of its own."""
+    """A run at an address, where its text is prepared already. Each life is on a machine of its own."""
 
     def __init__(self, stage: Stage, kind: str, address: str, seed: int = 1) -> None:
         self.stage, self.kind, self.store = stage, kind, ObjectStore(address)
         self.chance, self.lives, self.struck = Random(seed), 0, list[Struck]()
+        first = Snapshots(self.store, "first")
+        first.begin(stage.folder / f"nothing-{kind}")
+        first.commit(stage.new(f"first-{kind}"))
 
     def begin(self, faults: str = FAULTS) -> Ranks:
         self.lives += 1
