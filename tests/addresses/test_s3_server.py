@@ -1,19 +1,11 @@
-"""A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts.
-
-moto needs other versions of packages than we do, so it is no package of ours: `pip install moto[s3] flask flask-cors` in an environment
-of its own, and MOTO_SERVER says where its moto_server is, unless it is on the PATH.
-"""
+"""A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts."""
 
 import hashlib
 import os
-import shutil
 import socket
-import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -22,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+from moto_process import SERVER, environment, serving_s3
 from prepared_corpora import make
 from stores import read_files, write_files
 from test_object_store import race
@@ -35,7 +28,6 @@ from limelight.corpus.reading.streams import content_hash, size_of
 from limelight.corpus.remote import fetch_prepared, list_prepared
 from limelight.errors import DataError, ModelFileError
 
-SERVER = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
 pytestmark = [pytest.mark.process, pytest.mark.skipif(SERVER is None, reason="moto_server is not installed")]
 REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -93,29 +85,16 @@ def _hand_on(here: socket.socket, there: socket.socket, most: int | None = None,
 
 
 @pytest.fixture(scope="module")
-def server(starts_process: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = (tmp_path_factory.mktemp("moto") / "log").open("wb")
-    process = subprocess.Popen([str(SERVER), "-H", "127.0.0.1", "-p", str(port)], stdout=log, stderr=log)
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/bucket", method="PUT")
-    latest = time.monotonic() + 120
-    while time.monotonic() < latest:
-        with suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(request).close()
-            break
-        time.sleep(0.2)
-    yield port
-    process.terminate()
-    process.wait()
-    log.close()
+def server(starts_process: None) -> Iterator[int]:
+    with serving_s3() as port:
+        yield port
 
 
 @pytest.fixture
 def proxy(server: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     made = Proxy(server)
-    for name, value in {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b", "ENDPOINT_URL": f"http://127.0.0.1:{made.port}"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
+    for name, value in environment(made.port).items():
+        monkeypatch.setenv(name, value)
     yield made
     made.close()
 

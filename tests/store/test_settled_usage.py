@@ -5,13 +5,19 @@ import threading
 from datetime import date
 from pathlib import Path
 
+import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from limelight.errors import StorageError
-from limelight.serving.access.keys import Key
+from limelight.serving.access.guard import AccessGuard, caller_of
+from limelight.serving.access.keys import Key, Keys, digest_of
 from limelight.serving.access.usage import Ledger
 from limelight.serving.refusals import Busy, QuotaExceeded
 from limelight.serving.served_store import ServedStore
+from limelight.serving.settings import ServeSettings
 from limelight.store.store import Store, open_store
 
 KEY = Key(name="forum", sha256="0" * 64, characters_per_month=100)
@@ -33,14 +39,21 @@ def settle(ledger: Ledger, store: ServedStore) -> None:
     asyncio.run(ledger.settle(store))
 
 
+def spend(ledger: Ledger, characters: int) -> None:
+    """A request that the store was not asked about."""
+    caller = ledger.caller(KEY)
+    caller.spend(characters)
+    caller.release()
+
+
 def used(ledger: Ledger) -> int:
     return ledger.caller(KEY).usage().characters
 
 
 def test_two_servers_add_up_and_refuse_together(served: ServedStore) -> None:
     one, two = Ledger(store=served), Ledger(store=served)
-    one.caller(KEY).spend(60)
-    two.caller(KEY).spend(30)
+    spend(one, 60)
+    spend(two, 30)
     for ledger in (one, two, one):
         settle(ledger, served)
     assert used(one) == used(two) == 90
@@ -48,20 +61,20 @@ def test_two_servers_add_up_and_refuse_together(served: ServedStore) -> None:
         two.caller(KEY).spend(11)
     settle(two, served)
     assert used(two) == 90  # nothing is told twice
-    one.caller(KEY).spend(10)
+    spend(one, 10)
     one.close()
     assert used(Ledger(store=served)) == 100  # what came last is told at the end, and read at the start
 
 
 def test_what_comes_while_the_store_is_asked_counts(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, other = Ledger(store=served), Ledger(store=served)
-    ledger.caller(KEY).spend(10)
-    other.caller(KEY).spend(5)
+    spend(ledger, 10)
+    spend(other, 5)
     settle(other, served)
     asked = served.store.usage.settle
 
     def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
-        ledger.caller(KEY).spend(7)
+        spend(ledger, 7)
         return asked(month, more)
 
     monkeypatch.setattr(served.store.usage, "settle", slowly)
@@ -77,6 +90,7 @@ def test_what_is_given_back_is_given_back_to_all(served: ServedStore) -> None:
     one, two = Ledger(store=served), Ledger(store=served)
     caller = one.caller(KEY)
     caller.spend(40)
+    caller.release()
     settle(one, served)
     caller.give_back()
     settle(one, served)
@@ -87,17 +101,17 @@ def test_what_is_given_back_is_given_back_to_all(served: ServedStore) -> None:
 def test_a_month_begins_at_nothing(served: ServedStore) -> None:
     days = Days()
     ledger = Ledger(store=served, day=days)
-    ledger.caller(KEY).spend(90)
+    spend(ledger, 90)
     settle(ledger, served)
     days.today = date(2026, 12, 1)
-    ledger.caller(KEY).spend(20)
+    spend(ledger, 20)
     settle(ledger, served)
     assert used(ledger) == 20 and used(Ledger(store=served, day=days)) == 20
 
 
 def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(store=served)
-    ledger.caller(KEY).spend(10)
+    spend(ledger, 10)
 
     def away(*_: object) -> dict[str, int]:
         raise StorageError("away")
@@ -114,7 +128,7 @@ def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path,
 
 def test_what_is_told_while_the_server_ends_counts_once(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, asked, begun, go_on = Ledger(store=served), served.store.usage.settle, threading.Event(), threading.Event()
-    ledger.caller(KEY).spend(10)
+    spend(ledger, 10)
 
     def slowly(month: str, more: dict[str, int]) -> dict[str, int]:
         begun.set()
@@ -135,3 +149,83 @@ def test_what_is_told_while_the_server_ends_counts_once(served: ServedStore, mon
 
     asyncio.run(end())
     assert used(Ledger(store=served)) == 10
+
+
+async def answer(ledger: Ledger, characters: int) -> bool:
+    """As the guard does: False, if it was refused."""
+    caller = ledger.caller(KEY)
+    try:
+        caller.spend(characters)
+        await asyncio.sleep(0)  # others come in between
+        await ledger.confirm(caller)
+    except QuotaExceeded:
+        caller.give_back()
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_a_quota_is_exact_over_all_servers(url: str) -> None:
+    """Also while each of them settles; what is left is told once."""
+    opened = [ServedStore(open_store(url)) for _ in range(3)]
+    ledgers = [Ledger(store=each) for each in opened]
+
+    async def ask() -> int:
+        settled = (each.settle(store) for each, store in zip(ledgers, opened, strict=True))
+        answers = await asyncio.gather(*(answer(ledgers[number % 3], 7) for number in range(60)), *settled)
+        return answers.count(True)
+
+    assert asyncio.run(ask()) == 100 // 7
+    for ledger, store in zip(ledgers * 2, opened * 2, strict=True):
+        settle(ledger, store)
+    assert [used(ledger) for ledger in ledgers] == [98, 98, 98]
+    for each in opened:
+        each.close()
+
+
+def test_what_is_given_back_makes_room_and_the_store_may_be_away(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = Ledger(store=served), Ledger(store=served)
+    assert asyncio.run(answer(one, 90)) and not asyncio.run(answer(two, 20))
+    caller = one.caller(KEY)
+    caller.spend(10)
+    asyncio.run(one.confirm(caller))
+    caller.give_back()  # it failed after all
+    settle(one, served)
+    assert asyncio.run(answer(two, 10)) and served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 100}
+
+    def away(*_: object) -> int:
+        raise StorageError("away")
+
+    days = Days()
+    days.today = date(2026, 12, 1)
+    third = Ledger(store=served, day=days)
+    monkeypatch.setattr(served.store.usage, "take", away)
+    assert asyncio.run(answer(third, 40))  # translations go on
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_that_the_quota_has_no_room_for_is_withheld(served: ServedStore, streams: bool) -> None:
+    """Two servers have 70 of 100 under way at once, and neither has heard of the other."""
+    key, together = "0123456789abcdefghijklmnopqrstuv", asyncio.Barrier(2)
+    keys = Keys((KEY.changed(sha256=digest_of(key)),))
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        caller_of(Request(scope)).spend(70)
+        await together.wait()
+        secret = StreamingResponse(iter(["sec", "ret"])) if streams else JSONResponse({"text": "secret"})
+        await secret(scope, receive, send)
+
+    async def asked(guard: AccessGuard) -> httpx.Response:
+        transport = httpx.ASGITransport(guard)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:5000") as client:
+            return await client.get("/api/v1/models", headers={"Authorization": f"Bearer {key}"})
+
+    async def both() -> list[httpx.Response]:
+        guards = [AccessGuard(app, keys, ServeSettings(), Ledger(store=served)) for _ in range(2)]
+        return await asyncio.gather(*map(asked, guards))
+
+    answers = sorted(asyncio.run(both()), key=lambda each: each.status_code)
+    assert [each.status_code for each in answers] == [200, 456]
+    assert "secret" in answers[0].text and "secret" not in answers[1].text and "quota_spent" in answers[1].text
+    assert served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 70}

@@ -29,10 +29,10 @@ class ServedStore:
         self._writers, self._searchers = ThreadPoolExecutor(THREADS, "store"), ThreadPoolExecutor(SEARCHERS, "memory")
         self._waiting = Counter[ThreadPoolExecutor]()
 
-    async def ask(self, work: "Callable[[Store], Result]", search: bool = False) -> Result:
+    async def ask(self, work: "Callable[[Store], Result]", search: bool = False, most: int = WAITING) -> Result:
         """What `work` makes of the store, in a thread. Refused where a text cannot be kept, too many wait, or the database is away."""
         threads = self._searchers if search else self._writers
-        if self._waiting[threads] >= WAITING:
+        if self._waiting[threads] >= most:
             raise StoreAway("too many wait for the store", "try again a little later", retry_after=2.0)
         self._waiting[threads] += 1
         try:

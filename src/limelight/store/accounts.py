@@ -24,6 +24,18 @@ class KeptUsage:
             rows = connection.execute(sql.select(usage.c.name, usage.c.characters).where(usage.c.month == month))
             return {row.name: row.characters for row in rows}
 
+    def take(self, month: str, name: str, characters: int, most: int) -> int | None:
+        """Add so many, and tell the new total, if that is no more than `most`; else None, and nothing has changed."""
+        insert = self._database.insert(usage).values(month=month, name=name, characters=characters)
+        total = usage.c.characters + insert.excluded.characters
+        taken = insert.on_conflict_do_update(index_elements=["month", "name"], set_={"characters": total}, where=total <= most)
+        if characters > most:
+            return None
+        # In PostgreSQL the lock of the row is enough: who answers does not wait for who fills the memory.
+        with self._database.write() if self._database.sqlite else self._database.read() as connection:
+            found: int | None = connection.execute(taken.returning(usage.c.characters)).scalar()
+            return found
+
 
 class KeptGlossaries:
     def __init__(self, database: Database) -> None:

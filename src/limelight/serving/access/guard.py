@@ -104,6 +104,8 @@ class AccessGuard:
         finally:
             if closing.status >= 400 and "caller" in scope["state"]:
                 scope["state"]["caller"].give_back()
+            elif "caller" in scope["state"]:
+                scope["state"]["caller"].release()
 
     def _look(self, request: Request) -> None:
         """Admit by a header, refuse, or leave it to the route that reads the body."""
@@ -186,13 +188,20 @@ class Closing:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if self.status < 400 and "caller" not in self._scope["state"]:
-                self._withheld = True
-                logger.error("a route answered without asking who is there")
-                refusal = Unguarded("This route did not ask for a key, so its answer was withheld", "Tell the operator.")
-                await self._guard._refuse(refusal, self._scope, self._receive, self._send)
-                return
+            if self.status < 400:
+                try:
+                    await self._check()
+                except Refusal as refusal:
+                    self._withheld, self.status = True, refusal.status
+                    await self._guard._refuse(refusal, self._scope, self._receive, self._send)
+                    return
         await self._send(message)
+
+    async def _check(self) -> None:
+        if "caller" not in self._scope["state"]:
+            logger.error("a route answered without asking who is there")
+            raise Unguarded("This route did not ask for a key, so its answer was withheld", "Tell the operator.")
+        await self._guard.ledger.confirm(self._scope["state"]["caller"])
 
 
 def _has_body(request: Request) -> bool:

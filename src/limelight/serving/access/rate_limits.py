@@ -7,7 +7,7 @@ larger than the bucket waits until it is empty and then fills it beyond the brim
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
@@ -54,14 +54,19 @@ class UsageAccount:
     month: str = ""
     characters: int = 0
     settled: int = 0  # of these, known to the store
+    held: int = 0  # of these, told to the store by the requests themselves, before they are answered
     requests_bucket: LeakyBucket = field(default_factory=LeakyBucket)
     characters_bucket: LeakyBucket = field(default_factory=LeakyBucket)
+
+    @property
+    def unsettled(self) -> int:
+        return self.characters - self.settled - self.held
 
     def turn(self, day: date) -> None:
         """A new month begins at nothing."""
         month = f"{day:%Y-%m}"
         if self.month != month:
-            self.month, self.characters, self.settled = month, 0, 0
+            self.month, self.characters, self.settled, self.held = month, 0, 0, 0
 
 
 class Strangers:
@@ -85,6 +90,7 @@ class Caller:
     def __init__(self, account: UsageAccount, key: Key | None, now: Callable[[], float], day: Callable[[], date]) -> None:
         self._account, self._key, self._now, self._day = account, key, now, day
         self._month, self._spent = "", 0
+        self._held: int | None = None if key is None or key.characters_per_month is None else 0
 
     @property
     def name(self) -> str:
@@ -105,9 +111,34 @@ class Caller:
                 account.characters_bucket.take(characters)
         account.characters += characters
         self._month, self._spent = account.month, self._spent + characters
+        if self._held is not None:
+            self._held += characters
+            account.held += characters
+
+    async def confirm(self, take: Callable[[str, str, int, int], Awaitable[int | None]]) -> None:
+        """Before the answer: what it cost is taken from a quota that several servers share, or the request is refused after all."""
+        account, held = self._account, self._held
+        if not held or self._key is None or self._month != account.month:
+            return
+        limit = self._key.characters_per_month
+        assert limit is not None
+        total = await take(account.month, account.name, held, limit - account.unsettled)
+        if total is None:
+            raise _quota_exceeded(limit)
+        if self._month == account.month:
+            account.characters += total - account.settled - held
+            account.settled = total
+        self.release()
+
+    def release(self) -> None:
+        """At the end, whatever it was: what was not confirmed is told with the rest, and so is what comes from now on."""
+        if self._held is not None and self._month == self._account.month:
+            self._account.held -= self._held
+        self._held = None
 
     def give_back(self) -> None:
         """The quota is for translations, and none came of it. The rate is for asking, and stays spent."""
+        self.release()
         if self._month == self._account.month:
             self._account.characters = max(0, self._account.characters - self._spent)
         self._spent = 0
@@ -119,10 +150,14 @@ class Caller:
 
 def _check_quota(characters: int, limit: int | None) -> None:
     if limit is not None and characters > limit:
-        raise QuotaExceeded(
-            f"Quota exceeded: {limit} characters per month",
-            "It begins anew on the first of the month (UTC); the operator of this server can grant more.",
-        )
+        raise _quota_exceeded(limit)
+
+
+def _quota_exceeded(limit: int) -> QuotaExceeded:
+    return QuotaExceeded(
+        f"Quota exceeded: {limit} characters per month",
+        "It begins anew on the first of the month (UTC); the operator of this server can grant more.",
+    )
 
 
 def _check_rate(bucket: LeakyBucket, cost: int, per_minute: int | None, what: str, now: float) -> None:

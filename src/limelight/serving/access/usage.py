@@ -3,10 +3,12 @@
     STATE/usage.json   {"month": "2026-11", "characters": {"forum": 81234}}
 
 The file is written whole every few seconds while there is something new, and at the end. A server that is killed forgets the last seconds.
-Where there is a store, it stands there instead, and the servers of that store count together: each tells every other second what came.
+Where there is a store, it stands there instead, and the servers of that store count together: each tells every other second what came,
+and asks before an answer goes out whether the quota of its caller has room for it.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -30,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 WRITTEN_EVERY = 10.0
 SETTLED_EVERY = 2.0
+CONFIRMED = 4096  # may wait for it: as many as there are connections, however many those are
 FAILED = "what keys have used up could not be written"
 
 
@@ -94,6 +97,17 @@ class Ledger:
         month, more = self._unsettled()
         self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
 
+    async def confirm(self, caller: Caller) -> None:
+        """Take what a request cost from a quota that the servers of a store share. While the store is away, it is told later."""
+        if (store := self._store) is None:
+            return
+
+        async def take(month: str, name: str, characters: int, most: int) -> int | None:
+            return await store.ask(lambda opened: opened.usage.take(month, name, characters, most), most=CONFIRMED)
+
+        with contextlib.suppress(Busy):  # it was logged
+            await caller.confirm(take)
+
     def close(self) -> None:
         try:
             self._write(next(self._states), self._content())
@@ -104,8 +118,8 @@ class Ledger:
 
     def _unsettled(self) -> tuple[str, dict[str, int]]:
         month = f"{self._day():%Y-%m}"
-        own = [account for account in self._accounts.values() if account.month == month and account.characters != account.settled]
-        return month, {account.name: account.characters - account.settled for account in own}
+        own = [account for account in self._accounts.values() if account.month == month and account.unsettled]
+        return month, {account.name: account.unsettled for account in own}
 
     def _take_totals(self, month: str, more: dict[str, int], totals: dict[str, int]) -> None:
         """What was spent while the store was asked is not in the totals yet."""
