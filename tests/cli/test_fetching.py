@@ -206,7 +206,7 @@ def test_a_recipe_may_name_corpora(fetched: tuple[list[str], str], tmp_path: Pat
     asked, _ = parse_train_request(inputs, output=tmp_path / "run", text={})
     assert asked.recipe is not None and asked.recipe.seed == 7
     assert [corpus.paths for corpus in asked.recipe.data.corpora] == [fetched[0], ["ours.tsv"]]
-    assert asked.recipe.data.corpora[0].weight == 2.0 and asked.recipe.data.held_out.valid == [fetched[1]]
+    assert asked.recipe.data.corpora[0].weight == 2.0 and list(asked.recipe.data.held_out.valid) == [fetched[1]]
     planned = parse_plan_request(fetch_named("plan", {"inputs": [str(place)]})["inputs"], PlanOptions())
     assert planned.data is not None and planned.data == asked.recipe.data
 

@@ -67,6 +67,20 @@ def test_what_a_field_shows_is_text_and_its_code_is_not(paragraph: str, shown: l
     assert texts_of_word(f"<w:p>{paragraph}</w:p>") == shown
 
 
+def test_hyphens_of_word_end_no_sentence() -> None:
+    run = "<w:r><w:rPr><w:b/></w:rPr><w:t>soft</w:t><w:softHyphen/><w:t>hyphen and e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    document = re.sub(r"<w:body>.*</w:body>", f"<w:body><w:p>{run}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL)
+    data = archive({**MEMBERS["docx"], "word/document.xml": document})
+    done = translated("docx", data)
+    assert [unit.source for unit in done.units][:1] == ['softhyphen and e<x id="1"/>mail']
+    with zipfile.ZipFile(io.BytesIO(done.data)) as opened:
+        made = opened.read("word/document.xml").decode()
+    bold = "<w:r><w:rPr><w:b/></w:rPr>"
+    said = [f'{bold}<w:t xml:space="preserve">{text}</w:t></w:r>' for text in ("SOFTHYPHEN AND E", "MAIL")]
+    assert f"<w:p>{said[0]}{bold}<w:noBreakHyphen/></w:r>{said[1]}</w:p>" in made
+    assert translate_document(data, "docx", ("en", "de"), each(unchanged)).data == data
+
+
 def test_what_a_field_hides_is_counted_as_left() -> None:
     paragraph = BEGIN + code("AUTHOR") + SEPARATE + word("Ann Bee") + END
     document = re.sub(
