@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     Kind = HubKind | Literal["lines", "source", "target"]  # files of lines: of a corpus both sides, or one
 
 Yes = Annotated[bool, typer.Option("--yes", help="Fetch what opus: and hf: name, and do not ask.")]
-_TEXT: "dict[str, Kind]" = dict.fromkeys(("inputs", "valid", "test", "pair"), "corpus")
+_HELD_OUT: "dict[str, Kind]" = dict.fromkeys(("valid", "test"), "corpus")
+_TEXT: "dict[str, Kind]" = {**_HELD_OUT, "inputs": "corpus", "pair": "corpus"}
 _SIDES = {"lines": slice(None), "source": slice(1), "target": slice(1, None)}
 # What may be named so, by verb and parameter. All else that is given, texts above all, is what it is.
 PLACES: "dict[str, dict[str, Kind]]" = {
     "prepare": _TEXT,
     "train": {**_TEXT, "replay_data": "corpus", "mono": "target", "bundle": "bundle"},
     "plan": _TEXT,
-    "distill": {"teachers": "bundle", "text": "source", "references": "target", "translations": "target", "valid": "corpus", "test": "corpus"},
+    "distill": {"teachers": "bundle", "text": "source", **dict.fromkeys(("references", "translations"), "target"), **_HELD_OUT},
     "learn": {"test": "lines", "replay_data": "corpus"},
     "memory": {"given": "corpus"},
     "import": {"model": "model"},
@@ -77,7 +78,7 @@ def _replace(value: Any, kind: "Kind", offers: "list[PublishedOffer]", prefixed:
     """What stands for a value: itself, or the places of what it names, which are there when the offers are taken."""
     text = value.as_posix() if isinstance(value, Path) else value
     found = _NAME.fullmatch(text) if isinstance(text, str) else None
-    if found is None or (found[1] and not prefixed) or os.path.exists(text):
+    if found is None or (found[1] and not prefixed) or os.path.exists(text):  # noqa: PTH110, for Path fails at a long one
         return [value]
     paths, offer = _find(found[2], kind)
     offers += [] if offer is None else [offer]
@@ -88,7 +89,8 @@ def _replace_inside(verb: str, given: Mapping[str, Any], offers: "list[Published
     """Further section.key=value, with places for the names in a recipe, in a file of settings, or in what was written so before them."""
     inputs = given.get(_SETTINGS[verb]) or []
     files = [Path(each) for each in [*inputs, given.get("config")] if each and str(each).endswith(".toml") and Path(each).is_file()]
-    if not any(name in text for text in (*inputs, *(file.read_text("utf-8", "replace") for file in files)) for name in ("opus:", "hf:")):
+    written = [*(each.encode() for each in inputs), *(file.read_bytes() for file in files)]
+    if not any(name in text for text in written for name in (b"opus:", b"hf:")):
         return []
     import tomlkit
 

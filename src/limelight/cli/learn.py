@@ -87,7 +87,9 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
         problems.append(f"{folders[0]} is a run's bundle as it was trained; name the run, {Path(folders[0]).parent}")
-    problems += [f"{folder} is no folder here; name that of a run or bundle, in which it is kept" for folder in folders if not Path(folder).is_dir()]
+    problems += [
+        f"{folder} is no folder here; name that of a run or bundle, in which it is kept" for folder in folders if not Path(folder).is_dir()
+    ]
     if problems:
         raise ConfigError("there is nothing to learn so:", problems)
     return Path(folders[0])

@@ -23,7 +23,10 @@ DEEPEST_SEARCH = 50  # open brackets and emphases that an end is looked for in
 _SIGN = r"[!-/:-@\[-`{-~]"
 _MATH = r"\$(?=[^$]{0,300}[\\^_={}+*/<>]|[^\W\d]{1,3}\$)(?!\s)[^$]{1,300}(?<![\s\\])\$(?!\w)"
 # Lines that other dialects read as marks: fences of :::, !!! and ??? of admonitions, [!NOTE] of a quotation, formulas between $$.
-_LINE = r":{3,}[^\n]{0,200}|(?:!!!|\?\?\?\+?|===)[ \t]+[^\n]{1,200}|\[![A-Za-z]{1,20}\](?:[-+]?[ \t]*|[^\n]{0,200}(?=\n))|\$\$[^$]{1,2000}\$\$[ \t]*"
+_LINE = (
+    r":{3,}[^\n]{0,200}|(?:!!!|\?\?\?\+?|===)[ \t]+[^\n]{1,200}|\[![A-Za-z]{1,20}\](?:[-+]?[ \t]*|[^\n]{0,200}(?=\n))"
+    r"|\$\$[^$]{1,2000}\$\$[ \t]*"
+)
 _TOKEN = re.compile(
     rf"""(?P<line>(?:\A|\n|(?<=\n))(?:(?:{_LINE})(?:\n|\Z)|\[\^[^\s\[\]]{{1,99}}\]:[ \t]*)|\n:[ \t]+)
     | \\{_SIGN}

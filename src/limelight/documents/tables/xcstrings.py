@@ -38,7 +38,9 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
     return ExtractionResult(units, left, finish=_finish)
 
 
-def _fill(document: Document, lines: LineCounter, string: tuple[TextNode, TextNode], source: str, aim: tuple[str, bool]) -> Iterator[DocumentUnit]:
+def _fill(
+    document: Document, lines: LineCounter, string: tuple[TextNode, TextNode], source: str, aim: tuple[str, bool]
+) -> Iterator[DocumentUnit]:
     """A unit for each text of the source's localization, whose splices together are the new one."""
     key, entry = string
     wanted, known = entry.child("shouldTranslate"), entry.child("localizations")
