@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Collection, Mapping
-from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -102,7 +101,9 @@ def _replace_inside(verb: str, given: Mapping[str, Any], offers: "list[Published
     put_settings(values, split_settings(inputs)[1])
     told = []
     for key, kind in _KEYS.items():
-        value = reduce(lambda at, name: at.get(name) if isinstance(at, dict) else None, key.removeprefix(before).split("."), values)
+        value: Any = values
+        for name in key.removeprefix(before).split("."):
+            value = value.get(name) if isinstance(value, dict) else None
         if (placed := _replace_within(value, kind, offers)) != value:
             told.append(f"{key.removeprefix(before)}={tomlkit.inline_table().append('it', placed)['it'].as_string()}")
     return told
@@ -128,7 +129,7 @@ def _find(name: str, kind: "Kind") -> "tuple[list[str], PublishedOffer | None]":
         return files[_SIDES.get(kind, slice(None))], offer
     from limelight.interop.huggingface.hub import find_on_hub
 
-    if kind not in ("lines", "source", "target"):
+    if kind == "corpus" or kind == "bundle" or kind == "model":
         folder, offer = find_on_hub(name, kind)
         return [str(folder)], offer
     inside = name.partition("@")[0].split("/", 2)[2:]
