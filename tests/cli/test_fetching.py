@@ -20,6 +20,10 @@ from small_opus import SmallOpus, pack
 
 from limelight.cli.fetching import PLACES, fetch_named
 from limelight.cli.main import app
+from limelight.cli.memory import Action
+from limelight.cli.plan.request import PlanOptions, parse_plan_request
+from limelight.cli.settings_arguments import settings_from
+from limelight.cli.train.request import parse_train_request
 from limelight.errors import ConfigError
 from limelight.files import cache_folder
 from limelight.interop.huggingface.export import export_folder
@@ -64,6 +68,22 @@ def test_without_a_terminal_and_without_yes_nothing_is_fetched_and_all_is_told(s
     assert f"hf:people/pairs: {hub.address}/datasets/people/pairs, 0.0 MB, licence: none is told" in done.stderr
     assert not (tmp_path / "cache").exists() and not (tmp_path / "p").exists()
     assert not any("/resolve/" in asked for asked in hub.asked) and not any(asked.endswith(".zip") for asked in opus.asked[2:])
+
+
+@pytest.mark.process
+def test_names_in_a_file_of_settings_are_asked_for_like_others(servers: Any, tmp_path: Path) -> None:
+    _, hub, environment = servers
+    hub.repositories["datasets/people/pairs"]["dev/dev.tsv"] = b"three\tdrei\n"
+    place = tmp_path / "settings.toml"
+    place.write_text(NAMED.replace("[data]\n", "").replace("data.", "").replace("ours.tsv", "hf:people/pairs").partition("[model]")[0])
+    command = ["prepare", "--config", str(place), "--check-only", "--anyway", "--workers", "0"]
+    done = run(environment, *command)
+    assert done.returncode == 2 and "to agree add --yes" in done.stderr and "Traceback" not in done.stderr
+    assert all(f"  - {name}: " in done.stderr for name in ("opus:Digits/en-de", "hf:people/pairs", "hf:people/pairs/dev"))
+    assert not (tmp_path / "cache").exists()
+    done = run(environment, *command, "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {each["name"]: each["read"] for each in json.loads(done.stdout)["corpora"]} == {"digits": 900, "ours": 2, "valid": 1}
 
 
 @pytest.mark.process
@@ -151,6 +171,109 @@ def test_only_what_may_be_named_is_looked_up() -> None:
     assert fetch_named("report", {"run": Path("hf:people/en-de")}) == {"run": Path("hf:people/en-de")}
 
 
+@pytest.fixture
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], str]:
+    """Two corpora that were agreed to before: nobody is asked, and no connection is opened."""
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path / "cache"))
+    opus, hub = tmp_path / "cache/opus/latest/de-en/Digits", tmp_path / "cache/hf/corpus/people%2Fpairs%2Fdev/pairs"
+    for folder, files in ((opus, {"Digits.de-en.de": EINS, "Digits.de-en.en": ONES}), (hub, {"dev/dev.en": ONES})):
+        for name, words in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(digits(words, 9))
+    return [str(opus / f"Digits.de-en.{code}") for code in ("en", "de")], str(hub)
+
+
+NAMED = """[data]
+languages = ["en", "de"]
+[[data.corpora]]
+name = "digits"
+paths = ["opus:Digits/en-de"]
+weight = 2.0
+[[data.corpora]]
+name = "ours"
+paths = ["ours.tsv"]
+[data.held_out]
+valid = ["hf:people/pairs/dev"]
+[model]
+vocab_size = 8000
+"""
+
+
+def test_a_recipe_may_name_corpora(fetched: tuple[list[str], str], tmp_path: Path) -> None:
+    place = tmp_path / "recipe.toml"
+    place.write_text(NAMED)
+    inputs = fetch_named("train", {"inputs": [str(place), "seed=7"]})["inputs"]
+    asked, _ = parse_train_request(inputs, output=tmp_path / "run", text={})
+    assert asked.recipe is not None and asked.recipe.seed == 7
+    assert [corpus.paths for corpus in asked.recipe.data.corpora] == [fetched[0], ["ours.tsv"]]
+    assert asked.recipe.data.corpora[0].weight == 2.0 and list(asked.recipe.data.held_out.valid) == [fetched[1]]
+    planned = parse_plan_request(fetch_named("plan", {"inputs": [str(place)]})["inputs"], PlanOptions())
+    assert planned.data is not None and planned.data == asked.recipe.data
+
+
+def test_settings_of_prepare_may_name_corpora(fetched: tuple[list[str], str], tmp_path: Path) -> None:
+    place = tmp_path / "settings.toml"
+    place.write_text('[[corpora]]\nname = "digits"\npaths = ["opus:Digits/en-de"]\n')
+    given = fetch_named("prepare", {"inputs": None, "config": place})
+    options = dict.fromkeys(("source", "target", "valid", "test", "vocab_size", "keep_dropped"))
+    settings = settings_from(given["inputs"], options, (), place)
+    assert settings.corpora[0].paths == fetched[0] and settings.languages == ("en", "de")
+    written = ['data.corpora=[{name="a", paths=["opus:Digits/de-en"]}]', 'data.held_out.test=["hf:people/pairs/dev"]']
+    assert fetch_named("train", {"inputs": written})["inputs"][2:] == [
+        f'data.corpora=[{{name = "a", paths = ["{fetched[0][1]}", "{fetched[0][0]}"]}}]',
+        f'data.held_out.test=["{fetched[1]}"]',
+    ]
+
+
+def test_a_recipe_without_names_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "recipe.toml"
+    for text in (NAMED.replace("opus:Digits/en-de", "digits.tsv").replace("hf:people/pairs/dev", "dev.tsv"), "corpora = opus"):
+        place.write_text(text)
+        assert fetch_named("train", {"inputs": [str(place)]}) == {"inputs": [str(place)]}
+    place.write_text("[data]\ncorpora = opus:Digits/en-de\n")
+    with pytest.raises(ConfigError, match=r"recipe\.toml is not valid TOML"):
+        fetch_named("train", {"inputs": [str(place)]})
+
+
+@pytest.mark.parametrize(
+    ("verb", "param", "value", "sides"),
+    [
+        ("distill", "text", "opus:Digits/en-de", "en"),
+        ("distill", "references", "opus:Digits/en-de", "de"),
+        ("distill", "translations", "opus:Digits/en-de", "de"),
+        ("distill", "valid", ["opus:Digits/en-de"], ["en", "de"]),
+        ("train", "mono", ["opus:Digits/en-de"], ["de"]),
+        ("learn", "test", ["opus:Digits/de-en"], ["de", "en"]),
+        ("learn", "replay_data", ["opus:Digits/en-de"], ["en", "de"]),
+        ("evaluate", "targets", ["en-de", "opus:Digits/en-de"], ["en-de", "en", "de"]),
+        ("evaluate", "source", "opus:Digits/de-en", "de"),
+        ("prepare", "pair", ["en-de=opus:Digits/en-de"], ["en-de=", "de"]),
+    ],
+)
+def test_each_verb_takes_the_side_it_needs(
+    verb: str, param: str, value: Any, sides: str | list[str], fetched: tuple[list[str], str]
+) -> None:
+    by_code = dict(zip(("en", "de"), fetched[0], strict=True)) | {"en-de": "en-de"}
+    found = fetch_named(verb, {param: value})[param]
+    if param == "pair":
+        assert found == [f"en-de={','.join(fetched[0])}"]
+    else:
+        assert found == (by_code[sides] if isinstance(sides, str) else [by_code[side] for side in sides])
+
+
+def test_a_memory_is_filled_by_name_and_searched_by_text(fetched: tuple[list[str], str]) -> None:
+    assert fetch_named("memory", {"action": Action.add, "given": ["opus:Digits/en-de"]})["given"] == fetched[0]
+    asked = {"action": Action.find, "given": ["opus:Digits/en-de"]}
+    assert fetch_named("memory", asked) == asked
+
+
+def test_lines_on_a_hub_are_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path))
+    folder = tmp_path / "hf/corpus/people%2Fnews%2Fa%2Fnews.en%40v1/news"
+    folder.mkdir(parents=True)
+    assert fetch_named("distill", {"text": "hf:people/news/a/news.en@v1"})["text"] == str(folder / "a/news.en")
+
+
 def test_an_offer_shows_nothing_that_turns_the_line_around(tmp_path: Path) -> None:
     offer = PublishedOffer("hf:a/b", "https://x", 1, 1, "\u202eCC0\u2066\u200f\u2028\x1b", tmp_path, lambda part, tell: None)
     assert not set(offer.describe()) & set("\u202e\u2066\u200f\u2028\x1b")
@@ -176,6 +299,12 @@ def test_a_file_of_that_name_is_a_file(tmp_path: Path, monkeypatch: pytest.Monke
         ("translate", {"bundle": Path("opus:Digits/de-en")}, "is a corpus, and a translator is needed here"),
         ("serve", {"bundles": ["hf:people"]}, "is no name on a hub"),
         ("train", {"inputs": ["opus:Digits"]}, "is no name of a corpus"),
+        ("distill", {"text": "hf:people/pairs"}, "a file of lines is needed here; name it as hf:OWNER/NAME/FILE, or give opus:"),
+        ("distill", {"text": "hf:people/pairs/*.en"}, "a file of lines is needed here"),
+        ("distill", {"teachers": ["opus:Digits/de-en"]}, "is a corpus, and a translator is needed here"),
+        ("evaluate", {"targets": ["opus:Digits/de-en"]}, "is a corpus, and a translator is needed here"),
+        ("train", {"inputs": ['data.corpora=[{name="a", paths=["opus:Digits"]}]']}, "is no name of a corpus"),
+        ("train", {"inputs": ["fine_tuning.bundle=opus:Digits/de-en"]}, "is a corpus, and a translator is needed here"),
         ("import", {"model": "folder", "revision": "v1"}, "--revision is for names on the hub"),
     ],
 )

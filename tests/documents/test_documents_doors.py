@@ -1,6 +1,7 @@
 """What real files have shown: fields of Word, quotes in CDATA, folded lines, a lone CR, forms without words, words before a book."""
 
 import io
+import json
 import re
 import sys
 import zipfile
@@ -64,6 +65,20 @@ def texts_of_word(paragraphs: str) -> list[str]:
 )
 def test_what_a_field_shows_is_text_and_its_code_is_not(paragraph: str, shown: list[str]) -> None:
     assert texts_of_word(f"<w:p>{paragraph}</w:p>") == shown
+
+
+def test_hyphens_of_word_end_no_sentence() -> None:
+    run = "<w:r><w:rPr><w:b/></w:rPr><w:t>soft</w:t><w:softHyphen/><w:t>hyphen and e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    document = re.sub(r"<w:body>.*</w:body>", f"<w:body><w:p>{run}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL)
+    data = archive({**MEMBERS["docx"], "word/document.xml": document})
+    done = translated("docx", data)
+    assert [unit.source for unit in done.units][:1] == ['softhyphen and e<x id="1"/>mail']
+    with zipfile.ZipFile(io.BytesIO(done.data)) as opened:
+        made = opened.read("word/document.xml").decode()
+    bold = "<w:r><w:rPr><w:b/></w:rPr>"
+    said = [f'{bold}<w:t xml:space="preserve">{text}</w:t></w:r>' for text in ("SOFTHYPHEN AND E", "MAIL")]
+    assert f"<w:p>{said[0]}{bold}<w:noBreakHyphen/></w:r>{said[1]}</w:p>" in made
+    assert translate_document(data, "docx", ("en", "de"), each(unchanged)).data == data
 
 
 def test_what_a_field_hides_is_counted_as_left() -> None:
@@ -169,3 +184,52 @@ def test_a_lost_text_is_a_fault() -> None:
     assert judge_cues(cues, done) == set() and judge_cues(cues, replace(done, data=done.data.replace(b"THREE", b"3"))) == {"texts lost"}
     assert find_faults("md", SAMPLES["md"], "unchanged", upper) == {"other bytes although nothing changed"}
     assert find_faults("md", SAMPLES["md"], "unchanged", unchanged) == set()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "> [!NOTE]\n> TEXT HERE",
+        "> [!warning]- Title\n> TEXT HERE",
+        ":::tip Title\nTEXT HERE\n:::",
+        '!!! note "Title"\n    TEXT HERE',
+        "TERM\n: ITS MEANING\n: ANOTHER",
+        "[^1]: FIRST NOTE\n[^a]: SECOND NOTE",
+        "$$\na_b = c * d * e\n$$",
+        "BEFORE:\n$$x_1 + y$$\nAFTER",
+        "WHERE $a_b$ AND $x$ ARE",
+    ],
+)
+def test_marks_of_other_dialects_of_markdown_stay_on_their_lines(line: str) -> None:
+    lower = re.sub(r"(?<!!)\b[A-Z]{2,}", lambda word: word[0].lower(), line)
+    done = translate_document(lower.encode(), "md", ("en", "de"), each(upper))
+    assert done.data.decode() == line and done.counts.failed == 0
+    assert translate_document(lower.encode(), "md", ("en", "de"), each(unchanged)).data.decode() == lower
+
+
+@pytest.mark.parametrize("text", ["from $5 to $10", "5$ or 6$ each", "see $HOME/bin:$PATH", "so: this"])
+def test_sums_and_names_in_markdown_are_text(text: str) -> None:
+    done = translate_document(text.encode(), "md", ("en", "de"), each(upper))
+    assert done.data.decode() == text.upper() and done.counts.translated == 1
+
+
+@pytest.mark.parametrize("answer", ["::: x", "!!! note", "??? x", "a $x_1$ b", "$$a$$", ": x"])
+def test_a_translation_makes_no_mark_of_another_dialect(answer: str) -> None:
+    made = translate_document(b"Hello you\n", "md", ("en", "de"), each(lambda text: answer)).data
+    again = translate_document(made, "md", ("de", "en"), each(unchanged))
+    assert [unit.source for unit in again.units] == [answer]
+
+
+def test_a_localization_that_nobody_wrote_is_no_translation() -> None:
+    def entry(value: str, state: str = "new") -> dict[str, object]:
+        return {"localizations": {"de": {"stringUnit": {"state": state, "value": value}}}}
+
+    strings = {"Open it": entry(""), "Close it": entry("Close it"), "Stop it": entry("Halt"), "Done it": entry("Done it", "translated")}
+    data = json.dumps({"sourceLanguage": "en", "strings": strings}).encode()
+
+    def values(again: bool) -> list[str]:
+        made = json.loads(translate_document(data, "xcstrings", ("en", "de"), each(upper), again=again).data)["strings"]
+        return [each["localizations"]["de"]["stringUnit"]["value"] for each in made.values()]
+
+    assert values(False) == ["OPEN IT", "CLOSE IT", "Halt", "Done it"]
+    assert values(True) == ["OPEN IT", "CLOSE IT", "STOP IT", "Done it"]

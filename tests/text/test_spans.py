@@ -16,7 +16,7 @@ PLACEHOLDERS = [
     "%%", "%%a", "%%(title)s", "%{name}", "%<n>d", "%,d", "%@", "%1$@", "%n", "[X0X]", "[X7X]", "[X131X]",
     "{}", "{0}", "{name}", "{user.name}", "{0:x}", "{name!r}", "${name}", "#{name}", "{{name}}", "{{ name | upper }}", "{ $count }",
     "{% if a %}", "{0,10}", "{0:#,##0.00}", "{:>10}", "{n, number, integer}", "{ DATETIME($date) }", "$(CC)",
-    "$HOME", "$NAME$", "@VERSION@", "__name__",
+    "$HOME", "$NAME$", "@VERSION@", "__name__", "%#@files@", "%arg", "$t(common.name)",
     "\\n", "${a + b}", "{a[0]}", "{#}", "{0,choice,0#no files|1#one file|1<{0} files}", "{0,number,#.##}",
 ]  # fmt: skip
 TAGS = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.memory import open_named_store
 from limelight.cli.train.train import read_request, train, watch_training
 from limelight.errors import ConfigError
@@ -48,6 +49,7 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a screen, also on a terminal.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    yes: Yes = False,
 ) -> None:  # fmt: skip
     """Teach a translator what people corrected; it is kept only if it is better on corrections it has not seen, and forgets nothing.
 
@@ -85,7 +87,9 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
         problems.append(f"{folders[0]} is a run's bundle as it was trained; name the run, {Path(folders[0]).parent}")
-    problems += [f"{folder} is no folder; name that of a run or bundle" for folder in folders if not Path(folder).is_dir()]
+    problems += [
+        f"{folder} is no folder here; name that of a run or bundle, in which it is kept" for folder in folders if not Path(folder).is_dir()
+    ]
     if problems:
         raise ConfigError("there is nothing to learn so:", problems)
     return Path(folders[0])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from limelight.cli.fetching import Yes
 from limelight.cli.screen import group_digits
 from limelight.errors import ConfigError, MissingExtraError
 
@@ -38,6 +39,7 @@ def memory(
     given: Annotated[list[str] | None, typer.Argument(metavar="[FILE|TEXT]...", help="Files to add or delete, or a text to find.")] = None,
     source: Annotated[str | None, typer.Option("--from", help="Language of the sources.")] = None,
     target: Annotated[str | None, typer.Option("--to", help="Language of the translations.")] = None,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, a line for each.")] = False,
 ) -> None:  # fmt: skip
     """Fill a translation memory with files, search it, list or delete what is in it. `serve --store` and `translate --memory` use it."""

@@ -1,5 +1,6 @@
 """Arguments of `prepare`, `train` and `plan` that describe the text become `PrepareSettings`."""
 
+import os
 import re
 import tomllib
 from collections import Counter
@@ -28,7 +29,7 @@ SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
 
 def split_settings(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return files, and what is written as section.key=value."""
-    paths = [text for text in inputs if not SETTING.match(text) or Path(text).exists()]
+    paths = [text for text in inputs if not SETTING.match(text) or os.path.exists(text)]  # noqa: PTH110
     return paths, [text for text in inputs if text not in paths]
 
 
@@ -40,7 +41,7 @@ def settings_from(
     settings: Sequence[str] = (),
 ) -> PrepareSettings:
     """The file first, then the options, then section.key=value: the later wins. `settings` are further section.key=value."""
-    values = _read(config) if config else {}
+    values = read_toml(config) if config else {}
     paths, written = split_settings(inputs)
     if paths or options.get("pair"):
         values["corpora"] = tell_apart([*corpora_of(paths), *corpora_of_pairs(options.get("pair") or ())])
@@ -107,11 +108,11 @@ def _name(path: str) -> str:
     return Path(without_packing(path.rstrip("/*"))).name.split(".")[0] or "corpus"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path} does not exist; check the name after --config") from None
+        raise ConfigError(f"{path} does not exist; check its name") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 

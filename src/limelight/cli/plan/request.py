@@ -84,8 +84,9 @@ def parse_plan_request(inputs: Sequence[str], options: PlanOptions) -> PlanReque
     recipe, prepared, data = _read(paths, written, options)
     if recipe is not None:
         values = recipe.model_dump(exclude_unset=True)
-        put_settings(values, [text for text in written if not text.startswith("data.")])
+        put_settings(values, written)
         recipe = Recipe(**values)
+        data, prepared = recipe.data, prepared if data == recipe.data else None
     own = recipe.machine.precision if recipe else None
     return PlanRequest(
         options=options, data=data, prepared=prepared, recipe=recipe, model=changes.get("model", {}),

@@ -25,7 +25,7 @@ limelight distill --text corpus.en --translations corpus.mt.de --source en --tar
 # Options of `train` that a student has too. What they say of text holds for what its teacher made.
 OF_TRAIN = (
     *("output", "budget", "steps", "preset", "source", "target", "valid", "test", "vocab_size", "anyway", "no_augment", "probe", "seed"),
-    *("device", "precision", "threads", "workers", "no_export", "as_json", "plain", "quiet"),
+    *("device", "precision", "threads", "workers", "no_export", "yes", "as_json", "plain", "quiet"),
 )
 
 

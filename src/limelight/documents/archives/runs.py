@@ -20,7 +20,7 @@ from limelight.documents.splices import Splice, join_parts
 from limelight.documents.units import DocumentUnit, ExtractionResult, has_words
 
 _AROUND = frozenset(("hyperlink", "ins", "smartTag"))  # around runs, and may be there twice
-_NOTHING = frozenset(("pPr", "rPr", "proofErr", "lastRenderedPageBreak", "endParaRPr"))
+_NOTHING = frozenset(("pPr", "rPr", "proofErr", "lastRenderedPageBreak", "endParaRPr", "softHyphen"))
 _KEPT = frozenset(("bookmarkStart", "bookmarkEnd", "commentRangeStart", "commentRangeEnd"))
 _BREAKS = frozenset(("tab", "br", "cr", "fldChar", "instrText", "ptab", "AlternateContent", "pict", "object"))
 _SPELLING = re.compile(r' (?:dirty|err|smtClean|lang|altLang)="[^"]*"|<\w+:(?:lang|noProof)\b[^<>]*/>')
@@ -117,7 +117,7 @@ def _list_run(run: Element, around: tuple[str, str], boxes: list[Element]) -> It
     opening, closing = f"{around[0]}<{name}>{_EMPTY.sub('', _SPELLING.sub('', raw))}", f"</{name}>{around[1]}"
     parts = [child for child in run.children if child.name not in _NOTHING]
     names = {child.name for child in parts}
-    if names & _BREAKS or (names != {"t"} and "t" in names):  # each text in its place, as others may stand between them
+    if names & _BREAKS or ("t" in names and names - {"t", "noBreakHyphen"}):  # each text in its place, as others may stand between them
         for child in parts:
             yield None
             if child.name == "t" and not child.is_empty_tag:

@@ -24,7 +24,7 @@ from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
 
 _FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\n(?s:.*?)^\1[ \t]*$", re.MULTILINE)
 # What would begin another block where a paragraph begins: a backslash goes after what is found.
-_BEGINS = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+](?:\s|$)|[>=|]|~~~))")
+_BEGINS = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+](?:\s|$)|[>=|]|~~~|:::|!!!|\?\?\?))")
 
 
 class _Block(NamedTuple):
@@ -102,7 +102,7 @@ def _find_units(document: Document, lines: LineCounter, block: _Block, reference
 
 
 def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
-    """The items of each stretch between hard line breaks."""
+    """The items of each stretch between hard line breaks and lines that are marks."""
     items: list[InlineItem] = []
     cursor = 0
     for tag in [*find_markup(block.text, references), InlineItem("single", len(block.text), len(block.text))]:
@@ -115,7 +115,7 @@ def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
                 # Blanks are items of their own: between two lines there may be marks of a quotation, and what follows must begin no block.
                 items.append(InlineItem("text", block.place(start), block.place(end - 1) + 1, read(one), written=" " * (one == "\n")))
         raw, cursor = block.text[tag.start : tag.end], tag.end
-        if tag.start == tag.end or raw.endswith("\n") or raw[:3].lower() == "<br":
+        if tag.start == tag.end or tag.name == "line" or raw[:3].lower() == "<br":
             yield items
             items = []
         else:

@@ -21,8 +21,16 @@ LONGEST_LABEL = 1000  # characters, as CommonMark has it
 DEEPEST_SEARCH = 50  # open brackets and emphases that an end is looked for in
 
 _SIGN = r"[!-/:-@\[-`{-~]"
+_MATH = r"\$(?=[^$]{0,300}[\\^_={}+*/<>]|[^\W\d]{1,3}\$)(?!\s)[^$]{1,300}(?<![\s\\])\$(?!\w)"
+# Lines that other dialects read as marks: fences of :::, !!! and ??? of admonitions, [!NOTE] of a quotation, formulas between $$.
+_LINE = (
+    r":{3,}[^\n]{0,200}|(?:!!!|\?\?\?\+?|===)[ \t]+[^\n]{1,200}|\[![A-Za-z]{1,20}\](?:[-+]?[ \t]*|[^\n]{0,200}(?=\n))"
+    r"|\$\$[^$]{1,2000}\$\$[ \t]*"
+)
 _TOKEN = re.compile(
-    rf"""\\{_SIGN}
+    rf"""(?P<line>(?:\A|\n|(?<=\n))(?:(?:{_LINE})(?:\n|\Z)|\[\^[^\s\[\]]{{1,99}}\]:[ \t]*)|\n:[ \t]+)
+    | \\{_SIGN}
+    | (?P<math>\$\$[^$]{{1,2000}}\$\$|{_MATH})
     | (?P<code>`++) | (?P<comment><!--)
     | (?P<single><(?:[A-Za-z][A-Za-z0-9+.-]{{1,31}}:[^\s<>]{{0,2000}}|[\w.+-]{{1,64}}@[\w.-]{{1,255}})>|https?://[^\s<>()\[\]*`|]{{1,2000}})
     | (?P<tag></?(?P<name>[A-Za-z][A-Za-z0-9-]{{0,30}})(?:\s[^<>]{{0,1000}})?/?>)
@@ -37,11 +45,11 @@ _TARGET = re.compile(
     r"""(?:\s{1,9}(?:"[^"]{0,1000}"|'[^']{0,1000}'|\([^()]{0,1000}\)))?\s{0,9}\)"""
 )
 _LABEL = re.compile(r"\[([^\[\]]{0,999})\]")
-_ASIDE = re.compile(r"\[(?:\^[^\s\[\]]{1,99}|[ xX]|![A-Z]{1,20})\]")  # a footnote, a task, the kind of a note
+_ASIDE = re.compile(r"\[(?:\^[^\s\[\]]{1,99}|[ xX]|![A-Za-z]{1,20})\]")  # a footnote, a task, the kind of a note
 _REFERENCE = re.compile(rf"\\({_SIGN})|(&(?:#[0-9]{{1,7}}|#[xX][0-9a-fA-F]{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});)")
 _MARKS = re.compile(
     rf"""\\(?={_SIGN}|$)|`|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|<(?=[A-Za-z/!?])"""
-    r"""|&(?=\#?\w{1,32};)|\](?=[(\[:])"""
+    rf"""|&(?=\#?\w{{1,32}};)|\](?=[(\[:])|(?=\$\$[^$]{{1,2000}}\$\$|{_MATH})"""
 )
 _BRACKETS = re.compile(r"(?<!\\)[\[\]]")
 _BREAKS = re.compile(r"(?<![ \t])[ \t]*+[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\s*+")
@@ -85,8 +93,8 @@ class _MarkupScanner:
         elif kind == "comment":
             if end <= self.last_comment:
                 return self._add_single(start, self.text.index("-->", end) + 3)
-        elif kind in ("single", "hard"):
-            return self._add_single(start, end)
+        elif kind in ("single", "math", "hard", "line"):
+            return self._add_single(start, end, "" if kind in ("single", "math") else "line")
         elif kind == "tag":  # the last group that closed
             self._take_tag(token)
         elif kind == "run":
@@ -99,8 +107,8 @@ class _MarkupScanner:
             return self._close_link(start, end)
         return end
 
-    def _add_single(self, start: int, end: int) -> int:
-        self.found.append(InlineItem("single", start, end))
+    def _add_single(self, start: int, end: int, name: str = "") -> int:
+        self.found.append(InlineItem("single", start, end, name=name))
         return end
 
     def _take_tag(self, token: re.Match[str]) -> None:

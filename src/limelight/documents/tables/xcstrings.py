@@ -1,9 +1,10 @@
 """`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode does, from the key.
 
 A new localization is a copy of the source's, with its variations, in the state `translated`, or `needs_review` where somebody should look.
+One in the state `new`, which is empty or says what the source says, is no translation yet.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from limelight.corpus.reading.language_tags import closeness
 from limelight.documents.encodings import Document
@@ -31,25 +32,31 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
         if document.text[entry.start] != "{":
             left += has_words(key.text)
             continue
-        found = list(_fill(document, lines, (key, entry), language.text, languages[1]))
+        found = list(_fill(document, lines, (key, entry), language.text, (languages[1], again)))
         units += found
         left += not found and has_words(key.text)
     return ExtractionResult(units, left, finish=_finish)
 
 
-def _fill(document: Document, lines: LineCounter, string: tuple[TextNode, TextNode], source: str, target: str) -> Iterator[DocumentUnit]:
+def _fill(
+    document: Document, lines: LineCounter, string: tuple[TextNode, TextNode], source: str, aim: tuple[str, bool]
+) -> Iterator[DocumentUnit]:
     """A unit for each text of the source's localization, whose splices together are the new one."""
     key, entry = string
     wanted, known = entry.child("shouldTranslate"), entry.child("localizations")
     if wanted is not None and document.text[wanted.start : wanted.end] == "false":
         return
-    if known is not None and any(name and name.text and closeness(target, name.text) is not None for name, _ in known.children):
-        return
     if known is not None and document.text[known.start] != "{":
         return
-    place, opening, closing, indent = _find_place(document.text, string, target)
     model = known.child(source) if known is not None else None
     all_texts = list(_list_units(model)) if model is not None else []
+    (target, again), same = aim, {key.text, "", *(value.text for _, value in all_texts)}
+    old = [(name, each) for name, each in (known.children if known else ()) if name and closeness(target, name.text or "") is not None]
+    if not all(_is_new(each, None if again else same) for _, each in old):
+        return
+    place, opening, closing, indent = _find_place(document.text, string, target)
+    for name, each in old[:1]:
+        place, opening, closing, indent = (each.start, each.end), "", "", _indent_of(document.text, name)
     texts = [one for one in all_texts if has_words(one[1].text or "")]  # the others are copied as they are
     if not (texts if all_texts else has_words(key.text or "")):
         return
@@ -89,6 +96,12 @@ def _finish(units: Sequence[TranslatedUnit]) -> list[Splice]:
             before, state, *rest = splice.parts
             made.append(splice._replace(parts=(before, _DOUBTFUL if state and each.reasons else state, *rest)))
     return made
+
+
+def _is_new(node: TextNode, same: Set[str | None] | None) -> bool:
+    """Is a localization one that nobody wrote, whatever it says, or if it says one of these?"""
+    units = list(_list_units(node))
+    return bool(units) and all(state and state.text == "new" and (same is None or value.text in same) for state, value in units)
 
 
 def _list_units(node: TextNode) -> Iterator[tuple[TextNode | None, TextNode]]:

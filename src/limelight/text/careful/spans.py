@@ -26,6 +26,7 @@ TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
 _PLACEHOLDER = patterns.join_patterns(
     r"%%(?:\(\w{1,80}\)[a-z]|[A-Za-z]\b)?",  # 100%%; and %%a, which a program prints as %a
     r"(?<![\w%)])(?<![\w%)][ \u00a0\u202f])% [0-9]{0,4}(?:\.[0-9]{1,4})?[dif](?![\w'\u2019])",  # a sign or a blank; not 5 % d'eau
+    r"%#@\w{1,80}@|%arg\b|\$t\([^()]{1,200}\)",  # the variations of Xcode; $t(key) of i18next
     r"%[{<]\w{1,80}[}>](?:[-+0]?\d{0,3}(?:\.\d{1,3})?[a-z]\b)?",  # Ruby: %{name} %<n>d
     r"%(?:\(\w{1,80}\)|\d{1,3}\$)?[-+#0',]{0,5}\*?\d{0,4}(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z]\b)",
     r"%L?\d{1,2}\b",
