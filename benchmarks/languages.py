@@ -33,7 +33,7 @@ CAPTIONS = ("de", "fr", "cs")
 REGISTERED = re.compile(r"\[F\](.*?)\[/F\]")  # the words that carry the register
 ADDRESSED = {
     "formal": re.compile(r"(?<=[\w,] )(?:Sie|Ihnen|Ihre?[mnrs]?)\b"),  # not at the beginning of a sentence, where it may be "she" or "they"
-    "informal": re.compile(r"\b(?:[Dd]u|[Dd]ich|[Dd]ir|[Dd]eine?[mnrs]?|[Ee]uch|[Ee]ure?[mnrs]?)\b"),
+    "informal": re.compile(r"\b(?:[Dd]u|[Dd]ich|[Dd]ir|[Dd]eine?[mnrs]?|[Ee]u(?:ch|re?[mnrs]?))\b"),
 }
 NO_TEST = "data.held_out.test_pairs=0"  # nothing is split off, since the test sets are of others
 
@@ -185,8 +185,8 @@ def register(folder: Path, work: Work) -> None:
     valid = ["--valid", str(general["valid"]["en"]), "--valid", str(general["valid"]["de"])]
     more = [str(told[f"train {kind}"][language]) for kind in ("formal", "informal") for language in ("en", "de")]
     for kind in ("formal", "informal"):
-        more += ["--tag", f"{kind}=train-{kind}", "--weight", f"train-{kind}=5"]
-    more += ["--pair", f"en-de={tag_by_words(general['train'], text / 'told.jsonl')}", "batch.untagged=0.5"]
+        more += ["--tag", f"{kind}=train-{kind}", "--weight", f"train-{kind}=10"]
+    more += ["--pair", f"en-de={tag_by_words(general['train'], text / 'told.jsonl')}", "batch.untagged=0.3"]
     old = Run(folder / "general", [*base, *valid], work)
     old.train()
     later, parent = replace(work, preset=None), ["--from", str(old.folder), "--new-pieces"]  # the old one has no pieces for tags
