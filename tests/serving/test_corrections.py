@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from limelight.serving.access.keys import Keys
+from limelight.serving.access.keys import Keys, today
 from limelight.store.store import Store, open_store
 from limelight.translator import Translator
 
@@ -60,6 +60,17 @@ def test_without_a_store_they_are_refused_with_the_reason(translator: Translator
         assert "--store" in answer.text
         assert server.client.get("/api/v1/models").json()["corrections"] is False
         assert server.client.post("/suggest", json={"q": "one", "s": "eins", "source": "en", "target": "de"}).status_code == 403
+
+
+def test_what_the_quota_has_no_room_for_is_not_kept(translator: Translator, store: Store, tmp_path: Path) -> None:
+    """Another server has taken all of it, and this one has not heard of that yet."""
+    key = Keys.add_key(tmp_path / "keys.toml", "forum", characters_per_month=100)
+    with serving(labelled(translator, ("en", "de")), keys=tmp_path / "keys.toml", store=store.database.name) as server:
+        server.client.headers["Authorization"] = f"DeepL-Auth-Key {key}"
+        store.usage.take(f"{today():%Y-%m}", "forum", 100, 100)
+        assert server.client.post("/api/v1/corrections", json=BODY).status_code == 456
+        assert server.client.post("/suggest", json={"q": "one", "s": "eins", "source": "en", "target": "de"}).status_code == 456
+    assert store.corrections.list(("en", "de")) == []
 
 
 def test_a_server_for_everybody_keeps_none_and_each_character_counts(translator: Translator, store: Store, tmp_path: Path) -> None:

@@ -37,6 +37,26 @@ def test_who_writes_does_not_wait_for_who_searches(store: Store, monkeypatch: py
     served.close()
 
 
+def test_who_is_to_be_answered_waits_for_nobody_who_writes_and_keeps_nobody_out(store: Store) -> None:
+    served, go_on = ServedStore(store), threading.Event()
+
+    async def ask() -> None:
+        writes = [asyncio.ensure_future(served.ask(lambda _: go_on.wait(10))) for _ in range(served_store.THREADS)]
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(served.ask(lambda _: "room", confirm=True), 5) == "room"
+        go_on.set()
+        await asyncio.gather(*writes)
+        go_on.clear()
+        many = [asyncio.ensure_future(served.ask(lambda _: go_on.wait(10), confirm=True)) for _ in range(served_store.WAITING + 1)]
+        await asyncio.sleep(0)
+        assert await asyncio.wait_for(served.ask(lambda _: "written"), 5) == "written"
+        go_on.set()
+        assert all(await asyncio.gather(*many))
+
+    asyncio.run(ask())
+    served.close()
+
+
 @pytest.mark.parametrize("leaves", [True, False])
 def test_a_search_ends_when_its_client_leaves_or_its_time_is_over(store: Store, monkeypatch: pytest.MonkeyPatch, leaves: bool) -> None:
     service: Any = SimpleNamespace(store=ServedStore(store))

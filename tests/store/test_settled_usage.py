@@ -4,6 +4,7 @@ import asyncio
 import threading
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,14 +14,16 @@ from starlette.types import Receive, Scope, Send
 
 from limelight.errors import StorageError
 from limelight.serving.access.guard import AccessGuard, caller_of
-from limelight.serving.access.keys import Key, Keys, digest_of
-from limelight.serving.access.usage import Ledger
+from limelight.serving.access.keys import Key, Keys, digest_of, today
+from limelight.serving.access.usage import AWAY, Ledger
 from limelight.serving.refusals import Busy, QuotaExceeded
-from limelight.serving.served_store import ServedStore
+from limelight.serving.served_store import CONFIRMERS, ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.store.store import Store, open_store
 
 KEY = Key(name="forum", sha256="0" * 64, characters_per_month=100)
+SECRET = "0123456789abcdefghijklmnopqrstuv"
+KEYS = Keys((KEY.changed(sha256=digest_of(SECRET)),))
 
 
 class Days:
@@ -44,6 +47,15 @@ def spend(ledger: Ledger, characters: int) -> None:
     caller = ledger.caller(KEY)
     caller.spend(characters)
     caller.release()
+
+
+def in_store(served: ServedStore) -> int:
+    return served.store.usage.settle(f"{today():%Y-%m}", {})["forum"]
+
+
+async def send_to(guard: AccessGuard) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://127.0.0.1:5000") as client:
+        return await client.get("/api/v1/models", headers={"Authorization": f"Bearer {SECRET}"})
 
 
 def used(ledger: Ledger) -> int:
@@ -122,7 +134,7 @@ def test_a_store_that_is_away_loses_nothing(served: ServedStore, tmp_path: Path,
     monkeypatch.undo()
     settle(ledger, served)
     again = open_store(f"sqlite:///{tmp_path}/store.db")
-    assert again.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 10}
+    assert again.usage.settle(f"{today():%Y-%m}", {}) == {"forum": 10}
     again.close()
 
 
@@ -183,7 +195,7 @@ def test_a_quota_is_exact_over_all_servers(url: str) -> None:
         each.close()
 
 
-def test_what_is_given_back_makes_room_and_the_store_may_be_away(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_given_back_makes_room(served: ServedStore) -> None:
     one, two = Ledger(store=served), Ledger(store=served)
     assert asyncio.run(answer(one, 90)) and not asyncio.run(answer(two, 20))
     caller = one.caller(KEY)
@@ -191,24 +203,121 @@ def test_what_is_given_back_makes_room_and_the_store_may_be_away(served: ServedS
     asyncio.run(one.confirm(caller))
     caller.give_back()  # it failed after all
     settle(one, served)
-    assert asyncio.run(answer(two, 10)) and served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 100}
+    assert asyncio.run(answer(two, 10)) and served.store.usage.settle(f"{today():%Y-%m}", {}) == {"forum": 100}
 
-    def away(*_: object) -> int:
+
+def test_while_the_store_is_away_answers_go_out_at_once_and_are_told_later(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One question fails; who waits behind it, and who comes in the next seconds, asks nobody."""
+    asked, clock = list[object](), [0.0]
+    ledger = Ledger(store=served, now=lambda: clock[0])
+
+    def away(*told: object) -> int:
+        asked.append(told)
         raise StorageError("away")
 
-    days = Days()
-    days.today = date(2026, 12, 1)
-    third = Ledger(store=served, day=days)
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        caller_of(Request(scope)).spend(4)
+        await JSONResponse({})(scope, receive, send)
+
+    async def ask(times: int) -> set[int]:
+        guard = AccessGuard(app, KEYS, ServeSettings(), ledger)
+        return {each.status_code for each in await asyncio.gather(*(send_to(guard) for _ in range(times)))}
+
     monkeypatch.setattr(served.store.usage, "take", away)
-    assert asyncio.run(answer(third, 40))  # translations go on
+    assert asyncio.run(ask(9)) == {200} and len(asked) <= CONFIRMERS
+    before = len(asked)
+    assert asyncio.run(ask(1)) == {200} and len(asked) == before
     monkeypatch.undo()
+    settle(ledger, served)
+    assert in_store(served) == 40
+    clock[0] += AWAY
+    assert asyncio.run(ask(1)) == {200} and in_store(served) == 44
+
+
+def test_who_leaves_during_the_question_pays_once(served: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the quota has no room for it, and then not at all."""
+    ledger, taken = Ledger(store=served), served.store.usage.take
+
+    async def leave(characters: int) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slowly(*asked: Any) -> int | None:
+            begun.set()
+            go_on.wait(10)
+            return taken(*asked)
+
+        monkeypatch.setattr(served.store.usage, "take", slowly)
+        caller = ledger.caller(KEY)
+        caller.spend(characters)
+        asking = asyncio.ensure_future(ledger.confirm(caller))
+        await asyncio.to_thread(begun.wait, 10)
+        for _ in range(3):  # as task groups do, until it ends
+            asking.cancel()
+            await asyncio.sleep(0)
+        caller.release()
+        await ledger.settle(served)
+        go_on.set()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        await ledger.settle(served)
+
+    asyncio.run(leave(70))
+    assert in_store(served) == used(ledger) == 70
+    served.store.usage.settle(f"{today():%Y-%m}", {"forum": 20})
+    asyncio.run(leave(30))
+    assert in_store(served) == used(ledger) == 90
+
+
+@pytest.mark.parametrize(("before", "more", "fits"), [(40, 40, True), (40, 61, False), (-40, 61, False), (-40, 60, True)])
+def test_what_is_being_settled_counts_once(
+    served: ServedStore, monkeypatch: pytest.MonkeyPatch, before: int, more: int, fits: bool
+) -> None:
+    """The store has it, and this server does not know so yet. Less than nothing was given back."""
+    ledger, asked, done, go_on = Ledger(store=served), served.store.usage.settle, threading.Event(), threading.Event()
+    caller = ledger.caller(KEY)
+    caller.spend(abs(before))
+    caller.release()
+    if before < 0:
+        settle(ledger, served)
+        caller.give_back()
+        served.store.usage.settle(f"{today():%Y-%m}", {"forum": 40})  # of another server
+
+    def slowly(month: str, told: dict[str, int]) -> dict[str, int]:
+        totals = asked(month, told)
+        done.set()
+        go_on.wait(10)
+        return totals
+
+    async def ask() -> bool:
+        settling = asyncio.ensure_future(ledger.settle(served))
+        await asyncio.to_thread(done.wait, 10)
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        answered = await answer(ledger, more)
+        await settling
+        return answered
+
+    monkeypatch.setattr(served.store.usage, "settle", slowly)
+    assert asyncio.run(ask()) is fits
+    monkeypatch.undo()
+    settle(ledger, served)
+    assert in_store(served) == used(ledger) == 40 + more * fits
+
+
+def test_a_request_that_spends_on_both_sides_of_midnight_pays_in_the_new_month_for_what_came_then(served: ServedStore) -> None:
+    days = Days()
+    ledger = Ledger(store=served, day=days)
+    caller = ledger.caller(KEY)
+    caller.spend(30)
+    days.today = date(2026, 12, 1)
+    caller.spend(5)
+    asyncio.run(ledger.confirm(caller))
+    settle(ledger, served)
+    assert served.store.usage.settle("2026-12", {}) == {"forum": 5} and used(ledger) == 5
 
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_an_answer_that_the_quota_has_no_room_for_is_withheld(served: ServedStore, streams: bool) -> None:
     """Two servers have 70 of 100 under way at once, and neither has heard of the other."""
-    key, together = "0123456789abcdefghijklmnopqrstuv", asyncio.Barrier(2)
-    keys = Keys((KEY.changed(sha256=digest_of(key)),))
+    together = asyncio.Barrier(2)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         caller_of(Request(scope)).spend(70)
@@ -216,16 +325,11 @@ def test_an_answer_that_the_quota_has_no_room_for_is_withheld(served: ServedStor
         secret = StreamingResponse(iter(["sec", "ret"])) if streams else JSONResponse({"text": "secret"})
         await secret(scope, receive, send)
 
-    async def asked(guard: AccessGuard) -> httpx.Response:
-        transport = httpx.ASGITransport(guard)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:5000") as client:
-            return await client.get("/api/v1/models", headers={"Authorization": f"Bearer {key}"})
-
     async def both() -> list[httpx.Response]:
-        guards = [AccessGuard(app, keys, ServeSettings(), Ledger(store=served)) for _ in range(2)]
-        return await asyncio.gather(*map(asked, guards))
+        guards = [AccessGuard(app, KEYS, ServeSettings(), Ledger(store=served)) for _ in range(2)]
+        return await asyncio.gather(*map(send_to, guards))
 
     answers = sorted(asyncio.run(both()), key=lambda each: each.status_code)
     assert [each.status_code for each in answers] == [200, 456]
     assert "secret" in answers[0].text and "secret" not in answers[1].text and "quota_spent" in answers[1].text
-    assert served.store.usage.settle(f"{date.today():%Y-%m}", {}) == {"forum": 70}
+    assert served.store.usage.settle(f"{today():%Y-%m}", {}) == {"forum": 70}

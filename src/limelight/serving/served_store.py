@@ -18,7 +18,9 @@ logger = logging.getLogger(__name__)
 
 THREADS = 4
 SEARCHERS = 2  # threads beside: who writes does not wait for who searches
+CONFIRMERS = 2  # and who is to be answered waits for neither
 WAITING = 64  # that wait for a thread or have one; others are refused
+CONFIRMED = 4096  # that wait to be answered: as many as there are connections, however many those are
 TIDIED_EVERY = 3_600.0  # seconds
 Result = TypeVar("Result")
 
@@ -27,12 +29,13 @@ class ServedStore:
     def __init__(self, store: "Store") -> None:
         self.store = store
         self._writers, self._searchers = ThreadPoolExecutor(THREADS, "store"), ThreadPoolExecutor(SEARCHERS, "memory")
+        self._confirmers = ThreadPoolExecutor(CONFIRMERS, "quota")
         self._waiting = Counter[ThreadPoolExecutor]()
 
-    async def ask(self, work: "Callable[[Store], Result]", search: bool = False, most: int = WAITING) -> Result:
+    async def ask(self, work: "Callable[[Store], Result]", search: bool = False, confirm: bool = False) -> Result:
         """What `work` makes of the store, in a thread. Refused where a text cannot be kept, too many wait, or the database is away."""
-        threads = self._searchers if search else self._writers
-        if self._waiting[threads] >= most:
+        threads = self._confirmers if confirm else self._searchers if search else self._writers
+        if self._waiting[threads] >= (CONFIRMED if confirm else WAITING):
             raise StoreAway("too many wait for the store", "try again a little later", retry_after=2.0)
         self._waiting[threads] += 1
         try:
@@ -53,6 +56,6 @@ class ServedStore:
             await asyncio.sleep(TIDIED_EVERY)
 
     def close(self) -> None:
-        for threads in (self._searchers, self._writers):
+        for threads in (self._confirmers, self._searchers, self._writers):
             threads.shutdown(cancel_futures=True)
         self.store.close()

@@ -46,6 +46,12 @@ def admit(request: HTTPConnection, key: str | None) -> Caller:
     return guard.admit(request, key)
 
 
+async def confirm_cost(request: HTTPConnection) -> None:
+    """Before a route keeps something: what the quota has no room for is refused before it is kept, not after."""
+    caller = caller_of(request)
+    await request.scope["state"]["guard"].ledger.confirm(caller)
+
+
 class AccessGuard:
     """The guard admits or refuses each request. `keys` None: everybody is the same caller, without a name or a limit."""
 

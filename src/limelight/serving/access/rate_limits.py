@@ -100,6 +100,8 @@ class Caller:
         """Before the work begins: all of it is granted, or nothing is taken and the request is refused."""
         account, now = self._account, self._now()
         account.turn(self._day())
+        if self._month not in ("", account.month):  # what it spent before is of the month before
+            self._spent, self._held = 0, None if self._held is None else 0
         key = self._key
         if key is not None:
             _check_quota(account.characters + characters, key.characters_per_month)
@@ -115,20 +117,33 @@ class Caller:
             self._held += characters
             account.held += characters
 
-    async def confirm(self, take: Callable[[str, str, int, int], Awaitable[int | None]]) -> None:
-        """Before the answer: what it cost is taken from a quota that several servers share, or the request is refused after all."""
-        account, held = self._account, self._held
-        if not held or self._key is None or self._month != account.month:
+    async def confirm(self, take: Callable[[str, str, int, int], Awaitable[int | None]], settle: Callable[[], Awaitable[None]]) -> None:
+        """Before the answer: what it cost is taken from a quota that several servers share, or the request is refused after all.
+        What is held is released here, once it is known what became of it, and not by a client that leaves meanwhile."""
+        account, held, month = self._account, self._held, self._month
+        if not held or self._key is None or month != account.month:
             return
         limit = self._key.characters_per_month
         assert limit is not None
-        total = await take(account.month, account.name, held, limit - account.unsettled)
+        self._held = None
+        total = None
+        try:
+            unsettled = account.unsettled
+            total = await take(month, account.name, held, limit - max(0, unsettled))
+            if total is None and unsettled:  # which the store may have known already: then it was counted twice
+                await settle()
+                total = await take(month, account.name, held, limit - max(0, account.unsettled))
+        finally:
+            if month == account.month:
+                account.held -= held
+                if total is not None:
+                    account.characters += total - account.settled - held
+                    account.settled = total
         if total is None:
+            if month == account.month:
+                back = min(held, self._spent)
+                account.characters, self._spent = account.characters - back, self._spent - back
             raise _quota_exceeded(limit)
-        if self._month == account.month:
-            account.characters += total - account.settled - held
-            account.settled = total
-        self.release()
 
     def release(self) -> None:
         """At the end, whatever it was: what was not confirmed is told with the rest, and so is what comes from now on."""

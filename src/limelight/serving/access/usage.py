@@ -12,11 +12,13 @@ import contextlib
 import itertools
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, NonNegativeInt
 
@@ -25,14 +27,17 @@ from limelight.errors import ConfigError, StorageError
 from limelight.files import write_whole
 from limelight.serving.access.keys import Key, today
 from limelight.serving.access.rate_limits import Caller, UsageAccount
-from limelight.serving.refusals import Busy
+from limelight.serving.refusals import Busy, StoreAway
 from limelight.serving.served_store import ServedStore
+
+if TYPE_CHECKING:
+    from limelight.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 WRITTEN_EVERY = 10.0
 SETTLED_EVERY = 2.0
-CONFIRMED = 4096  # may wait for it: as many as there are connections, however many those are
+AWAY = 5.0  # seconds for which nobody asks a store that did not answer: each question would wait as long as the first
 FAILED = "what keys have used up could not be written"
 
 
@@ -59,6 +64,7 @@ class Ledger:
         self._states = itertools.count()
         self._newest, self._written = -1, b""
         self._disk = threading.Lock()
+        self._settling, self._away_until = asyncio.Lock(), -math.inf
         if self._path is not None:
             self._open(self._path)
         if store is not None:
@@ -94,19 +100,31 @@ class Ledger:
             raise
 
     async def _settle(self, store: ServedStore) -> None:
-        month, more = self._unsettled()
-        self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
+        async with self._settling:  # two at once would both tell the same
+            month, more = self._unsettled()
+            self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
 
     async def confirm(self, caller: Caller) -> None:
-        """Take what a request cost from a quota that the servers of a store share. While the store is away, it is told later."""
-        if (store := self._store) is None:
+        """Take what a request cost from a quota that the servers of a store share. While the store is away, it is told later.
+        Where the client leaves meanwhile, the question goes on without it: what was taken must be taken note of."""
+        if (store := self._store) is None or self._now() < self._away_until:
             return
 
-        async def take(month: str, name: str, characters: int, most: int) -> int | None:
-            return await store.ask(lambda opened: opened.usage.take(month, name, characters, most), most=CONFIRMED)
+        async def take(*asked: Any) -> int | None:
+            return await store.ask(lambda opened: self._take(opened, *asked), confirm=True)
 
         with contextlib.suppress(Busy):  # it was logged
-            await caller.confirm(take)
+            await asyncio.shield(caller.confirm(take, lambda: self._settle(store)))
+
+    def _take(self, opened: "Store", month: str, name: str, characters: int, most: int) -> int | None:
+        """In a thread. Who waited for one while the store went away does not wait for the store, too."""
+        if self._now() < self._away_until:
+            raise StoreAway("the store does not answer")
+        try:
+            return opened.usage.take(month, name, characters, most)
+        except StorageError:
+            self._away_until = self._now() + AWAY
+            raise
 
     def close(self) -> None:
         try:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
-from limelight.serving.access.guard import caller_of
+from limelight.serving.access.guard import caller_of, confirm_cost
 from limelight.serving.http.described_routes import MANY, DescribedRoutes
 from limelight.serving.http.disconnect import while_connected
 from limelight.serving.middleware.request_log import note
@@ -125,6 +125,7 @@ class Native:
         characters = len(asked.text) + len(asked.correction) + len(asked.translation)
         caller.spend(characters)
         note(request, characters=characters, texts=1, model=served.id)
+        await confirm_cost(request)
         return JSONResponse({"id": await self.service.correct(served, asked.text, asked.correction, asked.translation, caller.name)})
 
     async def models(self) -> Response:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from limelight.documents.document import KINDS
 from limelight.errors import ConfigError
+from limelight.serving.access.guard import confirm_cost
 from limelight.serving.compat.detect import DetectedLanguage
 from limelight.serving.compat.language_pair import AUTO, Pair, PairResolver, require
 from limelight.serving.compat.libretranslate import schemas
@@ -174,6 +175,7 @@ class LibreTranslateRoutes:
             raise BadRequest("a suggestion is in another language than its text")
         caller.spend(len(text) + len(better))
         note(request, characters=len(text) + len(better), texts=1)
+        await confirm_cost(request)
         served = self.pairs.languages.find_model(begin, end)
         if keeps and served is not None:
             await self.service.correct(served, text, better, "", caller.name)
