@@ -225,6 +225,32 @@ def test_settings_of_prepare_may_name_corpora(fetched: tuple[list[str], str], tm
     ]
 
 
+def test_what_the_command_line_says_wins_over_names_in_settings(fetched: tuple[list[str], str], tmp_path: Path) -> None:
+    place = tmp_path / "settings.conf"
+    place.write_text('[[corpora]]\nname = "digits"\npaths = ["opus:Digits/en-de"]\n[held_out]\nvalid = ["hf:people/pairs/dev"]\n')
+    options = dict.fromkeys(("source", "target", "valid", "test", "vocab_size", "keep_dropped"))
+    ours = ["mine.en", "mine.de"]
+    given = fetch_named("prepare", {"inputs": ours, "config": place, "valid": ["dev.tsv"]})["inputs"]
+    assert given == ours
+    assert settings_from(given, {**options, "valid": ["dev.tsv"]}, (), place).corpora[0].paths == ours
+    assert fetch_named("prepare", {"inputs": None, "pair": ["en-de=a.en,a.de"], "config": place})["inputs"] == [
+        f'held_out.valid=["{fetched[1]}"]'
+    ]
+    given = fetch_named("prepare", {"inputs": None, "config": place})["inputs"]
+    (swapped,) = settings_from(given, {**options, "swap": True}, (), place).corpora
+    assert swapped.paths == fetched[0] and swapped.swapped
+
+
+def test_a_name_of_a_file_may_be_any_bytes() -> None:
+    assert fetch_named("train", {"inputs": ["caf\udce9.en"]}) == {"inputs": ["caf\udce9.en"]}
+
+
+def test_translations_are_compared_with_the_target_side(fetched: tuple[list[str], str]) -> None:
+    ours = fetched[0][1]
+    assert fetch_named("evaluate", {"targets": [ours, "opus:Digits/en-de"]})["targets"] == [ours, ours]
+    assert fetch_named("evaluate", {"targets": []}) == {"targets": []}
+
+
 def test_a_recipe_without_names_is_left_alone(tmp_path: Path) -> None:
     place = tmp_path / "recipe.toml"
     for text in (NAMED.replace("opus:Digits/en-de", "digits.tsv").replace("hf:people/pairs/dev", "dev.tsv"), "corpora = opus"):
@@ -270,8 +296,17 @@ def test_a_memory_is_filled_by_name_and_searched_by_text(fetched: tuple[list[str
 def test_lines_on_a_hub_are_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path))
     folder = tmp_path / "hf/corpus/people%2Fnews%2Fa%2Fnews.en%40v1/news"
-    folder.mkdir(parents=True)
+    (folder / "a").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="a file of lines is needed here"):
+        fetch_named("distill", {"text": "hf:people/news/a/news.en@v1"})
+    (folder / "a/news.en").touch()
     assert fetch_named("distill", {"text": "hf:people/news/a/news.en@v1"})["text"] == str(folder / "a/news.en")
+    offer = PublishedOffer("hf:people/news/a", "https://x", 1, 1, "CC0", tmp_path / "new", lambda part, tell: None, {"a/news.tsv"})
+    monkeypatch.setattr("limelight.interop.huggingface.hub.find_on_hub", lambda name, kind: (tmp_path / "new", offer))
+    with pytest.raises(ConfigError, match="a file of lines is needed here"):  # of a folder, before anybody is asked
+        fetch_named("distill", {"text": "hf:people/news/a"})
+    with pytest.raises(ConfigError, match="to agree add --yes"):
+        fetch_named("distill", {"text": "hf:people/news/a/news.tsv/"})
 
 
 def test_an_offer_shows_nothing_that_turns_the_line_around(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ SIGNS = tuple(
 
 # Of each kind: what is put before, again and again, and after, to see whether its time grows with its length.
 PUMPED: dict[str, list[tuple[str, str, str]]] = {
-    "md": [("", one, "") for one in ("*a ", "**a _b", "[a", "[a](", "](b ", "`", "`` ` ", "<a ", "<!-- a", "> ", "- ", "| a ", "|-|\\n", "~~a", "a\\\n", "a  \n", "[^1]", "&amp;", "    a\n", "# a\n", "\\")],
+    "md": [("", one, "") for one in ("*a ", "**a _b", "[a", "[a](", "](b ", "`", "`` ` ", "<a ", "<!-- a", "> ", "- ", "| a ", "|-|\\n", "~~a", "a\\\n", "a  \n", "[^1]", "&amp;", "    a\n", "# a\n", "\\", "$5/a bc ", "\n!!! a", "\n::: a ", "\n=== \"")],
     "json": [("[", '"a%d",', '"b"]'), ('{"a":"', "\\u00e4", '"}'), ("{", '"a%d":"b",', '"c":1}'), ("", "[", ""), ('"', "\\\\", '"')],
     "yaml": [("", "a%d: b c\n", ""), ("a: |\n", "  b c\n", ""), ("- '", "a ''", "'"), ("", "[", ""), ("", "- ", "a"), ("a: b\n", "  c\n", "")],
     "xml": [("<resources>", one, "</resources>") for one in ("<string>a</string>", "<string><![CDATA[a]]></string>", "<a%d/>")]

@@ -198,6 +198,12 @@ def test_a_lost_text_is_a_fault() -> None:
         "$$\na_b = c * d * e\n$$",
         "BEFORE:\n$$x_1 + y$$\nAFTER",
         "WHERE $a_b$ AND $x$ ARE",
+        "WITH $\\text{all of it } + 1$ IN IT",
+        "::: details Click me to see\nTEXT HERE\n:::",
+        "::: {.note #a}\nTEXT HERE\n:::",
+        '??? "Title of it"\n    TEXT HERE',
+        '!!! note inline end "A title"\nTEXT HERE',
+        '=== "A tab"\nTEXT HERE',
     ],
 )
 def test_marks_of_other_dialects_of_markdown_stay_on_their_lines(line: str) -> None:
@@ -207,10 +213,30 @@ def test_marks_of_other_dialects_of_markdown_stay_on_their_lines(line: str) -> N
     assert translate_document(lower.encode(), "md", ("en", "de"), each(unchanged)).data.decode() == lower
 
 
-@pytest.mark.parametrize("text", ["from $5 to $10", "5$ or 6$ each", "see $HOME/bin:$PATH", "so: this"])
-def test_sums_and_names_in_markdown_are_text(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from $5 to $10",
+        "5$ or 6$ each",
+        "see $HOME/bin:$PATH",
+        "so: this",
+        "It costs 5$/month for one person or 10$ a year.",
+        "Pay $20/seat or 15$ per head.",
+        "!!! Attention: never open the valve while hot.",
+        "??? Who knows what this is",
+        "=== Results of today",
+        "::: The colon line is a sentence. :::",
+    ],
+)
+def test_sums_and_names_and_sentences_after_signs_in_markdown_are_text(text: str) -> None:
     done = translate_document(text.encode(), "md", ("en", "de"), each(upper))
-    assert done.data.decode() == text.upper() and done.counts.translated == 1
+    assert done.data.decode().removeprefix("\\") == text.upper() and done.counts.translated == 1
+
+
+def test_a_link_that_begins_with_a_sign_and_a_tag_of_any_name_are_markup() -> None:
+    assert translated("md", "[!Tip](http://x.y) read this\n").data == b"[!TIP](http://x.y) READ THIS\n"
+    done = translated("md", "<line>A red dog</line> runs.\n")
+    assert done.data == b"<line>A RED DOG</line> RUNS.\n" and done.counts.texts == 1
 
 
 @pytest.mark.parametrize("answer", ["::: x", "!!! note", "??? x", "a $x_1$ b", "$$a$$", ": x"])
@@ -233,3 +259,33 @@ def test_a_localization_that_nobody_wrote_is_no_translation() -> None:
 
     assert values(False) == ["OPEN IT", "CLOSE IT", "Halt", "Done it"]
     assert values(True) == ["OPEN IT", "CLOSE IT", "STOP IT", "Done it"]
+
+
+PLURALS = {"variations": {"plural": {form: {"stringUnit": {"state": "new", "value": ""}} for form in ("one", "few", "other")}}}
+
+
+@pytest.mark.parametrize(
+    ("target", "there", "made"),
+    [
+        ("en-GB", {}, {"en-GB": "OPEN IT"}),  # and the source stays
+        ("pt-BR", {"pt": "", "pt-BR": ""}, {"pt": "", "pt-BR": "OPEN IT"}),
+        ("pt-BR", {"pt": "Abrir", "pt-BR": ""}, {"pt": "Abrir", "pt-BR": "OPEN IT"}),
+        ("pt-BR", {"pt": ""}, {"pt": "", "pt-BR": "OPEN IT"}),
+        ("pt", {"pt-BR": ""}, {"pt-BR": "OPEN IT"}),
+        ("en", {}, {}),
+    ],
+)
+def test_the_nearest_localization_is_filled_and_no_other_is_lost(target: str, there: dict[str, str], made: dict[str, str]) -> None:
+    texts = {"en": "Open it", **there}
+    known = {code: {"stringUnit": {"state": "translated" if text == "Abrir" else "new", "value": text}} for code, text in texts.items()}
+    data = json.dumps({"sourceLanguage": "en", "strings": {"k": {"localizations": known}}}).encode()
+    done = json.loads(translate_document(data, "xcstrings", ("en", target), each(upper)).data)["strings"]["k"]["localizations"]
+    assert {code: each["stringUnit"]["value"] for code, each in done.items()} == {"en": "Open it", **made}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_plural_forms_that_the_source_has_not_are_kept(again: bool) -> None:
+    strings = {"Open it": {"localizations": {"pl": PLURALS}}}
+    data = json.dumps({"sourceLanguage": "en", "strings": strings}).encode()
+    done = translate_document(data, "xcstrings", ("en", "pl"), each(upper), again=again)
+    assert done.data == data and done.counts.left == 1

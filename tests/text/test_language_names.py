@@ -92,6 +92,11 @@ def test_a_code_that_nobody_knows_is_its_own_name() -> None:
     assert name("qqz") == "qqz"
 
 
+def test_what_is_private_in_a_code_is_no_script() -> None:
+    assert [name(code) for code in ("x-klin", "x-ab-norn", "X_Klin")] == ["x-klin", "x-ab-norn", "X_Klin"]
+    assert [name(code) for code in ("en-x-test", "en-u-kana", "sr-Latn-x-test")] == ["English", "English", "Serbian (Latin)"]
+
+
 @pytest.mark.slow
 def test_every_language_that_we_know_or_identify_has_a_name() -> None:
     assert [code for code in (*SCRIPTS, *Identifier().known) if name(code) == code] == []

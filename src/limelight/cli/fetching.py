@@ -55,7 +55,10 @@ def fetch_named(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if value is None or (verb == "memory" and changed["action"].value != "add"):  # a text that is looked for is a text
             continue
         several, written = value if isinstance(value, list) else [value], param == _SETTINGS.get(verb)
-        kinds: list[Kind] = ["bundle" if param == "targets" and at == 0 else kind for at in range(len(several))]  # its test set follows
+        kinds: list[Kind] = [kind] * len(several)
+        if param == "targets":  # a translator and both sides of its test set, or a file of translations and its reference
+            later: Kind = "target" if several and os.path.isfile(several[0]) else kind  # noqa: PTH113, for Path fails at a long one
+            kinds = ["bundle", *[later] * len(several)][: len(several)]
         paths = [path for each, of in zip(several, kinds, strict=True) for path in _replace(each, of, offers, not written)]
         changed[param] = paths if isinstance(value, list) else paths[0]
     if (param := _SETTINGS.get(verb, "")) and (places := _replace_inside(verb, changed, offers)):
@@ -87,8 +90,9 @@ def _replace(value: Any, kind: "Kind", offers: "list[PublishedOffer]", prefixed:
 def _replace_inside(verb: str, given: Mapping[str, Any], offers: "list[PublishedOffer]") -> list[str]:
     """Further section.key=value, with places for the names in a recipe, in a file of settings, or in what was written so before them."""
     inputs = given.get(_SETTINGS[verb]) or []
-    files = [Path(each) for each in [*inputs, given.get("config")] if each and str(each).endswith(".toml") and Path(each).is_file()]
-    written = [*(each.encode() for each in inputs), *(file.read_bytes() for file in files)]
+    recipes = [each for each in inputs if each.endswith(".toml")]
+    files = [Path(each) for each in [*recipes, given.get("config")] if each and Path(each).is_file()]
+    written = [*map(os.fsencode, inputs), *(file.read_bytes() for file in files)]
     if not any(name in text for text in written for name in (b"opus:", b"hf:")):
         return []
     import tomlkit
@@ -98,9 +102,14 @@ def _replace_inside(verb: str, given: Mapping[str, Any], offers: "list[Published
     before, values = "data." if verb == "prepare" else "", dict[str, Any]()
     for file in files:
         values |= read_toml(file)
-    put_settings(values, split_settings(inputs)[1])
+    paths, settings = split_settings(inputs)
+    if verb == "prepare" and (paths or given.get("pair")):
+        values.pop("corpora", None)  # those of the command line are taken instead
+    put_settings(values, settings)
     told = []
     for key, kind in _KEYS.items():
+        if given.get(key.removeprefix("data.held_out.")):  # --valid, --test
+            continue
         value: Any = values
         for name in key.removeprefix(before).split("."):
             value = value.get(name) if isinstance(value, dict) else None
@@ -132,11 +141,12 @@ def _find(name: str, kind: "Kind") -> "tuple[list[str], PublishedOffer | None]":
     if kind == "corpus" or kind == "bundle" or kind == "model":
         folder, offer = find_on_hub(name, kind)
         return [str(folder)], offer
-    inside = name.partition("@")[0].split("/", 2)[2:]
-    if not inside or "*" in inside[0]:
-        raise ConfigError(f"{name}: a file of lines is needed here; name it as hf:OWNER/NAME/FILE, or give opus:CORPUS/SOURCE-TARGET")
-    folder, offer = find_on_hub(name, "corpus")
-    return [str(folder / inside[0])], offer
+    inside = "/".join(name.partition("@")[0].rstrip("/").split("/", 2)[2:])
+    if inside and "*" not in inside:
+        folder, offer = find_on_hub(name, "corpus")
+        if inside in offer.files if offer else (folder / inside).is_file():
+            return [str(folder / inside)], offer
+    raise ConfigError(f"{name}: a file of lines is needed here; name it as hf:OWNER/NAME/FILE, or give opus:CORPUS/SOURCE-TARGET")
 
 
 def _take(offers: "Collection[PublishedOffer]", agreed: bool) -> None:

@@ -49,13 +49,13 @@ def settings_from(
         raise ConfigError("there is nothing to prepare; name the files, such as: limelight prepare corpus.en corpus.de -o prepared")
     if options.get("both_directions"):
         values["both_directions"] = True
-    if options.get("swap"):
-        values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
     if options["vocab_size"] is not None:
         values.setdefault("pieces", {})["size"] = options["vocab_size"]
     if options["keep_dropped"]:
         values["keep_dropped"] = True
     put_settings(values, [*written, *settings])
+    if options.get("swap"):
+        values["corpora"] = [{**corpus, "swapped": True} for corpus in values["corpora"]]
     _weigh(values.get("corpora", []), weights)
     put_tags(values["corpora"], options.get("tag") or ())
     values["languages"] = _languages(values, options)

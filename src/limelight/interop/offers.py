@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ class PublishedOffer:
     license: str
     folder: Path  # where it will lie
     get: Callable[[Path, Tell], None]  # into a folder that may hold what an earlier attempt left
+    files: Collection[str] = ()  # their names in the folder, where they are known
 
     def describe(self) -> str:
         """On one line, without what a terminal would obey: a server wrote some of it."""

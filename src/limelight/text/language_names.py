@@ -42,7 +42,8 @@ def name(code: str) -> str:
     knows is its own name."""
     plain = code.replace("_", "-").lower()
     known = _SAID.get(plain)
-    if known is None and (script := re.search(r"-([a-z]{4})\b", plain)) and (usual := _standard(code)) is not None:
+    said = "" if base(code) == plain else re.split(r"-[a-z0-9]-", plain, maxsplit=1)[0]  # what follows a single letter is no script
+    if known is None and (script := re.search(r"-([a-z]{4})\b", said)) and (usual := _standard(code)) is not None:
         if usual.lower() != plain:  # German is written in Latin, which nobody says
             return name(usual)
         written = _names("script").get(script[1].title(), script[1])

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from limelight.documents.encodings import Document
 from limelight.documents.formats.html import find_html
-from limelight.documents.formats.markdown_inline import escape, find_markup, read
+from limelight.documents.formats.markdown_inline import BREAK, escape, find_markup, read
 from limelight.documents.sentences import InlineItem, Sentence, cut
 from limelight.documents.splices import LineCounter, Part, Range, Splice, join_parts, line_places
 from limelight.documents.units import DocumentUnit, ExtractionResult, Remark
@@ -115,7 +115,7 @@ def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
                 # Blanks are items of their own: between two lines there may be marks of a quotation, and what follows must begin no block.
                 items.append(InlineItem("text", block.place(start), block.place(end - 1) + 1, read(one), written=" " * (one == "\n")))
         raw, cursor = block.text[tag.start : tag.end], tag.end
-        if tag.start == tag.end or tag.name == "line" or raw[:3].lower() == "<br":
+        if tag.start == tag.end or tag.name == BREAK or raw[:3].lower() == "<br":
             yield items
             items = []
         else:

@@ -19,16 +19,21 @@ from limelight.documents.units import replace_controls
 
 LONGEST_LABEL = 1000  # characters, as CommonMark has it
 DEEPEST_SEARCH = 50  # open brackets and emphases that an end is looked for in
+BREAK = "line break"  # the name of what parts two stretches, which no tag can have
 
 _SIGN = r"[!-/:-@\[-`{-~]"
-_MATH = r"\$(?=[^$]{0,300}[\\^_={}+*/<>]|[^\W\d]{1,3}\$)(?!\s)[^$]{1,300}(?<![\s\\])\$(?!\w)"
-# Lines that other dialects read as marks: fences of :::, !!! and ??? of admonitions, [!NOTE] of a quotation, formulas between $$.
+# A formula has a sign or is short, and before its first command no word stands between blanks: $5/day or 10$ is text.
+_MATH = r"(?<![\w$])\$(?=[^$]{0,300}[\\^_={}+*/<>]|[^\W\d]{1,3}\$)(?![^$\\]{0,300}\s[^\W\d_]{2,30}\s)(?!\s)[^$]{1,300}(?<![\s\\])\$(?!\w)"
+# Lines that other dialects read as marks: fences of :::, !!! and ??? of admonitions, === of tabs, [!NOTE] of a quotation, formulas
+# between $$. A sentence after such signs is text.
 _LINE = (
-    r":{3,}[^\n]{0,200}|(?:!!!|\?\?\?\+?|===)[ \t]+[^\n]{1,200}|\[![A-Za-z]{1,20}\](?:[-+]?[ \t]*|[^\n]{0,200}(?=\n))"
-    r"|\$\$[^$]{1,2000}\$\$[ \t]*"
+    r":{3,}[ \t]{0,9}(?:(?:[\w-]{1,40}|\{[^\n{}]{1,200}\})?[ \t]{0,9}:{0,99}|(?:[a-z][\w-]{0,40}|\{[^\n{}]{1,200}\})[ \t\[{][^\n]{0,200})"
+    r'|(?:!!!|\?\?\?\+?)[ \t]{1,9}(?:[\w-]{1,40}(?:[ \t]{1,9}(?:inline|end)){0,2}|(?:[\w-]{1,40}[ \t]{1,9}){0,4}"[^\n]{0,200}")'
+    r'|===[!+]{0,2}[ \t]{1,9}"[^\n]{0,200}"'
+    r"|\[![A-Za-z]{1,20}\](?![(\[])(?:[-+]?|[^\n]{0,200}(?=\n))|\$\$[^$]{1,2000}\$\$"
 )
 _TOKEN = re.compile(
-    rf"""(?P<line>(?:\A|\n|(?<=\n))(?:(?:{_LINE})(?:\n|\Z)|\[\^[^\s\[\]]{{1,99}}\]:[ \t]*)|\n:[ \t]+)
+    rf"""(?P<line>(?:\A|\n|(?<=\n))(?:(?:{_LINE})[ \t]{{0,99}}(?:\n|\Z)|\[\^[^\s\[\]]{{1,99}}\]:[ \t]*)|\n:[ \t]+)
     | \\{_SIGN}
     | (?P<math>\$\$[^$]{{1,2000}}\$\$|{_MATH})
     | (?P<code>`++) | (?P<comment><!--)
@@ -45,7 +50,7 @@ _TARGET = re.compile(
     r"""(?:\s{1,9}(?:"[^"]{0,1000}"|'[^']{0,1000}'|\([^()]{0,1000}\)))?\s{0,9}\)"""
 )
 _LABEL = re.compile(r"\[([^\[\]]{0,999})\]")
-_ASIDE = re.compile(r"\[(?:\^[^\s\[\]]{1,99}|[ xX]|![A-Za-z]{1,20})\]")  # a footnote, a task, the kind of a note
+_ASIDE = re.compile(r"\[(?:\^[^\s\[\]]{1,99}|[ xX]|![A-Za-z]{1,20}(?!\][(\[]))\]")  # a footnote, a task, the kind of a note
 _REFERENCE = re.compile(rf"\\({_SIGN})|(&(?:#[0-9]{{1,7}}|#[xX][0-9a-fA-F]{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});)")
 _MARKS = re.compile(
     rf"""\\(?={_SIGN}|$)|`|(?<!\s)\*|\*(?!\s)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|<(?=[A-Za-z/!?])"""
@@ -94,7 +99,7 @@ class _MarkupScanner:
             if end <= self.last_comment:
                 return self._add_single(start, self.text.index("-->", end) + 3)
         elif kind in ("single", "math", "hard", "line"):
-            return self._add_single(start, end, "" if kind in ("single", "math") else "line")
+            return self._add_single(start, end, "" if kind in ("single", "math") else BREAK)
         elif kind == "tag":  # the last group that closed
             self._take_tag(token)
         elif kind == "run":

@@ -51,11 +51,14 @@ def _fill(
     model = known.child(source) if known is not None else None
     all_texts = list(_list_units(model)) if model is not None else []
     (target, again), same = aim, {key.text, "", *(value.text for _, value in all_texts)}
-    old = [(name, each) for name, each in (known.children if known else ()) if name and closeness(target, name.text or "") is not None]
-    if not all(_is_new(each, None if again else same) for _, each in old):
+    near = [(closeness(target, name.text or ""), name, each) for name, each in (known.children if known else ()) if name]
+    old = [one for one in near if one[0] == 0] or [one for one in near if one[0] and one[1].text != source]
+    if not all(each is not model and _is_new(each, None if again else same) for _, _, each in old):
         return
     place, opening, closing, indent = _find_place(document.text, string, target)
-    for name, each in old[:1]:
+    for _, name, each in [one for one in old if one[0] != 2][:1]:  # a more general one stays beside it
+        if not {*_list_forms(each)} <= {*(_list_forms(model) if model else ())}:
+            return  # plural forms of its own, which a copy of the source's would lose
         place, opening, closing, indent = (each.start, each.end), "", "", _indent_of(document.text, name)
     texts = [one for one in all_texts if has_words(one[1].text or "")]  # the others are copied as they are
     if not (texts if all_texts else has_words(key.text or "")):
@@ -112,6 +115,15 @@ def _list_units(node: TextNode) -> Iterator[tuple[TextNode | None, TextNode]]:
             yield child.child("state"), value
         else:
             yield from _list_units(child)
+
+
+def _list_forms(node: TextNode, inside: int = 0) -> Iterator[int]:
+    """A number for each variation and substitution of a localization, by the names on the way to it."""
+    for key, child in node.children:
+        if key is not None and key.text != "stringUnit":
+            place = hash((inside, key.text))
+            yield place
+            yield from _list_forms(child, place)
 
 
 def _find_place(text: str, string: tuple[TextNode, TextNode], target: str) -> tuple[tuple[int, int], str, str, str]:

@@ -69,7 +69,8 @@ def _ask(name: str, kind: Kind, hub_id: str, inside: str, revision: str | None, 
         shutil.rmtree(part / ".cache", ignore_errors=True)  # the library's notes
         _check(hub_id, part, files)
 
-    return PublishedOffer(name, address, size, size, ", ".join(told) or "none is told", folder, get)
+    names = {each.rfilename for each in files}
+    return PublishedOffer(name, address, size, size, ", ".join(told) or "none is told", folder, get, names)
 
 
 def _choose(hub_id: str, kind: Kind, inside: str, names: Sequence[str]) -> list[str]:
