@@ -1,7 +1,7 @@
 """What the docs state about scale: one of many who create an object does, a writer that was overtaken writes nothing more, a run at s3://
 that lost its machine goes on elsewhere without a differing bit, and a quota is exact over all servers of a store.
 
-make claim-scale                half a minute on 2 quiet cores; needs moto, a server of S3: tests/addresses/moto_process.py
+make claim-scale                two and a half minutes on a shared core; needs moto, a server of S3: tests/addresses/moto_process.py
 make claim-scale FULL=1         also 20 kills of one process and of two, and servers behind nginx, HAProxy and Envoy that are killed and
                                 upgraded under 5,000 requests each: about half an hour
 """
