@@ -226,7 +226,7 @@ def lost_traces(fleet: Fleet, port: int, kind: str) -> int:
     found, holders = 0, Counter[int]()
     for number in range(12):
         client = Client(port, f"127.0.0.{number + 2}")
-        status, made = client.send("POST", "/api/v1/trace", {"text": TEXTS[number]})
+        status, made = client.send("POST", "/api/v1/trace", {"source": TEXTS[number]})
         assert status == 200, f"a trace was refused with {status}"
         path = f"/api/v1/trace/{made['trace_id']}?include=tokens"
         found += client.send("GET", path)[0] == 200
