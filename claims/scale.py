@@ -1,7 +1,7 @@
 """What the docs state about scale: one of many who create an object does, a writer that was overtaken writes nothing more, a run at s3://
 that lost its machine goes on elsewhere without a differing bit, and a quota is exact over all servers of a store.
 
-make claim-scale                half a minute on 2 quiet cores; needs moto, a server of S3: tests/addresses/moto_process.py
+make claim-scale                two and a half minutes on a shared core; needs moto, a server of S3: tests/addresses/moto_process.py
 make claim-scale FULL=1         also 20 kills of one process and of two, and servers behind nginx, HAProxy and Envoy that are killed and
                                 upgraded under 5,000 requests each: about half an hour
 """
@@ -109,15 +109,17 @@ def overtaken(claims: Claims, work: Path) -> None:
 
 
 def killed(claims: Claims, work: Path) -> None:
-    stage = Stage(work, 30)
+    stage = Stage(work, 100)
     straight, other = stage.new("straight"), stage.new("other")
     stage.train(straight, ONE)
     remote = RemoteRun(stage, ONE, "s3://bucket/killed")
     claims.at_least("kill -9 of a run at s3:// after it saved: it goes on from step", remote.strike(False) and remote.struck[-1].step, 1)
+    if not remote.struck:  # it was done before: the line above says that this is short
+        return
     claims.at_most("... damaged at the address", remote.struck[-1].damaged, 0)
     (work / "fetched").mkdir()
     codes = remote.finish(work / "fetched")
-    claims.ended_well("... another machine ends it: exit code", codes[0] or 0)
+    claims.ended_well("... another machine ends it: exit code", 1 if codes[0] is None else codes[0])
     claims.at_most("... differing in a bit from a run on a disk", len(differing(work / "fetched", straight)), 0)
     stage.train(other, ONE, seed=2)
     claims.at_least("... from a run with another seed (control)", len(differing(work / "fetched", other)), 1)
@@ -129,7 +131,10 @@ def everything(claims: Claims, work: Path) -> None:
         claims.ended_well(f"20 kills at s3://, {kind}: exit code", subprocess.run(storm).returncode)
     bundle = shutil.copytree(ROOT / "tests" / "bundles" / "format-1", work / "en-de")
     subprocess.run([sys.executable, "-m", "limelight", "export", str(bundle), "--quantize", "int8"], check=True)
-    for proxy in filter(shutil.which, PROXIES):
+    for proxy in PROXIES:
+        if shutil.which(proxy) is None:
+            claims.note(f"{proxy} is not installed, not measured", 0)
+            continue
         words = [sys.executable, str(ROOT / "benchmarks" / "replicas.py"), str(bundle), "--requests", "2500", "--proxy", proxy]
         claims.ended_well(f"servers behind {proxy}, killed and upgraded: exit code", subprocess.run(words).returncode)
         claims.ended_well("... traces found again: exit code", subprocess.run([*words, "--traces"]).returncode)

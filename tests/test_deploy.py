@@ -19,6 +19,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from limelight import __version__
 from limelight.serving.middleware.body_limit import FILES
 from limelight.serving.queue.models import load
 from limelight.serving.server import Server
@@ -68,6 +69,12 @@ def ask(server: Server, method: str, path: str, **given: Any) -> httpx.Response:
 def seconds(written: str) -> float:
     """75s -> 75.0"""
     return float(written.removesuffix("s"))
+
+
+def test_our_images_have_our_version() -> None:
+    text = "\n".join(file.read_bytes().decode() for file in DEPLOY.rglob("*.yaml"))
+    named = re.findall(r"limelight(?:-train)?:(\d+\.\d+\.\d+)|newTag: (\S+)", text)
+    assert len(named) >= 6 and {one or other for one, other in named} == {__version__}
 
 
 class TestDockerfile:
@@ -347,7 +354,7 @@ class TestNginx:
 
     def test_files_go_back_to_where_they_were_made(self, server: Server) -> None:
         [pattern] = re.findall(r"location ~ (\S+) \{\s*proxy_pass http://limelight_files", NGINX)
-        assert re.findall(r"path_reg (\S+) }", HAPROXY) == [pattern]
+        assert re.findall(r"use_backend memory if { path_reg (\S+) }", HAPROXY) == [pattern]
         routes = {route for route in routes_of(server) if "file" in route or "document" in route or "/trace" in route}
         routes -= {"/api/v1/documents", "/api/v1/documents/file"}  # of a review the server keeps nothing: any of them can go on
         assert routes
@@ -382,8 +389,11 @@ class TestEnvoy:
     HOST = MANAGER["route_config"]["virtual_hosts"][0]
 
     def test_what_a_server_keeps_is_asked_from_the_same_one(self, server: Server) -> None:
-        [pattern] = re.findall(r"path_reg (\S+) }", HAPROXY)
+        [pattern] = re.findall(r"use_backend memory if { path_reg (\S+) }", HAPROXY)
         [own] = [each for each in self.HOST["routes"] if each.get("route", {}).get("cluster") == "memory"]
+        assert own["route"]["retry_policy"]["retry_on"] == "connect-failure"  # a file that was sent is not sent twice
+        assert "retry-on conn-failure  #" in HAPROXY.split("backend memory")[-1]
+        assert re.search(r"http://limelight_files;\s*proxy_next_upstream error;", NGINX)
         assert own["route"]["hash_policy"] == [{"connection_properties": {"source_ip": True}}]
         for route in routes_of(server):
             path = re.sub(r"\{\w+\}", "x", route)
@@ -394,12 +404,19 @@ class TestEnvoy:
         assert self.HOST["retry_policy"]["retriable_status_codes"] == [503]
         [once] = [each for each in self.HOST["routes"] if "suggest" in str(each["match"])]
         [pattern] = re.findall(r"location ~ \^(\S+)\$ \{  ", (DEPLOY / "nginx.conf").read_bytes().decode())
+        assert f"disable-l7-retry if {{ path_reg ^{pattern}$ }}" in HAPROXY
+        assert all(re.fullmatch(pattern, path) for path in ("/suggest", "/v2/glossaries", "/v2/glossaries/7", "/v2/glossaries/7/entries"))
         assert once["match"]["safe_regex"]["regex"] == pattern and once["route"]["retry_policy"]["retry_on"] == "connect-failure"
         assert self.HOST["routes"][0] == {"match": {"path": "/metrics"}, "direct_response": {"status": 404}}
 
+    def test_nobody_chooses_their_address(self) -> None:
+        [header] = self.MANAGER["route_config"]["request_headers_to_add"]
+        assert header["header"] == {"key": "X-Forwarded-For", "value": "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"}
+        assert header["append_action"] == "OVERWRITE_IF_EXISTS_OR_ADD" and self.MANAGER["use_remote_address"] is True
+
     def test_its_patience_fits_ours_and_no_log_holds_a_path(self) -> None:
-        for each in self.HOST["routes"][1:]:
-            assert seconds(each["route"]["timeout"]) > SETTINGS.queue.timeout_seconds
+        assert {each["route"]["timeout"] for each in self.HOST["routes"][1:]} == {"0s"}, "a stream may take longer than any limit"
+        assert seconds(self.MANAGER["stream_idle_timeout"]) > SETTINGS.queue.timeout_seconds
         for cluster in self.FILE["static_resources"]["clusters"]:
             [options] = cluster["typed_extension_protocol_options"].values()
             assert seconds(options["common_http_protocol_options"]["idle_timeout"]) < SETTINGS.limits.idle_seconds

@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,15 +25,21 @@ def serving_s3() -> Iterator[int]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/bucket", method="PUT")
     latest = time.monotonic() + 120
     try:
-        while time.monotonic() < latest:
-            with suppress(urllib.error.URLError, ConnectionError):
-                urllib.request.urlopen(request).close()
+        while True:
+            with suppress(OSError):
+                urllib.request.urlopen(request, timeout=5).close()
                 break
+            if process.poll() is not None or time.monotonic() > latest:
+                raise RuntimeError(f"{SERVER} did not start")
             time.sleep(0.2)
         yield port
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def environment(port: int) -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""The commands of the README run as they are written, to a server that answers (`short`: fewer pairs and a handful of steps)."""
+"""The commands of the README run to a server that answers: with fewer pairs and a handful of steps, and without those that install, import,
+tune or make the demo. What these would make is put there where others need it."""
 
 import json
 import os
@@ -33,7 +34,7 @@ def commands(door: str) -> list[str]:
 
 def change(line: str) -> str:
     """A server does not end by itself: it has a test of its own, below. Importing and tuning are run by the tutorials' tests."""
-    return "" if line == SERVE or line.startswith(("limelight import hf:", "limelight train menu.tmx")) else shorter(line)
+    return "" if line == SERVE or line.startswith(("make setup", "limelight import hf:", "limelight train menu.tmx")) else shorter(line)
 
 
 @pytest.fixture(scope="module")

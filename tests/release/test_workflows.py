@@ -58,12 +58,15 @@ def test_nothing_may_write_unless_a_job_says_so() -> None:
 
 def test_packages_are_published_without_a_password_and_after_they_were_tried() -> None:
     jobs = read("release.yml")["jobs"]
-    assert jobs["pypi"]["needs"] == "packages" and jobs["pypi"]["permissions"] == {"id-token": "write"}
+    assert (
+        jobs["images"]["needs"] == "pypi" and jobs["pypi"]["needs"] == "packages" and jobs["pypi"]["permissions"] == {"id-token": "write"}
+    )
     assert any(step.get("run") == "python release/make.py" for step in jobs["packages"]["steps"])
     assert set(re.findall(r"secrets\.(\w+)", (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))) == {"GITHUB_TOKEN"}
 
 
 def test_images_are_made_for_the_architectures_that_have_hashes() -> None:
     [build] = [step["with"] for step in read("release.yml")["jobs"]["images"]["steps"] if "build-push" in step.get("uses", "")]
+    assert build["tags"].endswith(":${{ steps.name.outputs.version }}"), "0.2.0, as deploy/ asks for, not v0.2.0"
     assert build["platforms"] == "linux/amd64,linux/arm64" and build["sbom"] is True
     assert "x86_64 and aarch64" in (ROOT / "release" / "lock.txt").read_text("utf-8")
