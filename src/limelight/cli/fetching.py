@@ -52,12 +52,12 @@ def fetch_named(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
         changed["model"] = _spell_out(given["model"], given["revision"])
     for param, kind in PLACES.get(verb, {}).items():
         value = changed.get(param)
-        if value is None or (verb == "memory" and changed["action"].value != "add"):  # a text that is looked for is a text
+        if not value or (verb == "memory" and changed["action"].value != "add"):  # a text that is looked for is a text
             continue
         several, written = value if isinstance(value, list) else [value], param == _SETTINGS.get(verb)
         kinds: list[Kind] = [kind] * len(several)
         if param == "targets":  # a translator and both sides of its test set, or a file of translations and its reference
-            later: Kind = "target" if several and os.path.isfile(several[0]) else kind  # noqa: PTH113, for Path fails at a long one
+            later: Kind = "target" if os.path.isfile(several[0]) else kind  # noqa: PTH113, for Path fails at a long one
             kinds = ["bundle", *[later] * len(several)][: len(several)]
         paths = [path for each, of in zip(several, kinds, strict=True) for path in _replace(each, of, offers, not written)]
         changed[param] = paths if isinstance(value, list) else paths[0]
