@@ -26,7 +26,7 @@ def join_cluster() -> None:
     """Join the cluster that RAY_ADDRESS or an earlier `ray.init` names, else start one on this machine, which ends with this process."""
     if not ray.is_initialized():
         try:
-            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
         except Exception as error:  # it has no class of its own for a machine that is too busy to start it in time
             place = os.environ.get("RAY_ADDRESS", "this machine")
             raise LimelightError(f"Ray cannot be used at {place} ({error}); look at ray status, and at RAY_ADDRESS") from None

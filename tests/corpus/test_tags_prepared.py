@@ -167,11 +167,13 @@ def test_the_same_source_in_two_languages_is_no_conflict(tmp_path: Path):
 def test_each_corpus_is_judged_by_its_own_languages(tmp_path: Path):
     russian = [f"{text} Это дом." for text in ["Красный", "Белый", "Старый"] * 40]
     paths = [write(tmp_path, "a.en", in_language("en")), write(tmp_path, "a.de", in_language("de"))]
-    others = [write(tmp_path, "b.en", [f"{n} {text}" for n, text in enumerate(in_language("en"))]), write(tmp_path, "b.ru", russian)]
+    french = in_language("fr", 30)  # so that some text is left where all that is Russian is dropped
+    sources = [f"{n} {text}" for n, text in enumerate([*in_language("en"), *in_language("en", 30, seed=3)])]
+    others = [write(tmp_path, "b.en", sources), write(tmp_path, "b.ru", [*russian, *french])]
     corpora = [{"name": "a", "paths": paths}, {"name": "b", "paths": others, "languages": ("en", "ru")}]
     filters = {"wrong_script": "drop", "length_ratio": "off", "numbers": "off"}
     entries = manifest_of(prepare(tmp_path / "one", corpora, filters=filters)).corpora
-    assert [corpus.dropped.get("wrong_script", 0) for corpus in entries] == [0, 0]
+    assert [corpus.dropped.get("wrong_script", 0) for corpus in entries] == [0, 30]
     wrong = [corpora[0], {**corpora[1], "languages": ("en", "fr")}]
     entries = manifest_of(prepare(tmp_path / "two", wrong, filters=filters)).corpora
     assert [corpus.dropped.get("wrong_script", 0) for corpus in entries] == [0, 120]
