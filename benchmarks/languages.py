@@ -185,8 +185,8 @@ def register(folder: Path, work: Work) -> None:
     valid = ["--valid", str(general["valid"]["en"]), "--valid", str(general["valid"]["de"])]
     more = [str(told[f"train {kind}"][language]) for kind in ("formal", "informal") for language in ("en", "de")]
     for kind in ("formal", "informal"):
-        more += ["--tag", f"{kind}=train-{kind}", "--weight", f"train-{kind}=10"]
-    more += ["--pair", f"en-de={tag_by_words(general['train'], text / 'told.jsonl')}", "batch.untagged=0.3"]
+        more += ["--tag", f"{kind}=train-{kind}", "--weight", f"train-{kind}=7"]
+    more += ["--pair", f"en-de={tag_by_words(general['train'], text / 'told.jsonl')}", "batch.untagged=0.5"]
     old = Run(folder / "general", [*base, *valid], work)
     old.train()
     later, parent = replace(work, preset=None), ["--from", str(old.folder), "--new-pieces"]  # the old one has no pieces for tags
