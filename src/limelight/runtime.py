@@ -8,6 +8,7 @@ import ctypes
 import os
 import platform
 import random
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -195,3 +196,13 @@ def memory_at_hand(device: "torch.device") -> int | None:
     except (OSError, StopIteration):
         return None
     return int(found.split()[1]) * 1024
+
+
+def end_process(process: "subprocess.Popen[bytes]") -> None:
+    """Ask it to end; make it, if it has not after ten seconds."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

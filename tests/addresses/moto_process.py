@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from limelight.runtime import end_process
+
 SERVER = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
 
 
@@ -34,12 +36,7 @@ def serving_s3() -> Iterator[int]:
             time.sleep(0.2)
         yield port
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process)
 
 
 def environment(port: int) -> dict[str, str]:

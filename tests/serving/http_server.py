@@ -26,6 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from limelight.runtime import end_process
 from limelight.serving.http.body import read_form, read_json
 from limelight.serving.http.disconnect import ClientLeft, while_connected
 from limelight.serving.http.error_dialects import answer
@@ -245,13 +246,7 @@ def served(settings: dict[str, Any], *arguments: str, errors: IO[bytes] | None =
         assert address.startswith("http://127.0.0.1:"), f"it did not start: {address}"
         yield Process(process, int(address.rpartition(":")[2]))
     finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        end_process(process)
         process.stdout.close()
 
 

@@ -97,6 +97,7 @@ test("what must survive becomes marks and comes back; what is lost is told", () 
   expect(faultOf(kept, "⟦3⟧ ⟦0⟧⟦1⟧⟦2⟧ ⟦4⟧")).toBeNull();
   expect(faultOf(kept, "⟦3⟧ ⟦0⟧⟦2⟧ ⟦4⟧")).toContain("1 are missing");
   expect(faultOf(protect("%s of %d", 16), "⟦1⟧ von ⟦0⟧")).toContain("another order");
+  expect(protect("%#@files@ of $t(menu.all), %arg", 16).spans).toEqual(["%#@files@", "$t(menu.all)", "%arg"]);
   expect(protect("5 % of it, 100 % sure", 16).spans).toEqual([]);
   expect(protect("a %s", 0)).toEqual({ text: "a %s", spans: ["%s"], marked: false });
   expect(faultOf(protect("a %s", 0), "ein")).toContain("missing");

@@ -25,7 +25,7 @@ from limelight.engines.torch import TorchEngine
 from limelight.errors import ModelFileError
 from limelight.files import write_whole
 from limelight.interop.parity import NONSENSE, Parity, ParityProbes, compare, plain_search, translate_probes
-from limelight.runtime import count_threads
+from limelight.runtime import count_threads, end_process
 from limelight.translator.loading import specials
 from limelight.translator.translate import Translator
 
@@ -102,7 +102,7 @@ def run_jobs(folder: Path, jobs: Sequence[dict[str, Any]], browser: str, patienc
         try:
             answer = _wait(answers, process, patience, browser, begun)
         finally:
-            _end(process)
+            end_process(process)
             server.shutdown()
     found: dict[str, Any] = json.loads(answer)
     if "error" in found:
@@ -167,15 +167,6 @@ def _wait(
             if code is not None:
                 raise ModelFileError(f"{browser} ended with code {code} before it had translated; start it by hand to see why") from None
     raise ModelFileError(f"{browser} has not translated the probes in {patience:.0f} s; give fewer lines with --probe")
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _names(view: Translator) -> list[str]:

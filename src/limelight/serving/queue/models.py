@@ -14,7 +14,8 @@ from limelight.text.languages import Direction
 from limelight.translator import Translator
 
 # The first batch of an engine allocates and compiles, the second tells how fast it is.
-WARM_UP = ("The quick brown fox jumps over the lazy dog.", "One, two, three: 42 <b>words</b> and %s more.")
+WARM_UP = ("The quick brown fox jumps over the lazy dog.", "One %s.")
+WARM_PIECES = 4  # of a translation: a placeholder may be searched for step by step, of which a few are enough
 MOST_LISTED = 40  # directions in a message
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -108,7 +109,7 @@ def load_model(name: str, folder: Path, threads: int | None, engine: str | None 
     version = read_history(folder).current
     translator = Translator.load(folder, threads=threads, engine=engine)
     translator.stand_by()
-    translator.translate(WARM_UP)
+    translator.translate(WARM_UP, translator.settings.search.changed(max_length=WARM_PIECES))
     again = LoadedFrom(folder, version, found, lambda: load_model(name, folder, threads, engine))
     return ServedModel(name, translator, _speed(translator), _run_of(folder), loaded=again)
 
