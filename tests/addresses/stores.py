@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("obstore")
-from obstore.exceptions import GenericError
+from obstore.exceptions import GenericError, PreconditionError
 from obstore.store import MemoryStore
 
 from limelight.addresses.object_store import ObjectStore
@@ -34,6 +34,23 @@ class Faulty:
         if self.arrives:
             getattr(self.bucket, name)(*given, **named)
         raise GenericError("connection closed before message completed")
+
+
+class Quoting:
+    """A bucket as Ceph serves it: ETags are told in quotes, and compared without. `deaf`: no ETag that is sent ever fits."""
+
+    def __init__(self, bucket: Any, deaf: bool = False) -> None:
+        self.bucket, self.deaf = bucket, deaf
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.bucket, name)
+
+    def put(self, name: str, content: bytes, mode: Any = "overwrite", **named: Any) -> Any:
+        if isinstance(mode, dict):
+            if mode["e_tag"].startswith('"') or self.deaf:
+                raise PreconditionError("412 Precondition Failed")
+            mode = {"e_tag": '"' + mode["e_tag"] + '"'}  # as the store in memory knows it
+        return self.bucket.put(name, content, mode=mode, **named)
 
 
 class Careless(ObjectStore):

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
-from stores import Careless, Faulty, in_memory
+from stores import Careless, Faulty, Quoting, in_memory
 
 from limelight.addresses.folders import INSIDE, find_cache
 from limelight.addresses.object_store import BLOCK, ObjectStore, open_bucket
@@ -42,6 +42,22 @@ def test_an_answer_that_was_lost_is_no_other_writer() -> None:
     bucket.lost = 1
     assert store.replace("a", b"mine again", version) and store.get("a") == b"mine again"
     assert store.replace("a", b"late", version) is None and store.get("a") == b"mine again"
+
+
+def test_a_server_that_compares_without_quotes_replaces_what_still_stands() -> None:
+    store = in_memory(Quoting(MemoryStore()))
+    version = store.put_new("a", b"1")
+    assert version == '"0"' and (second := store.replace("a", b"2", version))
+    assert store.replace("a", b"late", version) is None and store.get("a") == b"2"
+    assert store.replace("a", b"3", second) and store.get("a") == b"3"
+
+
+def test_a_server_that_never_replaces_is_named() -> None:
+    store = in_memory(Quoting(MemoryStore(), deaf=True))
+    version = store.put_new("a", b"1")
+    assert version is not None
+    with pytest.raises(ConfigError, match=r"s3://bucket/place: this server cannot replace an object on a condition"):
+        store.replace("a", b"2", version)
 
 
 def test_what_never_arrived_is_an_error_with_the_address() -> None:
