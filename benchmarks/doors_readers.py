@@ -30,6 +30,7 @@ sys.path += [FOLDER] if FOLDER else []
 PROFILE = tempfile.TemporaryDirectory()  # of LibreOffice, which would wait for another that runs with the same one
 EPUBCHECK = "/usr/share/java/epubcheck.jar"
 PATIENCE = 1800  # seconds for one document: a large book on a busy machine takes minutes
+# What stands inside a block may change places with its words.
 COMMONMARK = """
 const {Parser} = require('commonmark'), seen = []
 const walker = new Parser().parse(require('fs').readFileSync(0, 'utf8')).walker(); let event
@@ -39,7 +40,7 @@ while ((event = walker.next())) { const {type, destination, level, literal, pare
   if (!event.entering || ['text', 'softbreak', 'html_inline'].includes(type)) continue
   if (blocks.includes(type)) seen.push([told, []])
   else seen.at(-1)[1].push(JSON.stringify([parent.type, ...told])) }
-console.log(JSON.stringify(seen.map(([block, inside]) => [block, inside.sort()])))"""  # what stands inside a block may change places with its words
+console.log(JSON.stringify(seen.map(([block, inside]) => [block, inside.sort()])))"""
 USFM = """
 const {chapters} = require('usfm-js').toJSON(require('fs').readFileSync(0, 'utf8'))
 console.log(JSON.stringify(Object.entries(chapters).map(([key, value]) => [key, Object.keys(value)])))"""
