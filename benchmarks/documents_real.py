@@ -4,7 +4,7 @@
     python benchmarks/documents_real.py [FOLDER]... [--most 10] [--office]
 
 Folders are searched for files of each kind (/usr/share and the Python installation if none is given). Readers are markdown-it, json, PyYAML,
-csv, lxml and zipfile; with --office LibreOffice converts each office document to text, too. Prints a line for each kind; exits 1 on a fault.
+csv, lxml and zipfile; with --office LibreOffice makes a PDF of each office document, too. Prints a line for each kind; exits 1 on a fault.
 """
 
 import argparse
@@ -144,7 +144,7 @@ def main() -> int:
         for path in find(kind, folders, asked.most):
             try:
                 found += faults(path, kind)
-                found += opened_by_office(path, kind) if asked.office and kind in ("docx", "odt") else []
+                found += opened_by_office(path, kind) if asked.office and kind in ("docx", "odt", "pptx") else []
                 read += 1
             except ConfigError:
                 raise

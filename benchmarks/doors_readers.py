@@ -29,13 +29,18 @@ FOLDER = os.environ.get("DOORS_READERS", "")
 sys.path += [FOLDER] if FOLDER else []
 PROFILE = tempfile.TemporaryDirectory()  # of LibreOffice, which would wait for another that runs with the same one
 EPUBCHECK = "/usr/share/java/epubcheck.jar"
+PATIENCE = 1800  # seconds for one document: a large book on a busy machine takes minutes
+# What stands inside a block may change places with its words.
 COMMONMARK = """
 const {Parser} = require('commonmark'), seen = []
 const walker = new Parser().parse(require('fs').readFileSync(0, 'utf8')).walker(); let event
-while ((event = walker.next())) { const {type, destination, level, literal} = event.node
-  if (event.entering && !['text', 'softbreak', 'html_inline', 'html_block'].includes(type))
-    seen.push([type, destination, level, ['code', 'code_block'].includes(type) ? literal : null]) }
-console.log(JSON.stringify(seen))"""
+const blocks = ['document', 'block_quote', 'list', 'item', 'paragraph', 'heading', 'code_block', 'html_block', 'thematic_break']
+while ((event = walker.next())) { const {type, destination, level, literal, parent} = event.node
+  const told = [type, destination, level, ['code', 'code_block'].includes(type) ? literal : null]
+  if (!event.entering || ['text', 'softbreak', 'html_inline'].includes(type)) continue
+  if (blocks.includes(type)) seen.push([told, []])
+  else seen.at(-1)[1].push(JSON.stringify([parent.type, ...told])) }
+console.log(JSON.stringify(seen.map(([block, inside]) => [block, inside.sort()])))"""
 USFM = """
 const {chapters} = require('usfm-js').toJSON(require('fs').readFileSync(0, 'utf8'))
 console.log(JSON.stringify(Object.entries(chapters).map(([key, value]) => [key, Object.keys(value)])))"""
@@ -47,7 +52,7 @@ class UnreadableError(Exception):
 
 def run(words: list[str], data: bytes = b"", cwd: str | None = None) -> bytes:
     try:
-        done = subprocess.run(words, input=data, capture_output=True, timeout=300, cwd=cwd, check=False)
+        done = subprocess.run(words, input=data, capture_output=True, timeout=PATIENCE, cwd=cwd, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnreadableError(f"{words[0]}: {type(error).__name__}") from None
     if done.returncode:
@@ -145,7 +150,7 @@ def _epub(data: bytes) -> Any:
         file.write(data)
         file.flush()
         words = ["java", "-Xmx512m", "-jar", EPUBCHECK, file.name, "--json", "-"]
-        told = subprocess.run(words, capture_output=True, timeout=300, check=False).stdout
+        told = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=False).stdout
     try:
         messages = json.loads(told[told.index(b"{") :])["messages"]
     except (ValueError, KeyError):
@@ -156,7 +161,8 @@ def _epub(data: bytes) -> Any:
             for name in opened.namelist()
             if name.endswith(("html", ".opf", ".ncx"))
         }
-    return sorted((one["ID"], len(one["locations"])) for one in messages if one["severity"] in ("ERROR", "FATAL")), pages
+    held = [one for one in messages if one["severity"] in ("WARNING", "ERROR", "FATAL")]
+    return sorted((one["ID"], one["message"], len(one["locations"]) + one["additionalLocations"]) for one in held), pages
 
 
 READERS: dict[str, Callable[[bytes], Any]] = {

@@ -239,6 +239,12 @@ def test_a_link_that_begins_with_a_sign_and_a_tag_of_any_name_are_markup() -> No
     assert done.data == b"<line>A RED DOG</line> RUNS.\n" and done.counts.texts == 1
 
 
+@pytest.mark.parametrize("answer", ['<x id="2"/> <x id="1"/>', 'Wenn <x id="1"/>, dann <x id="2"/>'])
+def test_code_does_not_run_into_the_code_beside_the_text(answer: str) -> None:
+    made = translate_document(b"- `a`: if `b`, then `c`.\n", "md", ("en", "de"), each(lambda text: answer if "<x" in text else "so")).data
+    assert sorted(re.findall(rb"(?<!`)`\w`(?!`)", made)) == [b"`a`", b"`b`", b"`c`"], made
+
+
 @pytest.mark.parametrize("answer", ["::: x", "!!! note", "??? x", "a $x_1$ b", "$$a$$", ": x"])
 def test_a_translation_makes_no_mark_of_another_dialect(answer: str) -> None:
     made = translate_document(b"Hello you\n", "md", ("en", "de"), each(lambda text: answer)).data

@@ -98,7 +98,8 @@ def _find_units(document: Document, lines: LineCounter, block: _Block, reference
         for part in cut(items):
             sentence = Sentence(part, text, read, lambda new: escape(new, bool(references), block.cell))
             if sentence.has_words:
-                yield _guard(sentence, text, lines.of(sentence.start), references)
+                around = text[part[0].start : sentence.start], text[sentence.end : part[-1].end]
+                yield _guard(sentence, text, lines.of(sentence.start), around, references)
 
 
 def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
@@ -123,10 +124,11 @@ def _find_items(block: _Block, references: Any) -> Iterator[list[InlineItem]]:
     yield items
 
 
-def _guard(sentence: Sentence, text: str, line: int, references: Any) -> DocumentUnit:
-    """A unit whose translation has the same markup when it is read again, and begins no other block."""
+def _guard(sentence: Sentence, text: str, line: int, around: tuple[str, str], references: Any) -> DocumentUnit:
+    """A unit whose translation has the same markup when it is read again, together with what is around it, and begins no other block."""
     unit = sentence.unit(line)
-    wanted = _list_markup("".join(item.written or text[item.start : item.end] for item in sentence.items), references)
+    written = "".join(item.written or text[item.start : item.end] for item in sentence.items)
+    wanted = _list_markup(written.join(around), references)
 
     def check(splices: list[Splice] | None) -> list[Splice] | None:
         if not splices:
@@ -134,7 +136,7 @@ def _guard(sentence: Sentence, text: str, line: int, references: Any) -> Documen
         parts = [part for part in splices[0].parts if part]
         if isinstance(parts[0], str) and (begins := _BEGINS.match(parts[0])):
             parts[0] = f"{begins[0]}\\{parts[0][begins.end() :]}"
-        same = _list_markup(join_parts(text, parts), references) == wanted
+        same = _list_markup(join_parts(text, parts).join(around), references) == wanted
         return [splices[0]._replace(parts=tuple(parts))] if same else None
 
     return unit.change_splices(check)
