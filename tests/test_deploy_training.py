@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "cluster.md").read_bytes().decode()
 SLURM = ROOT / "deploy" / "slurm" / "train.sbatch"
 SCRIPT = SLURM.read_bytes().decode()
+AT_ADDRESS = SLURM.with_name("train-at-address.sbatch")
 MANIFEST = ROOT / "deploy" / "kubernetes" / "training" / "train.yaml"
 MANIFESTS = {each["kind"]: each for each in yaml.safe_load_all(MANIFEST.read_bytes())}
 POD = MANIFESTS["Job"]["spec"]["template"]["spec"]
@@ -39,7 +40,8 @@ def commands() -> dict[str, list[str]]:
     """Every line that starts a training, as words: torchrun's in the script and the manifest too."""
     page = re.findall(r"^    ((?:torchrun|limelight train|srun) .*)", PAGE, flags=re.M)
     [script] = re.findall(r"^srun \S+ (torchrun .*)", SCRIPT.replace("\\\n", ""), flags=re.M)
-    return {"slurm": shlex.split(script), "kubernetes": [*CONTAINER["command"], *CONTAINER["args"]]} | {
+    [lone] = re.findall(r"^srun (limelight train .*)", AT_ADDRESS.read_bytes().decode(), flags=re.M)
+    return {"slurm": shlex.split(script), "slurm, an address": shlex.split(lone), "kubernetes": [*CONTAINER["command"], *CONTAINER["args"]]} | {
         line: shlex.split(line) for line in page
     }
 
@@ -56,11 +58,17 @@ def test_options_exist(words: list[str]) -> None:
 
 
 @pytest.mark.process
-def test_the_script_is_one_that_bash_understands() -> None:
+@pytest.mark.parametrize("path", [SLURM, AT_ADDRESS], ids=["shared disk", "address"])
+def test_the_script_is_one_that_bash_understands(path: Path) -> None:
     assert shutil.which("bash")
-    subprocess.run(["bash", "-n", SLURM], check=True)
-    assert "-m limelight train" in SCRIPT
-    assert re.findall(r"^#SBATCH --signal=TERM@(\d+)", SCRIPT, flags=re.M) == ["180"]
+    subprocess.run(["bash", "-n", path], check=True)
+    script = path.read_bytes().decode()
+    assert "limelight train" in script
+    assert re.findall(r"^#SBATCH --signal=TERM@(\d+)", script, flags=re.M) == ["180"]
+
+
+def test_a_job_at_an_address_is_queued_again_by_the_code_of_a_run_that_was_stopped() -> None:
+    assert f'[ "$code" = {EXIT_CODES["preempted"]} ] && scontrol requeue' in AT_ADDRESS.read_bytes().decode()
 
 
 def test_there_is_time_to_save_before_anybody_is_killed() -> None:
