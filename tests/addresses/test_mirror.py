@@ -29,7 +29,7 @@ def ignore(event: Event) -> None:
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Faulty:
     made = Faulty(MemoryStore(), arrives=False)
-    monkeypatch.setattr("limelight.addresses.object_store.open_bucket", lambda address: made)
+    monkeypatch.setattr("limelight.addresses.object_store.open_bucket", lambda address, patience: made)
     return made
 
 

@@ -38,7 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
     """A bundle in memory, which is what any address leads to."""
     bucket = MemoryStore()
-    monkeypatch.setattr("limelight.addresses.object_store.open_bucket", lambda address: bucket)
+    monkeypatch.setattr("limelight.addresses.object_store.open_bucket", lambda address, patience: bucket)
     made = ObjectStore(ADDRESS)
     publish(made, STORED, list(verify(STORED)))
     yield made

@@ -66,6 +66,18 @@ class Proxy:
     def close(self) -> None:
         self._listener.close()
 
+    def restart(self, seconds: float) -> None:
+        """Nobody listens for so long, as while a gateway starts again."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        back = threading.Timer(seconds, self._come_back)
+        back.daemon = True
+        back.start()
+
+    def _come_back(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._accept()
+
 
 def _hand_on(here: socket.socket, there: socket.socket, most: int | None = None, answered: bool = False) -> None:
     """`answered`: the end comes when the server has answered, and nobody hears what."""
@@ -102,6 +114,14 @@ def proxy(server: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 @pytest.fixture
 def store(proxy: Proxy, tmp_path: Path) -> ObjectStore:
     return ObjectStore(f"s3://bucket/{tmp_path.name}")
+
+
+def test_a_server_that_starts_again_loses_nothing(proxy: Proxy, store: ObjectStore) -> None:
+    proxy.restart(4.0)
+    began = time.monotonic()
+    store.put("a", b"1")
+    assert time.monotonic() - began > 3
+    assert store.get("a") == b"1"
 
 
 def test_one_of_sixteen_creates_an_object(store: ObjectStore) -> None:

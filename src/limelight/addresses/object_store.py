@@ -5,7 +5,7 @@
     store.get("config.json", most=1 << 20)      None: there is none
 
 Endpoint, region and credentials come from the ordinary variables of the environment (AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID ...).
-Answers that fail in passing (5xx, connections that are cut) are asked for again, up to RETRY_SECONDS.
+Answers that fail in passing (5xx, connections that are cut) are asked for again for a time.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ from limelight.errors import ConfigError, MissingExtraError, ModelFileError, Sto
 
 ADDRESS: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.=-]+)+/?", re.ASCII)
 REQUEST_SECONDS: Final = 60  # for one request: so long may a server be silent
-RETRY_SECONDS: Final = 120  # for all tries of one
+RETRY_SECONDS: Final = 20  # for all tries of one
+RUN_SECONDS: Final = 120  # of one of a run, which may be days old
 BLOCK: Final = 16 << 20  # bytes of an object that are fetched or sent with one request
 
 
@@ -35,7 +36,7 @@ def find_endpoint() -> str:
     return next(filter(None, map(os.environ.get, ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"))), "")
 
 
-def client_settings() -> dict[str, Any]:
+def client_settings(patience: float = RETRY_SECONDS) -> dict[str, Any]:
     """What every request follows. An endpoint without TLS must be meant: it is, where the address of the endpoint says so."""
     endpoint = find_endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
@@ -43,18 +44,24 @@ def client_settings() -> dict[str, Any]:
     return {
         "config": {"region": region, **({"endpoint": endpoint} if endpoint else {})},
         "client_options": {"allow_http": endpoint.startswith("http://"), **bounds},
-        "retry_config": {"max_retries": 8, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+        # By time and not by number: a server that starts again refuses eight tries within two seconds.
+        "retry_config": {
+            "max_retries": 1000,
+            "retry_timeout": timedelta(seconds=patience),
+            "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
+        },
     }
 
 
-def open_bucket(address: str, filesystem: bool = False) -> Any:
+def open_bucket(address: str, filesystem: bool = False, patience: float = RETRY_SECONDS) -> Any:
     """The bucket and folder of an address, by obstore; or all buckets as fsspec has them, for what reads files wherever they are."""
     try:
         from obstore.fsspec import FsspecStore
         from obstore.store import from_url
     except ModuleNotFoundError:
         raise MissingExtraError("obstore", address, "s3", ", or copy it to a folder first") from None
-    return FsspecStore("s3", **client_settings()) if filesystem else from_url(address, **client_settings())
+    settings = client_settings(patience)
+    return FsspecStore("s3", **settings) if filesystem else from_url(address, **settings)
 
 
 @contextmanager
@@ -76,12 +83,12 @@ def tell_errors(where: str) -> Iterator[None]:
 class ObjectStore:
     """Names are relative to the address. Whatever goes wrong on the way is a StorageError, or a ConfigError where asking again is vain."""
 
-    def __init__(self, address: str, bucket: Any = None) -> None:
-        """`bucket`: another store of obstore, as a test has in memory."""
+    def __init__(self, address: str, bucket: Any = None, patience: float = RETRY_SECONDS) -> None:
+        """`bucket`: another store of obstore, as a test has in memory. `patience`: seconds for which a request is tried again."""
         self.address = address.rstrip("/")
         if not ADDRESS.fullmatch(address) or "/.." in address or "/./" in address + "/":
             raise ConfigError(f"{address[:200]} is no address; one is s3://BUCKET/NAME, of letters, digits, dots, - and _")
-        self._bucket = open_bucket(self.address) if bucket is None else bucket
+        self._bucket = open_bucket(self.address, patience=patience) if bucket is None else bucket
 
     def get(self, name: str, most: int = 64 << 20) -> bytes | None:
         """A small object, or None if there is none. One of more than `most` bytes is refused."""

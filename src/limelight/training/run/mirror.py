@@ -18,7 +18,7 @@ from typing import Final
 
 from limelight.addresses.folders import MANIFEST, find_cache, lock, name_copy
 from limelight.addresses.lease import Lease
-from limelight.addresses.object_store import ObjectStore, is_address
+from limelight.addresses.object_store import RUN_SECONDS, ObjectStore, is_address
 from limelight.addresses.snapshots import OvertakenError, Snapshots
 from limelight.errors import ConfigError, LimelightError
 from limelight.files import write_whole
@@ -51,7 +51,7 @@ def mirrored(folder: Path, watch: Watcher, patience: float, hosts: int) -> Itera
     with lock(place, wait=False):
         if not (place / HOLDER).exists():
             write_whole(place / HOLDER, secrets.token_hex(16).encode())
-        store, holder = ObjectStore(address), (place / HOLDER).read_bytes().decode()
+        store, holder = ObjectStore(address, patience=RUN_SECONDS), (place / HOLDER).read_bytes().decode()
         if store.get(MANIFEST) is not None:
             raise ConfigError(f"{address} holds a bundle or prepared text, where a run is to be; give another address with -o")
         lease = Lease(store, holder)
