@@ -63,6 +63,11 @@ def test_a_bundle_without_an_export_says_what_is_missing() -> None:
     assert "limelight[desk]" in looked_inside.stderr and "limelight export" not in looked_inside.stderr
 
 
+def test_the_doctor_tries_the_engine_that_is_there() -> None:
+    done = run("from limelight.cli.doctor.self_tests import PARTS, list_parts; print(list_parts(), PARTS['ctranslate2']())", BUNDLE)
+    assert done.stdout == "['pieces', 'ctranslate2'] a model was written, loaded, and translated with\n", done.stderr
+
+
 def test_the_verbs_of_the_runtime_work_and_the_others_name_their_extra(exported: Path, tmp_path: Path) -> None:
     (tmp_path / "test.en").write_bytes(b"seven three one\nnine %s two\n")
     (tmp_path / "test.de").write_bytes(b"sieben drei eins\nneun %s zwei\n")
