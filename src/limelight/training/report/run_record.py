@@ -185,7 +185,10 @@ class RunRecord:
         """What the law says is missing. None: it does not know, as of a run that began with another's weights."""
         if self.recipe is None or self.manifest is None or self.recipe.fine_tuning is not None:
             return None
-        text = replace(PreparedText.of(self.manifest), frequencies=frequencies_in(self.run / PREPARED))
+        try:
+            text = replace(PreparedText.of(self.manifest), frequencies=frequencies_in(self.run / PREPARED))
+        except DAMAGED:
+            return None
         return find_shortfall(self.recipe.model, text, max(1.0, text.target * (self.epochs or 0.0)), self.last_step)
 
     @property
