@@ -130,7 +130,9 @@ def everything(claims: Claims, work: Path) -> None:
         storm = [sys.executable, str(ROOT / "benchmarks" / "survive_storage.py"), "--kind", kind]
         claims.ended_well(f"20 kills at s3://, {kind}: exit code", subprocess.run(storm).returncode)
     bundle = shutil.copytree(ROOT / "tests" / "bundles" / "format-1", work / "en-de")
-    subprocess.run([sys.executable, "-m", "limelight", "export", str(bundle), "--quantize", "int8"], check=True)
+    probe = work / "probe.en"
+    probe.write_text("three seven one\nfour two\nnine eight six five\n")
+    subprocess.run([sys.executable, "-m", "limelight", "export", str(bundle), "--quantize", "int8", "--probe", str(probe)], check=True)
     for proxy in PROXIES:
         if shutil.which(proxy) is None:
             claims.note(f"{proxy} is not installed, not measured", 0)

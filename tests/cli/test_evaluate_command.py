@@ -247,6 +247,15 @@ def test_files_of_different_length_are_refused_by_name_and_count(files: Files) -
     assert f"{files.output} has 121" in outcome.err and f"{files.reference} has 120" in outcome.err
 
 
+def test_catalogues_and_memories_are_no_lines(files: Files, tmp_path: Path) -> None:
+    """Else the lines of their syntax would be scored."""
+    for name in ("thunar.po", "memory.tmx", "pairs.tsv.gz", "out.jsonl", "text.xlf", "thunar.pot"):
+        (tmp_path / name).write_bytes(b'msgid "one"\nmsgstr "eins"\n')
+        done = here(tmp_path / name, files.reference)
+        assert done.code == 65 and f"{name} is no file with a sentence in each line" in done.err.replace("\n", ""), done.err
+        assert f"--test {tmp_path / name}" in done.err.replace("\n", "")
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),

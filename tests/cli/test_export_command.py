@@ -39,8 +39,10 @@ def test_it_says_what_was_written_and_how_close_it_is(folder: Path):
 
 @pytest.mark.slow
 def test_json_has_all_figures(folder: Path, tmp_path: Path):
-    facts = json.loads(said("export", str(folder), "--quantize", "int8", "-o", str(tmp_path / "engine"), "--json"))
-    assert (facts["quantize"], facts["engine"], facts["probe"]) == ("int8", "ctranslate2", "made up of pieces")
+    (tmp_path / "probe.en").write_bytes(b"three seven one\nfour two\n")
+    words = ("--quantize", "int8", "--probe", str(tmp_path / "probe.en"), "-o", str(tmp_path / "engine"), "--json")
+    facts = json.loads(said("export", str(folder), *words))
+    assert (facts["quantize"], facts["engine"], facts["probe"]) == ("int8", "ctranslate2", "given")
     assert Path(facts["folder"], "shared_vocabulary.json").is_file()
 
 

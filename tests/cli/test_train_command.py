@@ -125,6 +125,7 @@ def test_a_dry_run_says_what_would_be_trained_and_trains_nothing(place: Path, tm
     assert done.code == 0, done.err
     for name in ("model: tiny", "schedule: 4 steps", "nothing was trained"):
         assert name in done.out
+    assert "chosen" not in done.err, "each choice is said once"
     assert not (tmp_path / "dry" / "recipe.toml").exists() and not (tmp_path / "dry" / "checkpoints").exists()
 
 

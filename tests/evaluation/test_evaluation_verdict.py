@@ -35,6 +35,12 @@ def test_a_run_that_says_the_same_of_everything_is_not_usable() -> None:
     assert [word in found.because for word in ("more time", "more text", "--from")] == [True, True, True]
 
 
+def test_no_verdict_asks_for_time_where_no_time_is_enough() -> None:
+    useless = verdict(8.0, 0.1, epochs=0.1, pairs=500, hopeless=True)
+    assert useless.change[0] == "more text" and "more time" not in useless.because
+    assert "more time" in verdict(40.0, 12.0, epochs=0.1, hopeless=True).change, "the law was wrong: it is usable"
+
+
 @pytest.mark.parametrize(("use", "least"), LEAST.items())
 def test_both_scores_must_be_reached_with_their_intervals(use: Use, least: tuple[float, float]) -> None:
     chrf, bleu = least

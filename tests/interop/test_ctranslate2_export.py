@@ -79,6 +79,17 @@ def test_an_export_that_translates_otherwise_is_not_kept(folder: Path, monkeypat
 
 
 @pytest.mark.slow
+def test_one_that_was_not_shown_to_be_good_does_not(folder: Path):
+    """Of a bundle that stands alone the sentences are made up: the bound holds, and the error says how real text decides."""
+    export(read(folder), "float32", NUMBERS)
+    for numbers in ("int8", "float32"):
+        with pytest.raises(ModelFileError, match="--probe FILE") as refused:
+            export(read(folder), numbers)
+        assert ("try --quantize float32" in str(refused.value)) == ("chrF" in str(refused.value)) == (numbers == "int8")
+    assert read_parity(folder).quantize == "float32" and read_parity(folder).same == 1.0
+
+
+@pytest.mark.slow
 def test_a_new_export_takes_the_place_of_the_old(folder: Path):
     sizes = [export(read(folder), numbers, NUMBERS).bytes for numbers in ("float32", "int8")]
     assert sizes[1] < sizes[0] / 2

@@ -14,14 +14,14 @@ LAST = 9  # the step of the last weights
 
 
 class Judge:
-    """Scores weights by their only number: the nearer to `wanted`, the better."""
+    """Scores weights by their only number: the nearer to `wanted`, the better, of 100."""
 
     def __init__(self, wanted: float) -> None:
         self.wanted = wanted
 
     def validate(self, weights: Any, threads: int) -> ValidationResult:
         distance = abs(float(weights["w"].mean()) - self.wanted)
-        return ValidationResult(1.0, distance, -distance, ())
+        return ValidationResult(1.0, distance, 100 - distance, ())
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_the_weights_that_translate_best_win(tmp_path: Path, wanted: float, name
     won = choose_winner(last, LAST, kept, Judge(wanted), "chrf", 1, lambda *done: watched.append(done))  # type: ignore[arg-type]
     assert won.name == name and float(won.weights["w"].mean()) == wanted
     assert won.compared == {
-        "weights at the end": -abs(1 - wanted),
-        "best validation (step 2)": -abs(7 - wanted),
-        "mean of the 2 best": -abs(6 - wanted),
+        "weights at the end": 100 - abs(1 - wanted),
+        "best validation (step 2)": 100 - abs(7 - wanted),
+        "mean of the 2 best": 100 - abs(6 - wanted),
     }
     assert watched == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
@@ -66,9 +66,29 @@ def test_a_score_that_is_known_is_not_measured_again(tmp_path: Path) -> None:
             asked.append(float(weights["w"].mean()))
             return super().validate(weights, threads)
 
-    won = choose_winner({"w": torch.ones(2)}, LAST, kept, Counting(7.0), "chrf", 1, known=0.5)  # type: ignore[arg-type]
+    won = choose_winner({"w": torch.ones(2)}, LAST, kept, Counting(7.0), "chrf", 1, known=ValidationResult(1.0, 0.0, 100.5, ()))  # type: ignore[arg-type]
     assert asked == [7.0]
     assert won.name == "weights at the end" and won.compared == {
-        "weights at the end": 0.5,
-        "best validation (step 2)": 0.0,
+        "weights at the end": 100.5,
+        "best validation (step 2)": 100.0,
     }
+
+
+def test_of_equal_scores_and_of_chance_the_lower_loss_wins(tmp_path: Path) -> None:
+    def rank(nll: float, chrf: float) -> float:
+        return ValidationResult(nll, 0.0, chrf, ()).rank("chrf")
+
+    assert rank(6.3, 0.2) > rank(6.9, 0.3), "chrF of 0.2 and of 0.3 says nothing"
+    assert rank(6.3, 40.0) > rank(6.9, 40.0) and rank(6.9, 40.01) > rank(6.3, 40.0)
+    assert rank(6.3, 40.0) == rank(6.30001, 40.0), "else a run that no longer learns would never lose patience"
+    assert rank(float("nan"), 40.0) < rank(6.3, 40.0) and rank(float("nan"), 40.0) > 39
+
+    class Unsure:
+        def validate(self, weights: Any, threads: int) -> ValidationResult:
+            return ValidationResult(6.3, 0.0, 0.1, ())
+
+    kept = BestWeights(tmp_path / "best", 1)
+    kept.offer(2, rank(6.3, 0.1), {"w": torch.full((2,), 7.0)})
+    known = ValidationResult(6.9, 0.0, 0.3, ())
+    won = choose_winner({"w": torch.ones(2)}, LAST, kept, Unsure(), "chrf", 1, known=known)  # type: ignore[arg-type]
+    assert won.name == "best validation (step 2)" and won.compared == {"weights at the end": 0.3, "best validation (step 2)": 0.1}

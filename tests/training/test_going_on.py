@@ -12,6 +12,7 @@ from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.errors import ConfigError, ModelFileError
 from limelight.training.config import Recipe
 from limelight.training.events import StepReport, read_events
+from limelight.training.recipe.choose import merge
 from limelight.training.recipe.request import TrainRequest, TrainResult
 from limelight.training.run.folder_lock import LOCK
 from limelight.training.run.run import train
@@ -26,12 +27,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-def go(wanted: Recipe, run: Path, **asked: Any) -> TrainResult:
+def go(wanted: Recipe, run: Path, told: list[str] | None = None, **asked: Any) -> TrainResult:
+    said = [] if told is None else told
     return train(
         TrainRequest(None, wanted, export=False, **asked),
         run,
         LocalEngine(0),
-        lambda _: None,
+        lambda event: said.append(getattr(event, "text", "")),
         lambda _: None,
         ["limelight"],
     )
@@ -42,7 +44,7 @@ def steps_of(run: Path) -> list[int]:
 
 
 def short(corpus: Path, **changes: Any) -> Recipe:
-    return recipe(corpus, schedule={"steps": 6, "warmup": 1}, validation={"every": 3, "sentences": 4}, **changes)
+    return recipe(corpus, **merge({"schedule": {"steps": 6, "warmup": 1}, "validation": {"every": 3, "sentences": 4}}, changes))
 
 
 def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Path, tmp_path: Path) -> None:
@@ -52,6 +54,48 @@ def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Pat
     assert go(wanted, run, steps=9).state == "done"
     assert steps_of(run) == list(range(1, 10))
     assert not (run / SCORES).exists(), "there is no test set now, so these were the scores of other weights"
+
+
+def begin_with_budget(wanted: Recipe, run: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run whose budget left `steps` of its steps, as on a machine that is slower than it was measured."""
+    with monkeypatch.context() as patch:
+        patch.setattr(BudgetClock, "is_looked_at", lambda clock, step: step == 1)
+        patch.setattr(BudgetClock, "replan", lambda *_, **__: steps)
+        go(wanted, run, budget_seconds=100.0)
+    assert steps_of(run)[-1] == steps
+
+
+@pytest.mark.parametrize("left", [4, 6])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_larger_budget_trains_on(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, fixed: bool) -> None:
+    """Also after few steps, replanned or not; of steps that were asked for, only those that there was no time for."""
+    run = tmp_path / "run"
+    wanted = short(corpus, schedule={"fixed": fixed}, validation={"every": 100})
+    begin_with_budget(wanted, run, left, monkeypatch)
+    monkeypatch.setattr(BudgetClock, "per_step", lambda clock: 10.0)
+    told: list[str] = []
+    done = go(wanted, run, budget_seconds=240.0, told=told)
+    last = 6 if fixed else steps_of(run)[-1]
+    assert done.state == "done" and steps_of(run) == list(range(1, last + 1)) and (fixed or last > 12)
+    assert any("adds nothing" in line and "--steps" in line for line in told) == (fixed and left == 6)
+    assert [line for line in told if line.startswith("schedule: goes on from step")]
+    before = steps_of(run)
+    go(wanted, run, budget_seconds=240.0)
+    assert steps_of(run) == before, "the same command does nothing"
+
+
+def test_steps_that_a_budget_had_no_time_for_come_when_it_is_gone(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, wanted = tmp_path / "run", short(corpus)
+    begin_with_budget(wanted, run, 4, monkeypatch)
+    go(wanted, run, steps=6)
+    assert steps_of(run)[-1] == 6
+
+
+def test_a_dry_run_of_more_says_how_it_would_go_on(corpus: Path, tmp_path: Path) -> None:
+    run, wanted = tmp_path / "run", short(corpus)
+    go(wanted, run)
+    said = go(wanted, run, steps=9, dry_run=True).lines
+    assert "schedule: goes on from step 6 (up to step 9)" in said and steps_of(run)[-1] == 6
 
 
 def test_a_run_that_had_no_patience_left_goes_on_when_more_is_asked_for(corpus: Path, tmp_path: Path) -> None:

@@ -262,7 +262,7 @@ def test_means_of_fewer_are_tried_too(tmp_path: Path) -> None:
 
     class Judge:
         def validate(self, weights: Any, threads: int) -> ValidationResult:
-            return ValidationResult(1.0, 0.0, -abs(float(weights["w"][0]) - 2.5), ())
+            return ValidationResult(1.0, 0.0, 50 - abs(float(weights["w"][0]) - 2.5), ())
 
     won = choose_winner({"w": torch.zeros(2)}, 9, kept, Judge(), "chrf", 1)  # type: ignore[arg-type]
     assert won.name == "mean of the 2 best" and float(won.weights["w"][0]) == 2.5

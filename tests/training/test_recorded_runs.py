@@ -4,6 +4,7 @@
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,16 @@ def test_a_verdict_asks_for_more_time_only_where_time_is_missing() -> None:
     assert asked == {name: name == "too_short" for name in FAILURES}
     diverged = recorded("diverged")[0].verdict
     assert diverged is not None and "lower learning rate" in diverged.because
+
+
+def test_a_verdict_does_not_ask_for_time_that_is_never_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the run the plan says so, and its verdict must not say otherwise."""
+    shortfall = recorded("too_short")[0].shortfall
+    assert shortfall is not None
+    monkeypatch.setattr(RunRecord, "shortfall", replace(shortfall, pieces=None))
+    record, advice = recorded("too_short")
+    assert "no time is enough" in advice["too_short"].do
+    assert record.verdict is not None and record.verdict.change and "more time" not in record.verdict.because
 
 
 def test_what_was_learnt_by_heart_had_been_seen_often() -> None:

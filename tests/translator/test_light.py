@@ -59,6 +59,13 @@ def test_a_bundle_without_an_export_says_what_is_missing() -> None:
     done = run("Translator.load(folder)", BUNDLE)
     assert done.returncode != 0
     assert "has nothing that runs here without torch" in done.stderr and "limelight export" in done.stderr
+    looked_inside = run("Translator.load(folder, engine='torch')", BUNDLE)  # as inspect does
+    assert "limelight[desk]" in looked_inside.stderr and "limelight export" not in looked_inside.stderr
+
+
+def test_the_doctor_tries_the_engine_that_is_there() -> None:
+    done = run("from limelight.cli.doctor.self_tests import PARTS, list_parts; print(list_parts(), PARTS['ctranslate2']())", BUNDLE)
+    assert done.stdout == "['pieces', 'ctranslate2'] a model was written, loaded, and translated with\n", done.stderr
 
 
 def test_the_verbs_of_the_runtime_work_and_the_others_name_their_extra(exported: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Split
 from limelight.corpus.reading.drift import describe_drift
+from limelight.corpus.reading.finding import holds_lines
 from limelight.corpus.reading.language_tags import is_language
 from limelight.corpus.reading.lines import read_strings
 from limelight.corpus.reading.raw import RowFault
@@ -123,6 +124,10 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
     problems: list[str] = []
     texts: dict[str, list[str]] = {}
     for path in paths:
+        if not holds_lines(path):
+            instead = f"what limelight prepare CORPUS --test {path} -o prepared makes, in place of both"
+            problems.append(f"{path} is no file with a sentence in each line; give source and reference as such files, or {instead}")
+            continue
         try:
             texts[path] = _lines(path, problems)
         except DataError as error:

@@ -34,6 +34,8 @@ def open_engines(bundle: Bundle, device: str | None, dtype: str | None, threads:
     exported = (bundle.folder / EXPORT / "model.bin").is_file()
     if engine == "ctranslate2" and not exported:
         raise ConfigError(f"{bundle.folder} has no export for CTranslate2; make it with limelight export {bundle.folder}")
+    if engine == "torch" and not has_torch():  # an export would not help whoever looks inside
+        raise MissingExtraError("torch", f"the engine torch of {bundle.folder}", "desk")
     cores = count_threads(threads)
     if engine == "torch" or not exported:
         return _torch(bundle, device, dtype, cores)

@@ -132,4 +132,5 @@ def watch_training(asked: "TrainRequest", folder: Path, workers: int | None, pla
         closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
-        return run(asked, folder, engine, screen.watch, screen.progress, ["limelight", *sys.argv[1:]], began)
+        watch = screen.watch if not asked.dry_run else lambda event: None  # what was chosen is its result
+        return run(asked, folder, engine, watch, screen.progress, ["limelight", *sys.argv[1:]], began)

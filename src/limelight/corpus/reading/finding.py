@@ -92,6 +92,11 @@ def format_of(address: str) -> str:
     return FORMAT_OF_SUFFIX.get(_suffix(address), LINES)
 
 
+def holds_lines(address: str) -> bool:
+    """By its name: corpus.en.gz does; a catalogue, a memory or a packed folder does not."""
+    return format_of(address) == LINES and _suffix(address) not in _UNREADABLE
+
+
 def _suffix(address: str) -> str:
     return Path(without_packing(address)).suffix.lower()
 

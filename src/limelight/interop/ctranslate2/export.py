@@ -93,8 +93,7 @@ def _convert(bundle: Bundle, folder: Path, quantize: str, texts: Sequence[str] |
     if problems := parity.problems():
         listed = "\n".join(f"  - {problem}" for problem in problems)
         raise ModelFileError(
-            f"the export of {bundle.folder} does not translate as the bundle does, and was not kept:\n{listed}\n"
-            f"compared: {parity.sentences} sentences, {probes.origin}; try --quantize float32, or report it with these figures"
+            f"the export of {bundle.folder} does not translate as the bundle does, and was not kept:\n{listed}\n{parity.advice}"
         )
     in_8_bits = quantize == "float32" and "int8" in computes_in("cpu")
     made = ExportParity(

@@ -148,7 +148,17 @@ def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
     return recipe
 
 
-def asks_for_more(asked: TrainRequest, done: Recipe) -> bool:
-    """More time or more steps than a run that has ended had."""
+def describe_extension(before: Recipe, recipe: Recipe, step: int) -> RunChoice | None:
+    """None: its schedule is as it was."""
+    schedule, budget = recipe.schedule, recipe.budget_seconds
+    if (schedule, budget) == (before.schedule, before.budget_seconds):
+        return None
+    most = [f"up to step {schedule.steps:,}"] if schedule.fixed or budget is None else []
+    time = [f"as far as {budget:.0f} seconds in all allow at its pace"] if budget is not None else []
+    return RunChoice("schedule", f"goes on from step {step:,}", ", ".join(most + time))
+
+
+def asks_for_more(asked: TrainRequest, done: Recipe, steps: int) -> bool:
+    """More time or more steps than a run that has ended had: those it planned, or the `steps` that a budget which is gone left of them."""
     more_time = (asked.budget_seconds or 0) > (done.budget_seconds or 0)
-    return more_time or (asked.steps or 0) > done.schedule.steps
+    return more_time or (asked.steps or 0) > (done.schedule.steps if asked.budget_seconds == done.budget_seconds else steps)

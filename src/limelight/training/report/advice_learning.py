@@ -7,17 +7,15 @@ import math
 import re
 import shlex
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from limelight.evaluation.verdict import LEAST, Use, times
-from limelight.planning.shortfall import PARENT, Shortfall, find_shortfall
+from limelight.planning.shortfall import PARENT
 from limelight.reporting.units import figure
 from limelight.training.events import ValidReport
-from limelight.training.recipe.text_stats import PreparedText, frequencies_in
 from limelight.training.report.run_record import BY_HEART, RunRecord
-from limelight.training.run_folder import PREPARED
 
 NUMBER: Final = r"\d+(\.\d+)?"
 NAMES: Final = {"chrf": "chrF", "bleu": "BLEU"}
@@ -57,7 +55,7 @@ def is_too_short(record: RunRecord) -> bool:
 def too_short(record: RunRecord) -> Advice | None:
     if not is_too_short(record) or record.epochs is None or record.is_mismatched:
         return None
-    short = _shortfall(record)
+    short = record.shortfall
     seen = f"its text was seen {times(record.epochs)} in {figure(record.last_step)} steps"
     if short is not None and short.pieces is None:
         do = f"by the law of limelight plan no time is enough with so little text: {PARENT}"
@@ -66,15 +64,6 @@ def too_short(record: RunRecord) -> Advice | None:
     told = f"; by the law of limelight plan about {figure(round(more))} times as much of it would do" if more else ""
     do = f"train longer, before anything else is changed{told}"
     return Advice("too_short", seen, do, lengthen_command(record, math.ceil(more or 2.0)), serious=True)
-
-
-def _shortfall(record: RunRecord) -> Shortfall | None:
-    """What the law says is missing. None: it does not know, as of a run that began with another's weights."""
-    if record.recipe is None or record.manifest is None or record.recipe.fine_tuning is not None:
-        return None
-    text = replace(PreparedText.of(record.manifest), frequencies=frequencies_in(record.run / PREPARED))
-    seen = max(1.0, text.target * (record.epochs or 0.0))
-    return find_shortfall(record.recipe.model, text, seen, record.last_step)
 
 
 def another_kind(record: RunRecord) -> Advice | None:

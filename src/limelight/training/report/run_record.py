@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,9 +24,11 @@ from limelight.evaluation.evaluate import Evaluation, WorstSentence
 from limelight.evaluation.metrics.buckets import BucketScore, LengthBucket
 from limelight.evaluation.metrics.metrics import MetricScore
 from limelight.evaluation.verdict import Bound, QualityEvidence, QualityVerdict, evidence_of, judge
+from limelight.planning.shortfall import Shortfall, find_shortfall
 from limelight.training import run_folder
 from limelight.training.config import Metric, Recipe
 from limelight.training.events import Event, RunNotice, StepReport, ValidReport, event_of, read_events
+from limelight.training.recipe.text_stats import PreparedText, frequencies_in
 from limelight.training.run_folder import BUNDLE, FACTS, METRICS, PREPARED, RECIPE, SCORES, STATUS, RunFacts
 
 DAMAGED = (*run_folder.DAMAGED, LimelightError)
@@ -177,6 +180,17 @@ class RunRecord:
         seldom = self.epochs is not None and self.epochs < BY_HEART
         return seldom and late is not None and bool(last) and last[0].nll > late + MISMATCH
 
+    @cached_property
+    def shortfall(self) -> Shortfall | None:
+        """What the law says is missing. None: it does not know, as of a run that began with another's weights."""
+        if self.recipe is None or self.manifest is None or self.recipe.fine_tuning is not None:
+            return None
+        try:
+            text = replace(PreparedText.of(self.manifest), frequencies=frequencies_in(self.run / PREPARED))
+        except DAMAGED:
+            return None
+        return find_shortfall(self.recipe.model, text, max(1.0, text.target * (self.epochs or 0.0)), self.last_step)
+
     @property
     def verdict(self) -> QualityVerdict | None:
         """By the test set; without one by the best validation, which has no interval and does not count what is broken."""
@@ -189,6 +203,8 @@ class RunRecord:
             return None
         tuned = self.recipe is not None and self.recipe.fine_tuning is not None
         evidence = replace(evidence, epochs=self.epochs, pairs=self.train_pairs(), fine_tuned=tuned)
+        if self.epochs is not None and self.epochs < BY_HEART:
+            evidence = replace(evidence, hopeless=self.shortfall is not None and self.shortfall.pieces is None)
         return judge(replace(evidence, diverged=self.state == "diverged", mismatched=self.is_mismatched))
 
     def train_pairs(self) -> int | None:

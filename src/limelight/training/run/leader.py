@@ -30,7 +30,7 @@ from limelight.training.processes.stop_signals import Stop, Stopped
 from limelight.training.processes.world import World
 from limelight.training.recipe.replay import mix_old_text
 from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
-from limelight.training.recipe.resolve import asks_for_more, extend_recipe, resolve_recipe
+from limelight.training.recipe.resolve import asks_for_more, describe_extension, extend_recipe, resolve_recipe
 from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.report.report import write_report
 from limelight.training.report.run_record import read_run
@@ -123,7 +123,7 @@ class RunLeader:
         state: State = read_status(self.folder).get("state", "failed")
         # The same steps would diverge again, bit for bit; what to do instead stands in the facts.
         ended = self.resumes and state in ("done", "diverged")
-        if ended and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE)):
+        if ended and not asks_for_more(self.asked, Recipe.load(self.folder / RECIPE), self.steps):
             return result_of(self.folder, state)
         self.facts.problem = None  # of an earlier start
         state = "failed"
@@ -193,8 +193,11 @@ class RunLeader:
         """That of the folder when the run goes on; else the one given, or a chosen one."""
         path = self.folder / RECIPE
         if goes_on and path.exists():
-            recipe = extend_recipe(Recipe.load(path), self.asked)
+            recipe = extend_recipe(before := Recipe.load(path), self.asked)
             choose_threads(recipe.machine.threads)
+            if chosen := describe_extension(before, recipe, self.step):  # what was expected of the run was of the shorter one
+                self.facts.chosen = [each for each in self.facts.chosen if each.name != "expect"]
+                self._say(chosen)
         else:
             recipe = resolve_recipe(self.asked, prepared, time.monotonic() - self.began, self._say)
             spent, budget = time.monotonic() - self.began, recipe.budget_seconds
@@ -258,7 +261,7 @@ class RunLeader:
         write_status(self.folder, "scoring", self.step, self.steps)
         recipe, threads = training.recipe, torch.get_num_threads()
         told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
-        metric, last, validator = recipe.validation.metric, training.last_score, training.parts.validator
+        metric, last, validator = recipe.validation.metric, training.last_found, training.parts.validator
         self.world.phase("scoring", self.step, long=True)
         self.world.leave()  # the other processes are done
         validator.world = World()

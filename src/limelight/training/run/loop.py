@@ -9,6 +9,7 @@ All that the next step depends on is in `TrainState.tensors` and `TrainingLoop.s
 process takes the same steps, bit for bit. Watchers get frozen reports and never the trainer.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +41,7 @@ from limelight.training.step.sharding import whole
 from limelight.training.step.step import RankFlags, StepAgreement, Stepper, StepResult
 from limelight.training.step.train_state import TrainProgress, TrainState
 from limelight.training.step.trained_model import TrainedModel
-from limelight.training.validation.validator import Validator
+from limelight.training.validation.validator import ValidationResult, Validator
 
 Ending = Literal["done", "interrupted", "preempted", "diverged"]
 
@@ -83,7 +84,7 @@ class TrainingLoop:
         self.watchdog = Watchdog(recipe.trouble)
         self.stepper = Stepper(recipe, run, parts.loader, self.standing, self.watchdog, partial(self.tell, "note"))
         self.at, self.pace = TrainProgress(), BudgetClock(recipe.budget_seconds, recipe.validation.every)
-        self.last_score: float | None = None  # of the latest validation
+        self.last_found: ValidationResult | None = None  # by the latest validation
         self.saved, self._changed = 0, True  # the step to go on from, and whether anything changed since
         self._agreed: StepAgreement | None = None  # of the latest step, by all processes
         self.last: Mapping[str, Tensor] = {}  # the weights at the end, whole, when it is done
@@ -114,8 +115,7 @@ class TrainingLoop:
             if over:
                 self._settle()
                 if over in ("interrupted", "preempted") and self._changed:
-                    told = f"step {self.at.step:,} is not saved; the same command goes on from {self.saved:,}"
-                    raise StorageError(told)
+                    raise StorageError(f"step {self.at.step:,} is not saved; the same command goes on from {self.saved:,}")
                 return over
             self._take_step()
             self.world.set_patience(self.recipe.machine.patience)
@@ -145,8 +145,7 @@ class TrainingLoop:
         return self._agreed.stop if self._agreed else None
 
     def _take_step(self) -> None:
-        began = time.perf_counter()
-        step = self.at.step + 1
+        began, step = time.perf_counter(), self.at.step + 1
         learning_rate = self.recipe.optimizer.learning_rate * rate(step, self.schedule)
         if self.parts.loader.turned and step > self.schedule.both_directions * self.schedule.steps:
             with self.stop.shield_children():  # for good, also if a budget then allows more steps
@@ -208,7 +207,7 @@ class TrainingLoop:
             return
         finally:
             give_back_memory()
-        score = self.last_score = found.score(self.recipe.validation.metric)
+        self.last_found, score = found, found.rank(self.recipe.validation.metric)
         better = self.at.best is None or score > self.at.best
         # Where weights are cut, the twin that has just translated is the only place that holds them whole.
         weights = self.parts.validator.weights if self.parts.numbers.same_passes else self.standing.weights
@@ -227,7 +226,7 @@ class TrainingLoop:
         """A machine may be slower or faster than it was measured; the schedule still ends within the budget. `late`: only slower."""
         ended = self.at.step >= self.schedule.steps
         longer, heavier = not self.schedule.fixed, compute_growth_ahead(self.at.step, self.schedule, self.recipe.accumulate)
-        steps = self.world.broadcast(self.pace.replan(self.at.step, self.schedule.steps, longer, late, heavier))
+        steps = self.world.broadcast(self.pace.replan(self.at.step, self.schedule.steps, longer, late, heavier, resumed))
         if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
             return
         steps = max(steps, self.at.step + 1)
@@ -283,16 +282,19 @@ class TrainingLoop:
         refuse_changed(self.recipe, state["recipe"], self.folder)
         self.standing.load(found, self.recipe.seed)
         self.at = TrainProgress(**state["progress"])
-        was, asked = ScheduleSettings(**state["schedule"]), self.recipe.schedule
-        self.schedule = was
-        if asked.steps != state["planned"]:
-            self.schedule, self.at.since_best = asked, 0
+        was, asked, before = ScheduleSettings(**state["schedule"]), self.recipe.schedule, state["budget"]
+        larger = before is not None and (self.recipe.budget_seconds or math.inf) > before
+        longer = asked.steps != state["planned"] or (larger and was.steps < asked.steps)  # which the smaller budget had no time for
+        self.schedule, self.at.since_best = (asked, 0) if longer else (was, self.at.since_best)
         self.watchdog.load(state["trouble"])
         self.pace.load(state["pace"])
         self.saved, self._changed = self.at.step, False
-        if (self.recipe.budget_seconds or 0) > (state["budget"] or 0):
+        if (self.recipe.budget_seconds or 0) > (before or 0):
             self.at.since_best = 0
             self._replan(resumed=True)
+            if self.at.step >= self.schedule.steps:
+                why = "its steps were asked for, or are enough for this text" if self.schedule.fixed else "no step fits into it"
+                self.tell("note", f"the larger budget adds nothing, since {why}; --steps does")
 
     def tell(self, kind: NoticeKind, text: str) -> None:
         self._watch(RunNotice(self.at.step, self.pace.elapsed, kind, text))

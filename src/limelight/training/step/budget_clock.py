@@ -93,10 +93,12 @@ class BudgetClock:
         """Between validations as well: a machine that has become slow must not be noticed when the budget is over."""
         return self.budget is not None and step % max(LEAST, self.validation_every // LOOKS) == 0
 
-    def replan(self, step: int, steps: int, longer: bool = True, late: bool = False, heavier: float = 1.0) -> int | None:
+    def replan(
+        self, step: int, steps: int, longer: bool = True, late: bool = False, heavier: float = 1.0, resumed: bool = False
+    ) -> int | None:
         """How many steps end with the budget, if that is worth a change; only fewer ones unless `longer`, far fewer if `late`. Steps to
-        come take `heavier` times as long as the last."""
-        if self.budget is None or self._steps < (LEAST if late else FEW):
+        come take `heavier` times as long as the last. A run that is `resumed` with a larger budget may have had few steps."""
+        if self.budget is None or self._steps < (1 if resumed else LEAST if late else FEW):
             return None
         room = self.budget - self.ending() - self.elapsed
         fitting = step + max(0, int(room / (heavier * self.per_step())))

@@ -25,7 +25,7 @@ from limelight.training.recipe.monolingual import describe_synthetic
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
 from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
-from limelight.training.validation.validator import Validator, build_bundle_settings
+from limelight.training.validation.validator import ValidationResult, Validator, build_bundle_settings
 
 AT_THE_END = "weights at the end"
 
@@ -81,12 +81,12 @@ def choose_winner(
     metric: str,
     threads: int,
     watch: Callable[[int, int], None] = lambda done, total: None,
-    known: float | None = None,
+    known: ValidationResult | None = None,
     affordable: Callable[[], bool] = lambda: True,
 ) -> Winner:
     """Those at the end (averaged, where that is wanted), the best validation, or the mean of the best: whichever translates best.
 
-    `known` is the score of those at the end, when the last validation was of them. Others are tried while that is `affordable`.
+    `known` is what was found of those at the end, when the last validation was of them. Others are tried while that is `affordable`.
     """
     candidates: dict[str, Callable[[], Mapping[str, Tensor]]] = {AT_THE_END: lambda: last}
     best = kept.best
@@ -97,16 +97,16 @@ def choose_winner(
     while count > 1:  # of ten also five and two
         candidates[f"mean of the {count} {kind}"] = partial(kept.mean, count)
         count, kind = count // 2, "best"
-    compared: dict[str, float] = {}
+    found: dict[str, ValidationResult] = {}
     for name, get in candidates.items():
-        watch(len(compared), len(candidates))
+        watch(len(found), len(candidates))
         if name == AT_THE_END and known is not None:
-            compared[name] = known
-        elif not compared or affordable():
-            compared[name] = validator.validate(get(), threads).score(metric)
-    watch(len(compared), len(candidates))
-    name = max(compared, key=lambda each: compared[each])
-    return Winner(name, candidates[name](), compared)
+            found[name] = known
+        elif not found or affordable():
+            found[name] = validator.validate(get(), threads)
+    watch(len(found), len(candidates))
+    name = max(found, key=lambda each: found[each].rank(metric))
+    return Winner(name, candidates[name](), {name: each.score(metric) for name, each in found.items()})
 
 
 def choose_search(

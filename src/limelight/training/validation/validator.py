@@ -3,6 +3,7 @@
 The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ from limelight.training.validation.direction_sets import DirectionSet, sample_di
 from limelight.translator import Translator
 
 METRICS = EvaluateSettings(metrics=("bleu", "chrf"), resamples=None)
+CHANCE = {"chrf": 10.0, "bleu": 1.0}  # below it a score is chance: a model that always says the same may have it
+TIE, WORST = 1e-6, 1e3  # what a nat counts among equal scores; the loss of numbers that are none
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class ValidationResult:
 
     def score(self, metric: str) -> float:
         return self.chrf if metric == "chrf" else self.bleu
+
+    def rank(self, metric: str) -> float:
+        """The score; of equal ones, and where it is chance, the lower loss is better, by a thousandth of a nat at least."""
+        return max(self.score(metric), CHANCE[metric]) - TIE * (round(self.nll, 3) if math.isfinite(self.nll) else WORST)
 
 
 class Validator:
