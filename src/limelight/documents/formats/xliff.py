@@ -8,7 +8,8 @@ What was filled gets attributes that say a machine translated it, and how sure i
 1.x   <target state="needs-review-translation" state-qualifier="mt-suggestion" its:mtConfidence="0.412">
 2.x   <segment state="initial" subState="limelight:mt-0.412">
 
-`translated` in both where there is no reason to look at it; `exact-match` for both of `mt` where a memory had it. Version 2 has no place for attributes of ITS on a segment or its target.
+`translated` in both where there is no reason to look at it, and `exact-match` in place of `mt` where a memory had it. Version 2 has no
+place for attributes of ITS on a segment or its target.
 """
 
 import re
