@@ -63,6 +63,6 @@ def _explain(body: bytes) -> str | None:
     """The message and the hint of a refusal."""
     try:
         told = json.loads(body)["error"]
-        return " ".join(filter(None, (told["message"], told.get("hint"))))
+        return "; ".join(filter(None, (told["message"], told.get("hint"))))
     except (ValueError, KeyError, TypeError):
         return None

@@ -80,6 +80,16 @@ def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str
     assert "<b>drei</b>" in page  # what would have lost a tag is not used
 
 
+def test_counts_have_names_and_a_text_that_is_not_there_is_told(url: str) -> None:
+    store = open_store(url)
+    list(store.memory.add(("en", "de"), [("one", "eins")], "menu.po"))
+    store.close()
+    listed = CliRunner().invoke(app, ["memory", "list", url])
+    assert listed.stdout == "en>de\tmenu.po\t1 segments\n"
+    missed = CliRunner().invoke(app, ["memory", "find", url, "one", "--from", "en", "--to", "fr"])
+    assert missed.stdout == "" and missed.stderr == "the memory has nothing like it from en to fr; it has en to de\n"
+
+
 def test_a_terminal_is_told_no_control_characters(url: str) -> None:
     store = open_store(url)
     list(store.memory.add(("en", "de"), [("one\x1b[31m\ttwo\nthree", "x\x1b]0;y\x07")]))

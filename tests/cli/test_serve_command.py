@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -14,6 +16,7 @@ from typer.testing import CliRunner
 
 import warm_process
 from limelight.cli.main import app
+from limelight.cli.serve import _warn_of
 from limelight.errors import ConfigError, LimelightError
 from limelight.serving.access.keys import Keys
 
@@ -56,6 +59,15 @@ def test_a_server_answers_in_three_dialects_and_stops_when_told() -> None:
         "/api/v1/translate",
     ]
     assert b"eins" not in log and b"one two" not in log
+
+
+def test_a_translator_that_nobody_should_use_is_named_at_the_start(capsys: pytest.CaptureFixture[str]) -> None:
+    def known_as(id: str, verdict: str) -> SimpleNamespace:
+        return SimpleNamespace(id=id, translator=SimpleNamespace(settings=SimpleNamespace(trained_on={"verdict": verdict})))
+
+    models: Any = SimpleNamespace(all=[known_as("bad", "NOT USABLE: it says nothing"), known_as("good", "USABLE")])
+    _warn_of(models)
+    assert capsys.readouterr().err == "warning: bad was judged when it was trained: NOT USABLE: it says nothing\n"
 
 
 @pytest.mark.process

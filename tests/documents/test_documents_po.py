@@ -14,6 +14,7 @@ from limelight.documents.document import translate_document
 from limelight.documents.formats.po_strings import format_string
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import ConfigError, DataError
+from limelight.translator.translation import recall
 
 HEADER = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n"Plural-Forms: nplurals=%d; plural=(n != 1);\\n"\n\n'
 
@@ -32,6 +33,19 @@ def filled(catalogue: str, change: object = upper, forms: int = 2, again: bool =
 def test_only_empty_translations_are_filled() -> None:
     catalogue = 'msgid "open"\nmsgstr ""\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'
     assert filled(catalogue) == 'msgid "open"\nmsgstr "OPEN"\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'
+
+
+def test_what_has_no_letters_is_the_memorys_or_a_persons_and_never_the_models() -> None:
+    catalogue = 'msgid "1, 2, 3"\nmsgstr ""\n\nmsgid " ("\nmsgstr ""\n\nmsgid "open"\nmsgstr ""\n'
+    made = done(catalogue, lambda text: f"{text} made up")
+    assert made.data.decode().count('msgstr ""\n') == 3 and [each.code for each in made.warnings] == ["wordless"] * 2
+    assert [(each.unit.line, bool(each.reasons)) for each in made.units] == [(7, True), (10, True), (13, False)] and made.counts.failed == 2
+
+    def remember(texts: list[str]) -> list[object]:
+        return [recall(text, f"{text} *") for text in texts]
+
+    kept = translate_document((HEADER % 2 + catalogue).encode(), "po", ("en", "de"), remember)  # type: ignore[arg-type]
+    assert 'msgstr "1, 2, 3 *"' in kept.data.decode() and 'msgstr " ( *"' in kept.data.decode() and not kept.warnings
 
 
 def test_comments_flags_contexts_and_deleted_entries_stay() -> None:

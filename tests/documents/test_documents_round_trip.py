@@ -38,7 +38,7 @@ def test_what_comes_back_unchanged_stays_the_same_to_the_byte() -> None:
         if file.kind in ("html", "srt", "txt"):
             assert done.data == file.data, file.name
         assert difference(file.kind, file.data, done.data) is None, file.name
-        assert not done.warnings, (file.name, done.warnings[:3])
+        assert {remark.code for remark in done.warnings} <= {"wordless"}, (file.name, done.warnings[:3])
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from limelight.decoding.guards import Notice
 from limelight.documents.document import translate_document
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DataError
+from limelight.translator.translation import Translation, recall
 
 FILE = '<file source-language="en" target-language="de"><body>{}</body></file>'
 ONE = f'<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">{FILE}</xliff>'
@@ -243,6 +244,22 @@ def test_a_target_of_version_1_says_how_sure_the_machine_was() -> None:
     document = ONE.format(units.format("<target xml:lang='de' state = 'new'> </target>"))
     after = '<target xml:lang=\'de\' state = "translated" state-qualifier="mt-suggestion" its:mtConfidence="0.900">HI</target>'
     assert judged(document) == ONE.format(units.format(after)).replace(head, head + its)
+
+
+@pytest.mark.parametrize("unsure_below", [0.5, 1])
+def test_what_the_memory_had_is_no_suggestion_of_a_machine(unsure_below: float) -> None:
+    one = ONE.format('<trans-unit id="1"><source>1, 2</source></trans-unit><trans-unit id="2"><source>a <x id="1"/></source></trans-unit>')
+
+    def remember(texts: list[str]) -> list[Translation]:
+        return [recall(text, text.upper()) for text in texts]
+
+    def filled(document: str) -> str:
+        return translate_document(document.encode(), "xliff", ("en", "de"), remember, unsure_below=unsure_below).data.decode()
+
+    assert '<target state="translated" state-qualifier="exact-match">1, 2</target>' in filled(one) and "mtConfidence=" not in filled(one)
+    assert '<segment state="translated" subState="limelight:exact-match">' in filled(
+        TWO.format('<unit id="1"><segment><source>hi</source></segment></unit>')
+    )
 
 
 def test_a_segment_of_version_2_says_it_where_its_schema_allows() -> None:

@@ -39,6 +39,21 @@ def test_warnings_are_said_with_their_lines_and_counted(tmp_path: Path, capsys: 
     assert lines[0] == f"warning: {file}:1: loop: it loops" and lines[-1] == f"warnings: {file}: 25 loop" and len(lines) == 21
 
 
+def test_what_has_no_translation_is_said_first_and_how_one_was_made_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.txt").write_bytes(b"\n".join(b"a%d" % number for number in range(25)))
+    said = [Notice("engine", "by torch"), Notice("numbers", "others")]
+    run_document(
+        TRANSLATOR,
+        tmp_path / "in.txt",
+        tmp_path / "out.txt",
+        translate=lambda texts: [Answer("" if text == "a24" else "x", said) for text in texts],
+        quiet=True,
+    )
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert "in.txt:25: empty:" in lines[0] and "in.txt:1: numbers:" in lines[1] and lines[-1].endswith(": 24 numbers, 1 empty")
+    assert not any("engine" in line for line in lines)
+
+
 def test_nothing_is_written_when_it_fails(tmp_path: Path) -> None:
     (tmp_path / "in.xlf").write_bytes(b"<xliff>")
     with pytest.raises(DataError, match=r"in\.xlf: not well-formed"):

@@ -28,7 +28,7 @@ def test_texts_are_translated_in_order(client: Client) -> None:
 
 
 def test_a_refusal_is_told_in_the_words_of_the_server(client: Client) -> None:
-    with pytest.raises(ServerError, match="there are models from en to de") as refused:
+    with pytest.raises(ServerError, match="these languages; there are models from en to de") as refused:
         client.translate(["seven"], target="it")
     assert refused.value.status == 400
     with pytest.raises(ServerError) as refused:

@@ -232,8 +232,14 @@ def test_a_whole_number_may_be_written_with_a_point(server: Running) -> None:
 def test_too_much_is_said_to_be_too_large(server: Running) -> None:
     for body in ({"text": "a" * 301}, {"text": ["a"] * 5}, {"text": "a", "glossary": {"a": "b", "c": "d", "e": "f"}}):
         problem = refused(server, "translate", body, 413)
-        assert problem["code"] == "too_large" and "a valid" not in problem["message"]
+        assert problem["code"] == "too_large" and "valid" not in problem["message"]
     assert server.post("translate", {"text": "a" * 300}).status_code == 200
+
+
+def test_a_page_is_told_whether_the_server_can_look_inside(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert server.client.get("/api/v1/models").json()["desk"] is True
+    monkeypatch.setattr("limelight.serving.native.routes.has_torch", lambda: False)
+    assert server.client.get("/api/v1/models").json()["desk"] is False
 
 
 def test_a_deadline_that_cannot_be_kept_is_told(models: Models) -> None:

@@ -87,6 +87,7 @@ def test_the_model_is_picked_by_languages_tags_and_name(models: Models) -> None:
     assert models.pick("fr", "de", "multi").direction == ("fr", "de"), "never taught, but both are known"
     assert models.pick(None, "fr", None, ["ui"]).translator.settings.source_begin[1:] == (tags_of().names["ui"],)
     assert models.pick("en", "fr") == models.pick("EN", "fr-CA"), "made twice, and batched together"
+    assert models.pick("eng", "fra") == models.pick("en", "fr") and models.find(None, "ger") is usual
     assert [models.reverse(models.by_id(id)) for id in ("multi", "multi:fr-en")] == [
         models.by_id("multi:de-en"),
         models.by_id("multi:en-fr"),

@@ -71,6 +71,30 @@ def test_the_words_of_the_memory_stand_whatever_else_is_asked_for(server: Servin
     assert "pieces" not in found and "alignment" not in found
 
 
+def test_the_operator_lets_the_memory_answer_clients_that_cannot_ask_for_it(translator: Translator, tmp_path: Path) -> None:
+    url, pair = f"sqlite:///{tmp_path}/a.db", {"source": "en", "target": "de"}
+    with closing(open_store(url)) as store:
+        list(store.memory.add(PAIR, [("twenty seven", "SIEBENUNDZWANZIG")], "numbers.tmx"))
+    with serving(labelled(translator, PAIR), store=url, memory="use") as server:
+        post = server.client.post
+        assert post("/translate", data={"q": " twenty seven\n", **pair}).json() == {"translatedText": " SIEBENUNDZWANZIG\n"}
+        both = post("/translate", json={"q": ["seven", "twenty seven"], **pair, "alternatives": 1}).json()
+        assert both["translatedText"] == ["sieben", "SIEBENUNDZWANZIG"] and both["alternatives"][1] == []
+        asked_html = {"q": "<p>twenty seven</p>", "format": "html", **pair}
+        assert post("/translate", json=asked_html).json() == {"translatedText": "<p>SIEBENUNDZWANZIG</p>"}
+        client = deepl.Translator("key", server_url=str(server.client.base_url))
+        assert str(client.translate_text("twenty seven", source_lang="EN", target_lang="DE")) == "SIEBENUNDZWANZIG"
+        place = post("/translate_file", data=pair, files={"file": ("a.txt", b"twenty seven")}).json()["translatedFileUrl"]
+        assert server.client.get(place).text == "SIEBENUNDZWANZIG"
+
+
+def test_a_text_of_that_dialect_may_ask_for_the_memory(server: Serving) -> None:
+    form = {"q": "twenty seven", "source": "en", "target": "de"}
+    assert server.client.post("/translate", data=form).json() != {"translatedText": "SIEBENUNDZWANZIG"}
+    assert server.client.post("/translate", data={**form, "memory": "use"}).json() == {"translatedText": "SIEBENUNDZWANZIG"}
+    assert server.client.post("/translate", data={**form, "memory": "yes"}).status_code == 400
+
+
 @pytest.mark.parametrize("more", [{"format": "html"}, {"stream": True}, {"prefix": "a"}])
 def test_what_the_memory_cannot_do_is_refused(server: Serving, more: dict[str, object]) -> None:
     assert "memory: not with" in asked(server, 400, text="seven", memory="use", **more)["error"]["message"]

@@ -56,6 +56,12 @@ def test_a_memory_finds_the_same_and_similar_texts(store: Store) -> None:
     check_memory(store)
 
 
+def test_a_difference_of_case_alone_comes_first(store: Store) -> None:
+    add(store, [("Open failed", "a"), ("Open File", "b"), ("Open file", "c"), ("Open files", "d")], "a.tmx")
+    assert [each.target for each in store.memory.find(PAIR, "Open file")] == ["c", "b", "d", "a"]
+    assert [each.target for each in store.memory.find(PAIR, "Open file", most=2)] == ["c", "b"]
+
+
 def test_a_memory_in_both_databases(url: str) -> None:
     store = open_store(url)
     check_memory(store)

@@ -157,7 +157,7 @@ def test_all_that_is_wrong_with_a_file_is_said_with_its_lines(tmp_path: Path) ->
     with pytest.raises(DataError) as caught:
         Glossary.load(path)
     message = str(caught.value)
-    for problem in ("line 2: no tab", "line 3: not UTF-8"):
+    for problem in ("TSV (source, a tab, target", "TBX", "line 2: no tab", "line 3: not UTF-8"):
         assert problem in message
     assert "and 14 more" in message
     path.write_bytes(b"\ty\nz\t |\n")

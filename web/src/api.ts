@@ -143,6 +143,7 @@ export interface Known {
   limits: Limits;
   corrections: boolean; // are they kept?
   memory: boolean; // is there one to ask?
+  desk: boolean; // can one look inside?
 }
 
 export class Refused extends Error {
@@ -157,8 +158,9 @@ export class Api {
   constructor(private readonly fetch: Fetch) {}
 
   async models(signal?: AbortSignal): Promise<Known> {
-    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean; memory?: boolean }>("api/v1/models", signal);
-    return { models: told.models.flatMap(modelsOf), limits: told.limits, corrections: told.corrections === true, memory: told.memory === true };
+    const told = await this.get<{ models: Record<string, unknown>[]; limits: Limits; corrections?: boolean; memory?: boolean; desk?: boolean }>("api/v1/models", signal);
+    const offers = { corrections: told.corrections === true, memory: told.memory === true, desk: told.desk === true };
+    return { models: told.models.flatMap(modelsOf), limits: told.limits, ...offers };
   }
 
   async settings(signal?: AbortSignal): Promise<Settings> {

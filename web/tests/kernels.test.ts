@@ -159,6 +159,7 @@ describe("trouble", () => {
       expect(todo.length).toBeGreaterThan(10);
     }
     expect(advice(troubleOf(503, "1", null), 1).todo).toContain("by itself");
+    expect(advice(troubleOf(501, null, { error: { message: "no torch", hint: "install it" } }), null)).toEqual({ title: "This server cannot do that", todo: "no torch; install it" });
     expect(advice(troubleOf(503, null, { error: { code: "stopping" } }), null).title).toContain("restarted");
     expect(advice(troubleOf(400, null, { error: { message: "no model", hint: "there is en to de" } }), null)).toEqual({
       title: "no model",
@@ -312,7 +313,7 @@ describe("warnings", () => {
       "The translation repeats itself and is probably wrong.",
       "Something else.",
     ]);
-    expect(plain([])).toEqual([]);
+    expect(plain([{ code: "engine", message: "searched by torch" }])).toEqual([]);
   });
 });
 

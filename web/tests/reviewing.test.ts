@@ -22,7 +22,7 @@ async function opened(told: { corrections?: boolean; memory?: boolean } = {}, st
     if (path === "api/v1/corrections") return Response.json({ id: 7 });
     if (store_away && body["matches"]) return Response.json({ error: { code: "store_away", message: "away" } }, { status: 503 });
     const matches = body["matches"] ? [{ score: 0.9, source: "A cat!", target: "Eine Katze!", origin: "" }] : undefined;
-    return Response.json({ results: [{ text: "KATZE", alternatives: [{ text: "A CAT" }, { text: "KATER" }], matches }] });
+    return Response.json({ results: [{ text: "KATZE", alternatives: [{ text: "A CAT" }, { text: " " }, { text: "KATZE " }, { text: "KATER" }], matches }] });
   });
   const reviewing = new Reviewing(api, (name, data) => saved.push(name, data));
   await reviewing.open();
@@ -37,9 +37,9 @@ describe("a review", () => {
     expect(asked.find(({ path }) => path === "api/v1/documents")!.body).toEqual({ name: "a.po", data: "data", model: "en-de", memory: "use" });
     expect(reviewing.help["0"]!.alternatives).toEqual(["KATZE", "KATER"]);
     expect(reviewing.expected).toBe(1);
-    reviewing.take(0);
+    reviewing.take(4);
     expect(reviewing.row!.text).toBe("Eine Katze!");
-    reviewing.take(6);
+    reviewing.take(1);
     expect(reviewing.row!.text).toBe("KATER");
     reviewing.take(8);
     expect(reviewing.row!.text).toBe("KATER");
@@ -71,6 +71,9 @@ describe("a review", () => {
     reviewing.write("");
     reviewing.accept();
     expect(reviewing.done, "nothing is no translation").toBe(2);
+    expect(reviewing.problem).toContain("no translation to accept");
+    reviewing.write("Hund");
+    expect(reviewing.problem).toBe("");
   });
 
   test("gives the document back at any moment, with what nobody has looked at marked as before", async () => {

@@ -57,8 +57,12 @@ def memory(
         if action == Action.add:
             _tell([_add(opened, pair, origin, rows) for origin, rows in texts], as_json)
         elif action == Action.find:
-            _tell([{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
-                   for text in words for each in opened.memory.find(pair, text)], as_json)  # fmt: skip
+            found = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
+                     for text in words for each in opened.memory.find(pair, text)]  # fmt: skip
+            _tell(found, as_json)
+            if not found:
+                known = ", ".join(sorted({name.replace(">", " to ") for name, _, _ in opened.memory.list_origins()})) or "nothing"
+                typer.echo(f"the memory has nothing like it from {source} to {target}; it has {known}", err=True)
         elif action == Action.list:
             _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()], as_json)
         else:
@@ -95,7 +99,8 @@ def _add(store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tupl
 
 
 def _tell(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    """A row for each; texts may hold line breaks, and a terminal obeys control characters."""
+    """A row for each, counts with their names; texts may hold line breaks, and a terminal obeys control characters."""
     for row in rows:
-        cells = [group_digits(each) if isinstance(each, int) else re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", str(each)) for each in row.values()]
+        named = [f"{group_digits(each)} {name}" if isinstance(each, int) else str(each) for name, each in row.items()]
+        cells = [re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", each) for each in named]
         sys.stdout.write((json.dumps(row, ensure_ascii=False) if as_json else "\t".join(cells)) + "\n")

@@ -152,6 +152,7 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     if places:
         typer.echo(f"loading {', '.join(places)}", err=True)
     models = load(places, settings.threads, engine)
+    _warn_of(models)
     log, tracing = json_lines(sys.stderr.buffer), OtelTracing.from_environment(os.environ)
     server = Server.of(models, settings, log, tracing, store)
 
@@ -178,6 +179,15 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
             tracing.close()
 
 
+def _warn_of(models: "Models") -> None:
+    """Say which translators nobody should use: clients get what they write, without a word."""
+    from limelight.bundle.card import find_warning
+
+    for each in models.all:
+        if (verdict := find_warning(each.translator.settings)) is not None:
+            typer.echo(f"warning: {each.id} was judged when it was trained: {verdict}", err=True)
+
+
 def _list_directions(served: "ServedModel") -> str:
     """en to de; of a model that has more: en to de, fr; de to en; tags formal, ui."""
     most = 8 if len(served.targets) <= 8 else 2  # of 200 languages a line is enough
@@ -188,8 +198,6 @@ def _list_directions(served: "ServedModel") -> str:
 
 
 def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[str]:
-    from limelight.bundle.card import find_warning
-
     lines = []
     for each in models.all:
         size = each.translator.settings.model
@@ -197,8 +205,6 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
             f" {each.id:<12} {_list_directions(each)}   {size.encoder_layers}+{size.decoder_layers} layers, {size.d_model} wide   "
             f"{', '.join(each.translator.runs_on)}   about {each.speed * each.translator.engine.workers:,.0f} pieces/s"
         )
-        if (verdict := find_warning(each.translator.settings)) is not None:
-            lines.append(f" {each.id:<12} was judged when it was trained: {verdict}")
     if settings.page:
         lines.append(f" page         {address}/")
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")

@@ -71,6 +71,11 @@ class Sentence:
         return any(map(_is_run, self.items))
 
     @property
+    def has_text(self) -> bool:
+        """Words, or numbers and signs without a tag among them, which a memory may have."""
+        return self.has_words or bool(self.text and not self._place)
+
+    @property
     def runs(self) -> tuple[str, ...]:
         """The words of each text between tags, without the blanks around them; nothing where the whole is one such text."""
         if self.text and not self._place:

@@ -18,6 +18,8 @@ from limelight.documents.units import (
     Remark,
     TranslatedUnit,
     UnitTranslation,
+    are_recalled,
+    has_words,
 )
 from limelight.errors import DataError
 
@@ -27,6 +29,7 @@ LONGEST = 100_000  # characters of one text; a longer one is left as it is, and 
 UNSURE_BELOW = 0.6
 # These tell how a translation was made, and not that something is wrong with it.
 HARMLESS = frozenset(("engine", "redecoded", "split"))
+LEAVING = frozenset(("empty", "encoding", "forms", "malformed", "not_given", "structure", "too_long", "wordless"))  # a text as it is
 
 Translate = Callable[[list[str]], Sequence[UnitTranslation]]
 Told = Callable[[int, int], None]  # texts done, and all that are known of
@@ -153,6 +156,10 @@ class FoundUnits:
         """Whether the unit is dealt with: a translation that would harm the document is not."""
         self.document.check_time()
         text = _read(result)
+        if not (has_words(unit.text) or isinstance(result, GivenText) or are_recalled([result])):
+            why = "it has no letters, which no model has learnt, so it is left for a person or a memory"
+            self.done.append(_leave(unit, "wordless", why))
+            return True
         if not text:
             self.done.append(_leave(unit, "empty", "its translation is empty, so it is left as it is", [result]))
             return True
@@ -195,7 +202,7 @@ def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], 
     if not all(result.protected for result in results) and all(notice.code != "unprotected" for notice in reasons):
         reasons.append(Notice("unprotected", "something that must not be translated was lost"))
     confidence = min(result.confidence for result in results)
-    if confidence < unsure_below or unsure_below == 1:
+    if confidence < unsure_below or (unsure_below == 1 and not are_recalled(results)):
         reasons.append(Notice("unsure", f"its confidence is {confidence:.2f}, and {unsure_below:g} was asked for"))
     return tuple(reasons)
 

@@ -81,6 +81,15 @@ class TranslatedUnit:
         """How probably it needs no edit, where its translator tells that."""
         return multiply_known([getattr(result, "unedited", None) for result in self.results])
 
+    @property
+    def from_memory(self) -> bool:
+        return are_recalled(self.results)
+
+
+def are_recalled(results: Sequence[UnitTranslation]) -> bool:
+    """Did a memory have all of them, so that no machine made one?"""
+    return bool(results) and all(getattr(result, "from_memory", False) for result in results)
+
 
 def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:
     return [splice for unit in units for splice in unit.splices]

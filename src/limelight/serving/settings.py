@@ -106,6 +106,10 @@ class ServeSettings(Settings):
         max_length=1_000,
         description="Database for what outlives a restart: sqlite:///limelight.db, postgresql://... None: none.",
     )
+    memory: Literal["use"] | None = Field(
+        default=None,
+        description="use: what the store's memory has of the same text is its translation, for clients that cannot ask for it.",
+    )
     keep_days: float = Field(default=365.0, gt=0, le=36_500, description="How long the store keeps what people sent.")
     hosts: tuple[str, ...] = Field(default=(), max_length=100, description="Names by which the server is called, beside its address.")
     cors: Literal["compatible", "off"] = Field(
@@ -144,6 +148,8 @@ class ServeSettings(Settings):
             raise ValueError(
                 f"host={self.host} lets other machines in, and no key is asked for; give --api-key-file, or --public if that is meant"
             )
+        if self.memory is not None and self.store is None:
+            raise ValueError("memory=use needs a store whose memory is used; give --store, or leave memory out")
         if self.store is not None and self.state is not None:
             raise ValueError("store and state keep the same, usage and glossaries, and what one has the other does not read; leave one out")
         return self

@@ -90,7 +90,7 @@ class TranslationMemory:
         return {text: found[key] for text, key in asked.items() if key in found and found[key].source == text.strip()}
 
     def find(self, pair: Pair, text: str, most: int = 5, least: float = LEAST) -> list[MemoryMatch]:
-        """The most similar, best first; of a text that is too long to compare only the same one."""
+        """The most similar, best first, before all others what differs in case alone; of a text that is too long only the same one."""
         text, name = text.strip(), ">".join(pair)
         if not text or len(text) > LONGEST:
             return list(self.find_exact(pair, [text]).values())
@@ -101,7 +101,8 @@ class TranslationMemory:
                 _COLUMNS.where(segments.c.source_key == _key(name, text)).order_by(segments.c.id.desc()).limit(most)
             ).all()
             rows = [*same, *(row for row in connection.execute(_SIMILAR, asked) if row.pair == name and row.source != text)]
-        best = process.extract(text, [row.source for row in rows], scorer=Indel.normalized_similarity, limit=most, score_cutoff=least)
+        scored = process.extract(text, [row.source for row in rows], scorer=Indel.normalized_similarity, limit=None, score_cutoff=least)
+        best = sorted(scored, key=lambda found: (found[1] < 1, found[0].casefold() != text.casefold()))[:most]
         return [MemoryMatch(score, rows[at].source, rows[at].target, rows[at].origin) for _, score, at in best]
 
     def list_origins(self) -> list[tuple[str, str, int]]:

@@ -156,8 +156,8 @@ def nothing(source: str) -> Translation:
 
 
 def recall(source: str, target: str) -> Translation:
-    """The translation of a text that a memory has."""
-    return Translation(target, 0.0, 1.0, [], "eos", source=source)
+    """The translation of a text that a memory has: the blanks around the text stay around it."""
+    return Translation(source.replace(source.strip(), target, 1), 0.0, 1.0, [], "eos", source=source)
 
 
 def confidence_of(log_probs: Sequence[float]) -> float:

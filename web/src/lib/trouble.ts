@@ -59,6 +59,8 @@ export function advice(trouble: Trouble, wait: number | null): { title: string; 
         : { title: "The server is busy", todo: again };
     case 504:
       return { title: "This took too long", todo: trouble.hint ?? "Translate a shorter text, or try again when the server has less to do." };
+    case 501: // something is not installed there, which only its operator can change
+      return { title: "This server cannot do that", todo: [trouble.message, trouble.hint].filter(Boolean).join("; ") };
     default:
       return trouble.status >= 500
         ? { title: "The server made a mistake", todo: trouble.hint ?? "Your text is still here. Try again; the server's log says more." }

@@ -19,9 +19,11 @@ const PLAIN: Readonly<Record<string, string>> = {
   split: "A sentence was too long for the model and was translated in parts.",
 };
 
+const UNSAID = new Set(["engine"]); // how a translation was made, which is for operators
+
 /** What a person reads: our own words for what is known, the server's for the rest. */
 export function plain(warnings: readonly Warning[]): string[] {
-  return [...new Set(warnings.map(({ code, message }) => PLAIN[code] ?? sentence(message)))];
+  return [...new Set(warnings.filter(({ code }) => !UNSAID.has(code)).map(({ code, message }) => PLAIN[code] ?? sentence(message)))];
 }
 
 /** sentence("the model was unsure") -> "The model was unsure." */

@@ -5,8 +5,8 @@ import { charactersOf, wellFormed } from "../lib/counting";
 import type { Trouble } from "../lib/trouble";
 import { refusalOf } from "../lib/uploads";
 
-export const MATCHES = 5; // of a segment; what else can be taken is numbered after them
-const NBEST = 4;
+export const NBEST = 4; // ways to say a segment; matches of the memory are numbered after them, as where a text is translated
+const MATCHES = 5;
 
 export interface Row extends Segment {
   machine: string; // the translation before anybody changed it
@@ -83,26 +83,31 @@ export class Reviewing {
 
   go(to: number): void {
     this.at = Math.min(Math.max(0, to), Math.max(0, this.rows.length - 1));
+    this.problem = "";
     void this.ask();
   }
 
   write(text: string): void {
     if (!this.row) return;
     Object.assign(this.row, { text, done: false });
-    this.unsaved = true;
+    Object.assign(this, { unsaved: true, problem: "" });
   }
 
   /** Takes a match of the memory, or an alternative. */
   take(number: number): void {
     const help = this.row ? this.help[this.row.id] : undefined;
-    const text = number < MATCHES ? help?.matches[number]?.target : help?.alternatives[number - MATCHES];
+    const text = number < NBEST ? help?.alternatives[number] : help?.matches[number - NBEST]?.target;
     if (text !== undefined) this.write(text);
   }
 
   /** It is as it should be: on to the next that nobody has looked at. What was changed is kept as a correction, where the operator wants that. */
   accept(): void {
     const { row, file } = this;
-    if (!row || !file || !row.text.trim()) return;
+    if (!row || !file) return;
+    if (!row.text.trim()) {
+      this.problem = "There is no translation to accept here: write one (e), or go on (j).";
+      return;
+    }
     row.done = this.unsaved = true;
     const [text, correction, before] = [row.source, row.text.trim(), row.sent];
     if (this.known?.corrections && correction !== before && correction !== row.machine.trim()) {
@@ -145,9 +150,10 @@ export class Reviewing {
     const asked = { text: row.source, source: file.source, target: file.target, model: file.model, nbest, align: false, ...(known.memory ? { matches: true } : {}) };
     try {
       const result = (await this.api.translate(asked, new AbortController().signal)).results[0]!;
-      const others = new Set([result.text, ...result.alternatives.map((each) => each.text)]);
-      others.delete(row.machine);
-      this.help = { ...this.help, [row.id]: { matches: (result.matches ?? []).slice(0, MATCHES), alternatives: [...others].slice(0, NBEST) } };
+      const matches = (result.matches ?? []).slice(0, MATCHES);
+      const others = new Set([result, ...result.alternatives].map(({ text }) => text.trim()));
+      for (const known of ["", row.machine.trim(), ...matches.map(({ target }) => target.trim())]) others.delete(known);
+      this.help = { ...this.help, [row.id]: { matches, alternatives: [...others].slice(0, NBEST) } };
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
     }

@@ -44,6 +44,7 @@ export class Translating {
   limits = $state.raw<Limits>(NO_LIMITS);
   corrections = $state(false); // are they kept?
   memory = $state(false); // is there one?
+  desk = $state(false); // can one look inside?
   settings = $state.raw<Settings>(UNKNOWN);
   status = $state.raw<Status>({ kind: "idle" });
   shown = $state.raw<Shown | null>(null);

@@ -50,7 +50,7 @@ def translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, as
         raise ConfigError("--cluster needs --output FILE: what is done is kept beside it, and the same command goes on")
     if ":" in (asked["device"] or ""):
         raise ConfigError(f"--device {asked['device']}: on a cluster each process is given a device; leave out the number")
-    warn_of(read(asked["bundle"], weights=False).settings.aim(asked["target"], asked["source"], asked["tag"] or ()), asked["quiet"])
+    warn_of(read(asked["bundle"], weights=False).settings.aim(asked["target"], asked["source"], asked["tag"] or ()))
     folder = Path(f"{output.resolve()}.shards")
     with ExitStack() as locked:
         with open_output(output) as file:

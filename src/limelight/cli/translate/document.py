@@ -48,7 +48,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     store = None if asked["memory"] is None else open_named_store(asked["memory"])
     with Translator.load(bundle, **loading) as loaded:
         translator = loaded.towards(asked["target"], asked["source"], asked["tag"] or ())
-        warn_of(translator.settings, asked["quiet"])
+        warn_of(translator.settings)
         terms, search = load_glossary(asked["glossary"], translator), translator.settings.search
         if asked["beam"] is not None:
             search = search.changed(beam=asked["beam"], nbest=1, groups=1)
@@ -217,6 +217,10 @@ def _write(target: Path, data: bytes) -> None:
 
 
 def _say_warnings(source: Path, warnings: "Sequence[Remark]") -> None:
+    """First what has no translation. How one was made is not told: nobody need do anything about it."""
+    from limelight.documents.translating import HARMLESS, LEAVING
+
+    warnings = sorted((each for each in warnings if each.code not in HARMLESS), key=lambda each: each.code not in LEAVING)
     for remark in warnings[:MOST_WARNINGS]:
         typer.echo(f"warning: {source}:{remark.line}: {remark.code}: {remark.message}", err=True)
     if len(warnings) > MOST_WARNINGS:

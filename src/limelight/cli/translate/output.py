@@ -32,16 +32,16 @@ _TO_SPACES = str.maketrans(dict.fromkeys(BREAKS, " "))
 _TO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"})  # JSON escapes the others itself
 
 
-def warn_of(settings: "BundleSettings", quiet: bool) -> None:
+def warn_of(settings: "BundleSettings") -> None:
     """Say it before the first translation, if training found that nobody should use the translator, or did not teach it this."""
     from limelight.bundle.card import find_warning
 
-    if not quiet and not settings.is_trained:
+    if not settings.is_trained:
         source, target = settings.languages
         typer.echo(
             f"warning: the model was taught {source} and {target}, but not from {source} to {target}; look at what it writes", err=True
         )
-    if not quiet and (verdict := find_warning(settings)) is not None:
+    if (verdict := find_warning(settings)) is not None:
         typer.echo(f"warning: this translator was judged when it was trained: {verdict}", err=True)
 
 

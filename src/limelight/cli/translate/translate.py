@@ -84,7 +84,7 @@ def translate(
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, mps ...; the accelerator if there is one.")] = None,
     yes: Yes = False,
     dtype: Annotated[str | None, typer.Option("--dtype", help="float32 or bfloat16; ctranslate2 also int8.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No speed on standard error.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings on standard error, no speed and no counts.")] = False,
 ) -> None:  # fmt: skip
     """Translate texts, or lines in a pipe: one line out for each line in, in order. Speed and warnings go to standard error."""
     given = [] if texts in (None, ["-"]) else list(texts or ())
@@ -104,7 +104,7 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked
     """Translate and write each chunk as it comes. `asked`: all options, by name."""
     with open_output(asked["output"]) as file, load_translator(asked) as loaded:
         by_chunk = ChunkTranslator.of(loaded, asked)
-        warn_of(by_chunk.translator.settings, asked["quiet"])
+        warn_of(by_chunk.translator.settings)
         for chunk in chunks:
             account.tell()
             began = time.monotonic()

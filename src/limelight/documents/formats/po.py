@@ -25,7 +25,6 @@ from limelight.documents.units import (
     TranslatedUnit,
     collect_splices,
     edges,
-    has_words,
     replace_controls,
 )
 from limelight.errors import DataError
@@ -116,7 +115,7 @@ def _unit(entry: PoEntry, target: PoString, count: int, style: _Style, before: s
     single, many = entry.value("msgid"), entry.value("msgid_plural")
     plural = "msgid_plural" in entry.strings
     source = many if plural and (target.form or count == 1 or not is_part(single, many, entry.flags)) else single
-    if not has_words(source):
+    if not source.strip():
         return
     lead, text, trail = edges(source)
     # In the messages of Java an apostrophe is written twice; a single one quotes, and is left to people.

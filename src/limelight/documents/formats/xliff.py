@@ -8,7 +8,8 @@ What was filled gets attributes that say a machine translated it, and how sure i
 1.x   <target state="needs-review-translation" state-qualifier="mt-suggestion" its:mtConfidence="0.412">
 2.x   <segment state="initial" subState="limelight:mt-0.412">
 
-`translated` in both where there is no reason to look at it. Version 2 has no place for attributes of ITS on a segment or its target.
+`translated` in both where there is no reason to look at it, and `exact-match` in place of `mt` where a memory had it. Version 2 has no
+place for attributes of ITS on a segment or its target.
 """
 
 import re
@@ -57,7 +58,7 @@ class _Xliff:
         if source is None:
             return
         source = unit.child("seg-source") or source  # the same text, cut into sentences
-        if not source.sentence().has_words or not self._is_wanted(unit, around, source, target):
+        if not source.sentence().has_text or not self._is_wanted(unit, around, source, target):
             self.left += 1
             return
         self._compare_languages(around)
@@ -82,9 +83,10 @@ class _Xliff:
         needs_review = bool(each.reasons) or place.was_guess
         if place.unit.name == "segment" or self.its is None:
             state = "initial" if needs_review else "translated"
-            values = {"state": "reviewed"} if each.reviewed else {"state": state, "subState": f"limelight:mt-{each.confidence:.3f}"}
+            how = "exact-match" if each.from_memory else f"mt-{each.confidence:.3f}"
+            values = {"state": "reviewed"} if each.reviewed else {"state": state, "subState": f"limelight:{how}"}
             return [*each.splices, _change_tag(place.unit, values)]
-        values = {"state": "signed-off"} if each.reviewed else self.its.state(each.confidence, needs_review)
+        values = {"state": "signed-off"} if each.reviewed else self.its.state(None if each.from_memory else each.confidence, needs_review)
         if place.target is not None and not place.target.is_empty_tag:
             return [*each.splices, _change_tag(place.target, values)]
         (splice,) = each.splices
@@ -140,10 +142,11 @@ class _Its:
         new = {name: value for name, value in wanted.items() if self.prefix and name not in tag}
         self.declarations = Splice(root.inner - 1, root.inner - 1, (_format_attributes(new),))
 
-    def state(self, confidence: float, needs_review: bool) -> dict[str, str]:
+    def state(self, confidence: float | None, needs_review: bool) -> dict[str, str]:
+        """Without a confidence no machine made it."""
         state = "needs-review-translation" if needs_review else "translated"
-        attributes = {"state": state, "state-qualifier": "mt-suggestion"}
-        if self.prefix:
+        attributes = {"state": state, "state-qualifier": "exact-match" if confidence is None else "mt-suggestion"}
+        if self.prefix and confidence is not None:
             attributes[f"{self.prefix}:mtConfidence"] = f"{confidence:.3f}"
             if self.annotated:  # by another tool, or for another kind of notes
                 attributes[f"{self.prefix}:annotatorsRef"] = ANNOTATOR

@@ -31,6 +31,7 @@ class CompatOptions:
     markup: Markup | None = None
     segment: bool = True
     glossary: Glossary | None = None
+    memory: bool = False  # wished for by the request; the operator may want it for all
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class RequestTranslator:
             search=search,
             segment=wish.segment,
             glossary=wish.glossary,
+            memory=wish.memory or self.service.settings.memory is not None,
             deadline=deadline,
             caller=self.caller.name,
         )
@@ -136,5 +138,6 @@ class FileTranslator:
         if served is None:
             return self.data
         note(self.request, model=served.id)
+        memory = memory or self.service.settings.memory is not None
         options = TranslateOptions(served, glossary=glossary, memory=memory, check=check, caller=self.caller.name)
         return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data

@@ -9,7 +9,7 @@ from limelight.serving.native.requests import TranslateRequest
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Forbidden, TooLarge
-from limelight.translator.translation import DIGITS
+from limelight.translator.translation import DIGITS, recall
 
 MOST_SEARCHED = 128  # texts of a request that wants matches; each takes some 20 ms
 
@@ -81,9 +81,7 @@ def _match(text: str, found: "MemoryMatch") -> dict[str, Any]:
 
 
 def _result(text: str, found: "MemoryMatch") -> dict[str, Any]:
-    """A `ResultAnswer` that no model made: the blanks around the text are put around its translation."""
-    core = text.strip()
-    before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
+    """A `ResultAnswer` that no model made."""
     nothing: dict[str, Any] = {"score": None, "words": [], "alternatives": [], "warnings": [], "source_pieces": None, "degenerate": False}
     facts = {"confidence": 1.0, "finish": "eos", "protected": True, "characters": len(text), "from_memory": True}
-    return {"text": before + found.target + after, **nothing, **facts}
+    return {"text": recall(text, found.target).text, **nothing, **facts}

@@ -8,6 +8,7 @@ true are refused where a number is wanted, and 5.0 is taken for 5, as JSON does.
 """
 
 import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -26,6 +27,7 @@ from limelight.text.careful.term_targets import LONGEST_TERM
 
 # What `glossary` refuses, said in the schema: control characters, and terms of blanks alone.
 _TERM = r"^[^\x00-\x1f\x7f-\x9f]*[^\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000][^\x00-\x1f\x7f-\x9f]*$"
+_TOO_MANY = re.compile(r"(?:List|Tuple|Dictionary) should have at most (\d+) items? after validation, not (\d+|more)")
 MOST_PROBLEMS = 20  # that are listed
 UNKNOWN = 3  # keys that are named: looking for what each may mean takes time, and a body has room for 100,000
 
@@ -213,4 +215,5 @@ def _sentence(detail: ErrorDetails, names: set[str]) -> str:
     first, *rest = detail["loc"]
     where = ".".join([str(first), *(str(part) for part in rest if isinstance(part, int) or part in names)])
     message = "there is no such key in it" if detail["type"] == "extra_forbidden" else detail["msg"]
+    message = _TOO_MANY.sub(r"at most \1 are taken at once, not \2", message)
     return f"{where}: {message[0].lower()}{message[1:]}"

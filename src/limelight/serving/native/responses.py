@@ -181,6 +181,7 @@ class ModelsAnswer(BaseModel):
     models: Annotated[list[ModelAnswer], Field(max_length=10_000)]
     corrections: bool = Field(description="Are corrections kept?")
     memory: bool = Field(description="Is there a memory to ask?")
+    desk: bool = Field(description="Can it look inside a translation? That wants torch.")
     limits: LimitsAnswer = Field(description="Of this server, for whoever makes requests.")
 
 

@@ -32,6 +32,7 @@ from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.refusals import BadRequest, TooLarge
 from limelight.text.careful.glossary import Glossary
 from limelight.translator import Translator
+from limelight.translator.loading import has_torch
 from limelight.translator.translation import Translation
 
 TERMS = 16  # of a glossary that is made in the event loop: 20 translations each, 10 ms at most
@@ -134,8 +135,9 @@ class Native:
 
         def answer() -> Response:
             told = [responses.model(served, known) for served in known.all]
-            kept = {"corrections": self.service.keeps_corrections, "memory": self.service.store is not None}
-            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits), **kept})
+            offers = {"corrections": self.service.keeps_corrections, "memory": self.service.store is not None}
+            offers["desk"] = self.service.settings.desk.on and has_torch()
+            return JSONResponse({"models": told, "limits": responses.limits(self.service.settings.limits), **offers})
 
         return await aside(sum(len(served.directions) for served in known.all), answer)
 

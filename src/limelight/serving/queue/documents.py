@@ -103,13 +103,15 @@ class LoopBridge:
             self.asked.cancel()
 
 
-def recall_first(store: ServedStore | None, languages: tuple[str, str], translate: Translate) -> Translate:
+def recall_first(store: ServedStore | None, languages: tuple[str, str], translate: Translate, deadline: Deadline) -> Translate:
     """The memory is asked for each text before the translator is."""
     if store is None:
         raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
 
     async def ask(texts: Sequence[str]) -> list[Translation]:
-        found = await store.ask(lambda opened: opened.memory.find_exact(languages, texts), search=True)
+        with deadline:
+            asked = store.ask(lambda opened: opened.memory.find_exact(languages, texts), search=True)
+            found = await _within(asked, deadline, "the answer")
         known = {text: recall(text, match.target) for text, match in found.items()}
         left = [text for text in texts if text not in known]
         known |= dict(zip(left, await translate(left), strict=True)) if left else {}
@@ -134,9 +136,9 @@ def _forgetting(work: Callable[[], Result]) -> Result:
         raise
 
 
-async def _within(work: Awaitable[Result], deadline: Deadline) -> Result:
+async def _within(work: Awaitable[Result], deadline: Deadline, what: str = "the document") -> Result:
     try:
         async with asyncio.timeout(deadline.left):
             return await work
     except (TimeoutError, DeadlineError):
-        raise deadline.late("the document") from None
+        raise deadline.late(what) from None

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from limelight.files import Stamp
+from limelight.text.language_names import same
 from limelight.text.languages import Direction, base
 from limelight.translator import Translator
 
@@ -138,8 +139,9 @@ class ServedModel:
 
 
 def _alike(asked: str | None, known: dict[str, list[str]]) -> list[str]:
-    """The codes of the same language; None is any."""
-    return [code for code in known if asked is None or base(code) == base(asked)]
+    """The codes of the same language; None is any. Where nothing is written as asked, eng is en."""
+    written = [code for code in known if asked is None or base(code) == base(asked)]
+    return written or [code for code in known if same(code, asked or "")]
 
 
 def _plain(code: str) -> str:

@@ -47,7 +47,7 @@ class TranslateOptions:
     segment: bool | None = True
     glossary: Glossary | None = None
     check: bool = False  # for words left out and made up: a pass by torch for each word
-    memory: bool = False  # of a document: is it asked before the model?
+    memory: bool = False  # is it asked for the same text before the model is?
     deadline: Deadline | None = None  # else as long as the server gives
     caller: str = ""
 
@@ -107,6 +107,9 @@ class Service:
         if document is None:
             self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
+        if options.memory:
+            model = partial(self.translate, options=replace(options, memory=False, deadline=deadline), document=document)
+            return await recall_first(self.store, (options.served.source, options.served.target), model, deadline)(texts)
         with deadline:
             planned, size = await self._plan(texts, options, prefixes, phrases, deadline)
             job = self._submit(planned, options, document=document)
@@ -191,8 +194,7 @@ class Service:
         def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
             return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
-        asked = recall_first(self.store, languages, translate) if options.memory else translate
-        return await self.documents.translate(data, kind, languages, asked, deadline, finish, admit)
+        return await self.documents.translate(data, kind, languages, translate, deadline, finish, admit)
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""

@@ -73,7 +73,8 @@ class Glossary:
         merged, more = _merge_rows(rows)
         if problems or more:
             listed = (f"  - {each}" for each in _first(problems + more))
-            raise DataError("\n".join([f"{path}: this glossary cannot be used", *listed]))
+            formats = "a glossary is TSV (source, a tab, target; more targets after |) or TBX"
+            raise DataError("\n".join([f"{path}: this glossary cannot be used; {formats}", *listed]))
         return cls(merged)
 
     def find(self, text: str) -> list[Term]:

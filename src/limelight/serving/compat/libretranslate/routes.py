@@ -71,7 +71,7 @@ class LibreTranslateRoutes:
         limits = self.service.settings.limits
         texts, several = _texts(parameters)
         source, target = require(parameters, "source", "target")
-        alternatives = _alternatives(parameters, limits)
+        alternatives, memory = _alternatives(parameters, limits), _memory(parameters)
         _check_size(texts, limits)
         known = self.pairs.resolve(source, target)
         html = _format(parameters) == "html"
@@ -79,7 +79,7 @@ class LibreTranslateRoutes:
         answering.pay_for(texts)
         pair = await self.pairs.find(*known, "\n".join(texts))
         markup = HtmlMarkup((pair.source, pair.target)) if html else None
-        wish = CompatOptions(0 if html else alternatives, markup)
+        wish = CompatOptions(0 if html else alternatives, markup, memory=memory)
         found = await answering.texts(texts, [_tell(pair.served, parameters)] * len(texts), wish)
         size = (alternatives + 1) * weight(texts)
         return await aside(size, lambda: JSONResponse(_answer(found, several, alternatives > 0, pair)))
@@ -137,14 +137,12 @@ class LibreTranslateRoutes:
         if not settings.files:
             raise Forbidden("Files translation are disabled on this server.")
         name, data = _file(parameters)
-        memory, check = parameters.text("memory") or "", parameters.flag("check")  # that API has neither; our own page and programs do
-        if memory not in ("", "use"):
-            raise BadRequest("Invalid request: memory parameter is neither empty nor use")
+        memory, check = _memory(parameters), parameters.flag("check")
         known = self.pairs.resolve(*require(parameters, "source", "target"))
         self.uploads.check_room(len(data), caller.name)
         file = FileTranslator(self.service, request, caller, name, data)
         pair = await self.pairs.find(*known, await asyncio.to_thread(sample_of, data))
-        made = await file.translate(_tell(pair.served, parameters), memory=bool(memory), check=check)
+        made = await file.translate(_tell(pair.served, parameters), memory=memory, check=check)
         if self.service.state == "draining":  # nobody could fetch it any more
             raise Stopping("the server is draining", "send the file again in a moment", retry_after=5.0)
         key = self.uploads.keep(made, name, caller.name)
@@ -206,6 +204,14 @@ def _texts(parameters: Parameters) -> tuple[list[str], bool]:
     if not given:  # also 0, which is no text, and an empty list
         raise BadRequest("Invalid request: missing q parameter")
     return parameters.texts("q") if isinstance(given, list) else require(parameters, "q"), isinstance(given, list)
+
+
+def _memory(parameters: Parameters) -> bool:
+    """That API has none; our own page and programs ask for it."""
+    asked = parameters.text("memory") or ""
+    if asked not in ("", "use"):
+        raise BadRequest("Invalid request: memory parameter is neither empty nor use")
+    return bool(asked)
 
 
 def _alternatives(parameters: Parameters, limits: Limits) -> int:

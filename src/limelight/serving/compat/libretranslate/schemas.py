@@ -89,8 +89,9 @@ class LibreTranslateBodies:
         pair = {"source": LanguageCode, "target": LanguageCode}
         number = Annotated[float, Field(ge=-1_000_000, le=limits.alternatives)]
         written = Annotated[str, Field(min_length=1, max_length=6, pattern="^-?[0-9]{1,5}$")]
-        options = {"tags": Tags | None, "format": Literal["text", "html", ""] | None, "alternatives": number | written | None}
-        form = make_body("TranslateForm", {"q": one, **pair}, {"format": Literal["text", "html"], "api_key": GivenShort})
+        memory: Any = {"memory": Literal["use", ""]}
+        options = {**memory, "tags": Tags | None, "format": Literal["text", "html", ""] | None, "alternatives": number | written | None}
+        form = make_body("TranslateForm", {"q": one, **pair}, {**memory, "format": Literal["text", "html"], "api_key": GivenShort})
         asked = make_body("DetectForm", {"q": one}, {"api_key": GivenShort})
         better = {"q": one, "s": one, **pair}
         self.translate = {
@@ -103,5 +104,5 @@ class LibreTranslateBodies:
             JSON: make_body("SuggestBody", better, {"api_key": key}),
             URLENCODED: make_body("SuggestForm", better, {"api_key": GivenShort}),
         }
-        wishes = {"tags": Tags, "memory": Literal["use", ""], "check": Literal["true", "false"], "api_key": GivenShort}
+        wishes = {"tags": Tags, **memory, "check": Literal["true", "false"], "api_key": GivenShort}
         self.file = {MULTIPART: make_body("FileForm", {"file": file_field(limits.file_bytes), **pair}, wishes)}
