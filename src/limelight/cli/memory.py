@@ -47,8 +47,6 @@ def memory(
     if bool(words) == (action == Action.list):
         raise ConfigError(f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see its --help")
     pair = (source or "", target or "")
-    if action == Action.list and any(pair):
-        raise ConfigError("limelight memory list lists all languages; leave out --from and --to")
     if not all(pair) and (any(pair) or action in (Action.add, Action.find)):
         raise ConfigError("which languages? Say --from en --to de")
     texts = _find_files(words, pair) if action == Action.add else []
@@ -60,7 +58,8 @@ def memory(
             _tell([{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
                    for text in words for each in opened.memory.find(pair, text)], as_json)  # fmt: skip
         elif action == Action.list:
-            _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()], as_json)
+            _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()
+                   if not all(pair) or row[0] == ">".join(pair)], as_json)  # fmt: skip
         else:
             names = [Path(word).name for word in words]
             chosen = pair if all(pair) else None
