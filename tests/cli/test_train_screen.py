@@ -9,8 +9,8 @@ import re
 import select
 import sys
 import time
-from datetime import datetime
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 

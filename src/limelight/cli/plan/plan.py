@@ -65,7 +65,7 @@ def plan(
 ) -> None:  # fmt: skip
     """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.
 
-    It is of one direction from nothing: `limelight train ... --dry-run` takes all options of a run (--both-directions, --pair, --from, --mono).
+    It is of one direction from nothing: `limelight train ... --dry-run` takes every option (--both-directions, --pair, --from, --mono).
     """
     from limelight.cli.plan.lines import lines, wrap_lines
     from limelight.cli.plan.request import PlanOptions, how_many, parse_plan_request
