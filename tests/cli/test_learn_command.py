@@ -17,13 +17,17 @@ from limelight.bundle import read, write
 from limelight.bundle.layout import SHARED
 from limelight.bundle.versions import LEARNT, LearntHistory, find_version, read_history, write_history
 from limelight.cli.main import make_app
+from limelight.corpus.reading.raw import CorpusPart
+from limelight.corpus.reading.records import read_jsonl
 from limelight.learning.effect import NEW, OLD
+from limelight.store.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[1] / "bundles"))
 from make_numbers import draw_pairs
 
 from learning_versions import BUNDLE, copy_bundle, learn_by_hand, make_version
+from tagged_bundle import write_tagged
 
 
 def run(*arguments: str) -> Any:
@@ -58,6 +62,7 @@ def test_history_and_back(tmp_path: Path) -> None:
         (["--store", "sqlite:///a.db", "--corrections", "b"], "one of --store"),
         (["--back", "--history"], "one of --store"),
         (["--corrections", "b", "--test", "one"], "--test is given twice"),
+        (["--corrections", "b", "--export", "c"], "name it with --store"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: list[str], said: str) -> None:
@@ -83,6 +88,24 @@ def test_without_old_text_nothing_begins(tmp_path: Path) -> None:
     refused = run(str(folder), "--corrections", str(tmp_path / "c.jsonl"))
     assert "name a test set of old text: --test" in str(refused.exception)
     assert not (folder / LEARNT / "1").exists()
+
+
+def test_of_several_directions_the_way_out_is_named_and_open(tmp_path: Path) -> None:
+    folder, url = write_tagged(tmp_path / "multi"), f"sqlite:///{tmp_path}/store.db"
+    refused = str(run(str(folder), "--store", url).exception)
+    assert f"limelight learn {folder} --store URL --export corrections" in refused and "--from" in refused
+    store = open_store(url)
+    for number in range(3):
+        store.corrections.add("de", "en", f"Haus {number}", "hose", f"house {number}")
+    store.corrections.add("is", "en", "hús", "hose", "house")
+    store.close()
+    place = tmp_path / "corrections"
+    assert run(str(folder), "--store", url, "--export", str(place)).stdout == f"{place / 'de-en.jsonl'}: 3 corrections\n"
+    assert [path.name for path in place.iterdir()] == ["de-en.jsonl"]
+    batches = read_jsonl(CorpusPart(0, 0, "jsonl", (str(place / "de-en.jsonl"),), ("de", "en"), None), 10)  # as `train` reads it
+    assert [pair for batch in batches for pair in zip(batch["source"].to_pylist(), batch["target"].to_pylist(), strict=True)] == [
+        (f"Haus {number}", f"house {number}") for number in range(3)
+    ]
 
 
 def _write(place: Path, pairs: list[tuple[str, str]]) -> list[str]:

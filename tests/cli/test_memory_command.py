@@ -64,6 +64,7 @@ def test_a_file_is_deleted_by_its_name_and_of_one_pair_if_that_is_said(url: str)
     store.close()
     assert told("delete", url, "some/dir/menu.po", "--from", "en", "--to", "fr") == [{"origin": "menu.po", "deleted": 1}]
     assert [row["pair"] for row in told("list", url)] == ["en>de", "en>it"]
+    assert [row["pair"] for row in told("list", url, "--from", "en", "--to", "it")] == ["en>it"]
     assert told("delete", url, "menu.po") == [{"origin": "menu.po", "deleted": 2}]
 
 
@@ -106,7 +107,7 @@ def test_a_terminal_is_told_no_control_characters(url: str) -> None:
         (["list", "sqlite:///a.db", "x"], "lists everything"),
         (["find", "sqlite:///a.db", "x"], "which languages"),
         (["delete", "sqlite:///a.db", "x", "--from", "en"], "which languages"),
-        (["list", "sqlite:///a.db", "--to", "de"], "leave out"),
+        (["list", "sqlite:///a.db", "--to", "de"], "which languages"),
         (["find", "sqlite:////nowhere/a.db", "x", "--from", "en", "--to", "de"], "No such file"),
         (["delete", "nowhere", "x"], "no URL"),
     ],

@@ -14,11 +14,14 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import tagged_bundle
 import warm_process
 from limelight.cli.main import app
 from limelight.cli.serve import _warn_of
 from limelight.errors import ConfigError, LimelightError
 from limelight.serving.access.keys import Keys
+from limelight.translator import Translator
 
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 CLI = [sys.executable, "-m", "limelight", "serve"]
@@ -161,3 +164,15 @@ def test_a_name_with_a_dot_before_a_folder_that_is_there_is_a_bundle(monkeypatch
     monkeypatch.chdir(BUNDLE.parent)
     assert not is_setting(f"v1.2={BUNDLE.name}") and not is_setting("news=runs/en-de")
     assert is_setting("queu.wait_seconds=1") and is_setting("queue.wait_seconds=1") and is_setting("files=false")
+
+
+def test_corrections_that_learn_cannot_use_are_told_at_the_start() -> None:
+    from limelight.cli.serve import _hello
+    from limelight.serving.settings import ServeSettings
+
+    def greet(translator: Any) -> str:
+        served = SimpleNamespace(id="multi", translator=translator, speed=1.0, targets={"en": ["de"]}, tags=())
+        return "\n".join(_hello(SimpleNamespace(all=[served]), ServeSettings(store="sqlite:///a.db"), "http://127.0.0.1:5000"))  # type: ignore[arg-type]
+
+    assert "`limelight learn` cannot use corrections of several directions (multi)" in greet(tagged_bundle.translator())
+    assert "limelight learn" not in greet(Translator.load(BUNDLE))

@@ -9,6 +9,7 @@ import re
 import select
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -371,6 +372,8 @@ def test_validations_and_notices_have_lines_of_their_own_and_no_text_of_the_corp
     shown = Shown(terminal=False)
     line = shown.after(0, valid(3000, 34.9, True, sample("canary", "canary", "canary")))
     assert line == "2026-11-14T21:17:04 valid step=3000 loss=3.610 ppl=37.0 bleu=12.60 chrf=34.90 best=yes seconds=40.1\n"
+    short = replace(valid(3000, 99.0, True, sample("a", "b", "b")), bleu=0.0)
+    assert "bleu=- chrf=99.00" in shown.after(0, short)  # no text has the four words in a row that BLEU counts
     assert shown.after(0, notice("skipped", "a loss\nof \x1b[2Jnan", 812)).endswith(" skipped step=812 a loss of  [2Jnan\n")
     assert shown.after(0, notice("chosen", "model: small (why)")).endswith(" chosen model: small (why)\n")
 

@@ -29,8 +29,9 @@ def read(path: Path) -> str:
 @pytest.fixture
 def torch_as_it_was() -> Iterator[None]:
     """The course changes what numbers torch makes."""
-    usual, state = torch.get_default_dtype(), torch.random.get_rng_state()
+    usual, state, threads = torch.get_default_dtype(), torch.random.get_rng_state(), torch.get_num_threads()
     yield
+    torch.set_num_threads(threads)
     torch.set_default_dtype(usual)
     torch.random.set_rng_state(state)
 
@@ -48,6 +49,10 @@ def test_every_cell_prints_what_its_page_says(torch_as_it_was: None) -> None:
                     printed, wanted = (re.sub(r"looks at .*", "looks at", text) for text in (printed, wanted))
             assert printed == wanted, f"{path.name}\n{code}"
     assert 999 in names["unseen"], "the pages say so"
+    [pouring] = [code for code, _ in notebook.cells(read(path)) if "their_search(theirs" in code]  # the last page's own exercise
+    notebook.run("torch.manual_seed(1); model = Model(len(names), width=16, heads=1, layers=1)\n" + pouring.split("agree = 0")[0], names)
+    source, target, _ = names["batch_of"]([221])
+    names["check"](names["model"](source, target), names["theirs"](source, target))
 
 
 def test_a_wrong_line_is_noticed(torch_as_it_was: None) -> None:

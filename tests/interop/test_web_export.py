@@ -244,6 +244,7 @@ def test_an_export_lists_its_files_adds_models_and_fits_into_one_file(tmp_path: 
         for name, facts in files.items():
             content = (place / name).read_bytes()
             assert facts == {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert model["languages"] == {"en": "English", "de": "German"} and model["verdict"] is None
     assert model["numbers"] == ["uint8", "float32"] and not (tmp_path / "out" / web.PROOF).exists()
     config = json.loads((tmp_path / "out" / "models" / model["id"] / "config.json").read_bytes())
     assert config["search"]["beam"] == read(STORED).settings.search.beam and "source_ends" in config

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from limelight.model import multi_head
+from limelight.errors import ConfigError
+from limelight.model import ModelConfig, multi_head
 from limelight.model.attention import Visible
 from limelight.model.transformer import Transformer
 from strategies import EXACT, Case, cases, few, normal, random_ids, tiny_case
@@ -88,6 +89,13 @@ def test_a_gate_scales_its_own_head_before_the_output_projection():
     head_0_BTK, head_1_BTK, head_2_BTK = seen["cross", 0, "heads"].unbind(1)
     concat_BTD = torch.cat([0.25 * head_0_BTK, head_1_BTK, torch.zeros_like(head_2_BTK)], dim=-1)
     torch.testing.assert_close(outputs[0], light.out(concat_BTD), **EXACT)
+
+
+def test_a_gate_of_other_heads_is_refused_by_name() -> None:
+    model = Transformer(ModelConfig.preset("toy", 14))
+    model.spotlights()[-1].attention.gate = torch.ones(model.config.num_heads + 1)
+    with pytest.raises(ConfigError, match=f"here are {model.config.num_heads}"):
+        model(torch.tensor([[5, 3]]), torch.tensor([[2, 5]]))
 
 
 @pytest.mark.slow

@@ -35,6 +35,9 @@ def test_so_few_pairs_are_told_to_look_for_more_beside_time() -> None:
     assert few is not None and few.seconds is not None and "--from" in few.why
     verses = find_shortfall(TINY, VERSES, 60_000, 20, 2_400)
     assert verses is not None and verses.seconds is None and "--from" in verses.why
+    assert verses.passes < 1 and "more time comes first" in verses.why  # of a text that is not even seen once
+    often = find_shortfall(TINY, VERSES, 10 * VERSES.target, 20, 2_400)
+    assert often is not None and "no time is enough" in often.why and "comes first" not in often.why
     assert more is not None and "--from" not in more.why and "would do" in more.why
 
 

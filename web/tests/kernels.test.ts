@@ -2,11 +2,11 @@ import { execFileSync } from "node:child_process";
 
 import { describe, expect, test } from "vitest";
 
-import { LEVELS, levelOf, percent } from "../src/lib/confidence";
+import { LEVELS, levelOf, order, percent } from "../src/lib/confidence";
 import { charactersOf, wellFormed } from "../src/lib/counting";
 import { curlOf, quoted } from "../src/lib/curl";
 import { detected } from "../src/lib/detection";
-import { changes, differences } from "../src/lib/differences";
+import { bothSides, changes, differences } from "../src/lib/differences";
 import { pretty, tokensOf } from "../src/lib/json";
 import { actionOf } from "../src/lib/keys";
 import { AUTO, byName, directionOf, fitting, match, nameOf, namesOf, sourcesOf, targetsOf, waysOf } from "../src/lib/languages";
@@ -32,7 +32,21 @@ describe("confidence", () => {
   });
 });
 
+test("an order that is not that of the percentages is explained", () => {
+  expect(order([{ confidence: 0.9 }, { confidence: 0.2 }])).toBe("");
+  expect(order([{ confidence: 0.04 }, { confidence: 0.05 }])).toContain("by the probability of the whole");
+  expect(order([{}, {}])).toBe("");
+});
+
 describe("differences", () => {
+  test("the same words are kept on both sides", () => {
+    const [before, after] = bothSides("drei sieben eins", "eins drei");
+    const kept = (told: { text: string; changed: boolean }[]) => told.filter(({ changed, text }) => !changed && text.trim()).map(({ text }) => text.trim());
+    expect(kept(before)).toEqual(kept(after));
+    expect(kept(before)).toHaveLength(1);
+    expect(before.map(({ text }) => text).join("")).toBe("drei sieben eins");
+  });
+
   const marked = (best: string, other: string): string =>
     differences(best, other).map((part) => (part.changed ? `[${part.text}]` : part.text)).join("");
 

@@ -32,6 +32,8 @@ limelight learn en-de --corrections corrections.jsonl --minutes 30
 limelight learn en-de --history
 
 limelight learn en-de --back
+
+limelight learn en-de --store sqlite:///limelight.db --export corrections
 """
 
 
@@ -39,6 +41,7 @@ def learn(
     inputs: Annotated[list[str], typer.Argument(metavar="BUNDLE", help="Folder of a run or bundle; and section.key=value of a recipe.")],
     store: Annotated[str | None, typer.Option("--store", help="Corrections that a server kept: sqlite:///limelight.db.")] = None,
     corrections: Annotated[Path | None, typer.Option("--corrections", help="Corrections in lines of JSON.")] = None,
+    export: Annotated[Path | None, typer.Option("--export", help="Write the corrections of --store into this folder, and end.")] = None,
     minutes: Annotated[float, typer.Option("--minutes", help="Time to train.", min=0.05, max=100_000)] = 10.0,
     test: Annotated[list[str] | None, typer.Option("--test", help="Old text that must not get worse: source and target file.")] = None,
     replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as for train.")] = None,
@@ -64,7 +67,9 @@ def learn(
     folders, given["inputs"] = split_settings(inputs)
     check_changes(given["inputs"])
     folder = _check(folders, given)
-    if history:
+    if export is not None:
+        lines, values, code = _export(folder, store or "", export)
+    elif history:
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
     else:
@@ -83,6 +88,8 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
     problems = [] if len(folders) == 1 else [f"name one translator; {len(folders)} are named"]
     if sum(bool(given[name]) for name in ("store", "corrections", "back", "history")) != 1:
         problems.append("say what to do with one of --store, --corrections, --back and --history")
+    if given["export"] is not None and not given["store"]:
+        problems.append("--export writes the corrections of a store; name it with --store")
     if len(given["test"] or []) not in (0, 2):
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
@@ -100,7 +107,12 @@ def _find_languages(folder: Path) -> "Direction":
 
     settings = read(folder, weights=False).settings
     if len(settings.directions) > 1:
-        raise ConfigError(f"{folder} has several directions, and corrections teach a translator of one; train on them instead (--from)")
+        source, target = settings.languages
+        written = f"`limelight learn {folder} --store URL --export corrections` writes those of a store, a file for each direction"
+        trained = (
+            f"`limelight train corrections/{source}-{target}.jsonl --source {source} --target {target} --from {folder} -o NEW` learns one"
+        )
+        raise ConfigError(f"{folder} has several directions, and learn teaches translators of one. {written}; {trained}")
     return settings.languages
 
 
@@ -174,14 +186,34 @@ def _read(given: dict[str, Any]) -> "list[Pair]":
 
     if given["corrections"] is not None:
         return read_corrections(given["corrections"], given["languages"])
-    store, pairs, last = open_named_store(given["store"]), list[tuple[str, str]](), 0
+    return _read_store(given["store"], given["languages"])
+
+
+def _read_store(url: str, languages: "Direction") -> "list[Pair]":
+    store, pairs, last = open_named_store(url), list[tuple[str, str]](), 0
     try:
-        while some := store.corrections.list(given["languages"], after=last):
+        while some := store.corrections.list(languages, after=last):
             pairs += [(each.source, each.correction) for each in some]
             last = some[-1].id
     finally:
         store.close()
     return pairs
+
+
+def _export(folder: Path, url: str, place: Path) -> Told:
+    """A file for each direction, as --corrections and `train` read it."""
+    from limelight.bundle import read
+    from limelight.files import write_whole
+
+    counts: dict[str, int] = {}
+    for source, target in read(folder, weights=False).settings.directions:
+        if pairs := _read_store(url, (source, target)):
+            file = place / f"{source}-{target}.jsonl"
+            counts[str(file)] = len(pairs)
+            place.mkdir(parents=True, exist_ok=True)
+            rows = (json.dumps({"source": text, "correction": mended}, ensure_ascii=False) + "\n" for text, mended in pairs)
+            write_whole(file, "".join(rows).encode())
+    return [f"{file}: {count:,} corrections" for file, count in counts.items()] or [f"{url} has no corrections for {folder}"], counts, 0
 
 
 def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":

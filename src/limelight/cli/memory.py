@@ -47,8 +47,6 @@ def memory(
     if bool(words) == (action == Action.list):
         raise ConfigError(f"limelight memory {action.value} {'lists everything' if words else 'needs to know what'}; see its --help")
     pair = (source or "", target or "")
-    if action == Action.list and any(pair):
-        raise ConfigError("limelight memory list lists all languages; leave out --from and --to")
     if not all(pair) and (any(pair) or action in (Action.add, Action.find)):
         raise ConfigError("which languages? Say --from en --to de")
     texts = _find_files(words, pair) if action == Action.add else []
@@ -64,7 +62,8 @@ def memory(
                 known = ", ".join(sorted({name.replace(">", " to ") for name, _, _ in opened.memory.list_origins()})) or "nothing"
                 typer.echo(f"the memory has nothing like it from {source} to {target}; it has {known}", err=True)
         elif action == Action.list:
-            _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()], as_json)
+            _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()
+                   if not all(pair) or row[0] == ">".join(pair)], as_json)  # fmt: skip
         else:
             names = [Path(word).name for word in words]
             chosen = pair if all(pair) else None

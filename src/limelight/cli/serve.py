@@ -210,6 +210,9 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.store:
         lines.append(f" store        keeps what people send for {settings.keep_days:g} days; the memory is for everybody who may ask")
+        if several := [each.id for each in models.all if len(each.translator.settings.directions) > 1]:
+            unused = f"`limelight learn` cannot use corrections of several directions ({', '.join(several)})"
+            lines.append(f" store        {unused}; its --export writes them for `limelight train`")
     if settings.metrics:
         lines.append(f" metrics      {address}/metrics")
     asks = f"asks for a key ({settings.keys})" if settings.keys else "asks for no key"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from limelight.errors import ConfigError
 from limelight.model.attention import Visible, attend, attend_in_stages, share_heads
 from limelight.model.cache import KeyValues, SelfCache
 from limelight.model.config import ModelConfig
@@ -51,6 +52,8 @@ class MultiHeadAttention(nn.Module):
         else:
             heads_BHTK = attend(q_BHTK, memory.k, memory.v, visible, drop)
         if self.gate is not None:
+            if self.gate.shape[-1:] != (self.num_heads,):
+                raise ConfigError(f"a gate of {tuple(self.gate.shape)} is for other heads; here are {self.num_heads}, one light each")
             heads_BHTK = heads_BHTK * self.gate.to(heads_BHTK)[..., None, None]
         concat_BTD = heads_BHTK.transpose(1, 2).flatten(2)
         output: Tensor = self.out(grid.collect(concat_BTD))

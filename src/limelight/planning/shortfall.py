@@ -43,7 +43,8 @@ class Shortfall:
     def why(self) -> str:
         seen = f"the text is seen {self.passes:.2g} times"
         if self.pieces is None:
-            return f"{seen}, and no time is enough with so little of it: {PARENT}"
+            first = ", less than once: more time comes first. Even then" if self.passes < 1 else ", and"
+            return f"{seen}{first} no time is enough with so little of it: {PARENT}"
         wanted = f"about --steps {self.steps}" if self.seconds is None else f"about --budget {format_budget(self.seconds)}"
         return f"{seen}; {wanted} would do{f', but with so few pairs rather {PARENT}' if self.few else ''}"
 

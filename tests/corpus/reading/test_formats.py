@@ -138,6 +138,7 @@ def test_tsv_ignores_further_columns_and_marks_missing_ones(tmp_path: Path) -> N
     [
         {"source": "a", "target": "b", "src": "x", "tgt": "y"},
         {"src": "a", "tgt": "b", "en": "x", "de": "y"},
+        {"source": "a", "correction": "b", "translation": "x"},
         {"de": "b", "en": "a", "score": float("nan")},
         {"id": 1, "translation": {"de": "b", "en": "a", "fr": "c"}},
     ],

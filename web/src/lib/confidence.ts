@@ -30,3 +30,9 @@ export function meaning(calibrated: boolean): string {
     ? "Of words with 60 %, about 60 in 100 were right on unseen text."
     : "The model's own claim, not calibrated: check marked words first.";
 }
+
+/** Why the first way to say it is not the one with the highest percentage, where it is not. */
+export function order(choices: readonly { confidence?: number | null }[]): string {
+  const sure = choices.map(({ confidence }) => confidence ?? 0);
+  return Math.max(0, ...sure) > (sure[0] ?? 0) ? "best first by the probability of the whole; the percentages are of its words" : "";
+}

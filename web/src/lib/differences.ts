@@ -12,12 +12,21 @@ const MOST_CELLS = 250_000; // of the table below; beyond, comparing costs more 
  * Words that both have in the same order, as many as possible (longest common subsequence), are not changed.
  */
 export function differences(best: string, other: string): Told[] {
-  const a = best.split(/\s+/).filter(Boolean);
-  const parts = other.split(/(\s+)/).filter(Boolean);
-  const b = parts.filter((part) => part.trim());
-  if ((a.length + 1) * (b.length + 1) > MOST_CELLS) return other ? [{ text: other, changed: false }] : [];
-  const kept = common(a, b);
+  return bothSides(best, other)[1];
+}
 
+/** Both texts by one comparison: what is not changed in the one is not changed in the other. */
+export function bothSides(before: string, after: string): [Told[], Told[]] {
+  const [a, b] = [before, after].map((text) => text.split(/(\s+)/).filter(Boolean)) as [string[], string[]];
+  const [ours, theirs] = [a, b].map((parts) => parts.filter((part) => part.trim())) as [string[], string[]];
+  if ((ours.length + 1) * (theirs.length + 1) > MOST_CELLS) return [unmarked(before), unmarked(after)];
+  const [keptBefore, keptAfter] = common(ours, theirs);
+  return [mark(a, keptBefore), mark(b, keptAfter)];
+}
+
+const unmarked = (text: string): Told[] => (text ? [{ text, changed: false }] : []);
+
+function mark(parts: readonly string[], kept: ReadonlySet<number>): Told[] {
   const told: Told[] = [];
   let word = 0;
   for (const part of parts) {
@@ -43,7 +52,7 @@ export function changes(theirs: string, ours: string): Change[] {
   const [a, b] = [words(theirs), words(ours)];
   if ((a.length + 1) * (b.length + 1) > MOST_CELLS) return [{ text: theirs, of: theirs === ours ? "both" : "theirs" }];
   const bare = (word: string) => word.trim();
-  const kept = common(a.map(bare), b.map(bare));
+  const [, kept] = common(a.map(bare), b.map(bare));
   const made: Change[] = [];
   const put = (text: string, of: Change["of"]) => {
     const last = made.at(-1);
@@ -63,8 +72,8 @@ export function changes(theirs: string, ours: string): Change[] {
   return made;
 }
 
-/** Which words of `b` are in the longest common subsequence with `a`. */
-function common(a: readonly string[], b: readonly string[]): Set<number> {
+/** Which words of `a` and which of `b` are in the longest common subsequence. */
+function common(a: readonly string[], b: readonly string[]): [Set<number>, Set<number>] {
   const width = b.length + 1;
   const longest = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--)
@@ -73,11 +82,11 @@ function common(a: readonly string[], b: readonly string[]): Set<number> {
         a[i] === b[j]
           ? longest[(i + 1) * width + j + 1]! + 1
           : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
-  const kept = new Set<number>();
+  const [ofA, ofB] = [new Set<number>(), new Set<number>()];
   for (let i = 0, j = 0; i < a.length && j < b.length; ) {
-    if (a[i] === b[j]) kept.add(j), i++, j++;
+    if (a[i] === b[j]) ofA.add(i++), ofB.add(j++);
     else if (longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!) i++;
     else j++;
   }
-  return kept;
+  return [ofA, ofB];
 }

@@ -56,6 +56,8 @@ export interface FileFacts {
 export interface Listed {
   id: string;
   directions: [string, string][];
+  languages?: Record<string, string>; // what they are called; an older export does not say
+  verdict?: string | null; // of a translator that nobody should use
   names: string[];
   numbers: string[];
   graphs: Record<string, string[]>;

@@ -63,7 +63,10 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:  # fmt: skip
-    """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind."""
+    """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.
+
+    It is of one direction from nothing: `limelight train ... --dry-run` takes every option (--both-directions, --pair, --from, --mono).
+    """
     from limelight.cli.plan.lines import lines, wrap_lines
     from limelight.cli.plan.request import PlanOptions, how_many, parse_plan_request
     from limelight.training.forecast.forecast import forecast

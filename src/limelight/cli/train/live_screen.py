@@ -162,9 +162,10 @@ class TrainScreen:
 def plain_line(event: Event, seen: LiveState) -> str:
     """What follows the time in a log: words and key=value, no text of users but in notices, and no control characters."""
     if isinstance(event, ValidReport):
+        bleu = "-" if event.bleu == 0 and event.chrf > 50 else f"{event.bleu:.2f}"  # good, and too short: BLEU counts four words in a row
         ways = "".join(f" {each.direction}={each.bleu:.2f}/{each.chrf:.2f}" for each in event.directions)
         return (
-            f"valid step={event.step} loss={event.nll:.3f} ppl={short(perplexity(event.nll))} bleu={event.bleu:.2f} "
+            f"valid step={event.step} loss={event.nll:.3f} ppl={short(perplexity(event.nll))} bleu={bleu} "
             f"chrf={event.chrf:.2f} best={'yes' if event.best else 'no'} seconds={event.seconds:.1f}{ways}"
         )
     if isinstance(event, RunNotice):

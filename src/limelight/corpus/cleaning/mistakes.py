@@ -53,7 +53,8 @@ _ENCODINGS = {
 
 def refuse(problems: Sequence[str], anyway: bool) -> None:
     if problems and not anyway:
-        raise DataError("\n  - ".join(["the text does not look as it should:", *problems]) + f"\nMend it, or {ON}.")
+        look = "`limelight prepare ... --check-only` shows the first lines that are dropped"
+        raise DataError("\n  - ".join(["the text does not look as it should:", *problems]) + f"\nMend it ({look}), or {ON}.")
 
 
 def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str]:
@@ -73,17 +74,16 @@ def mistakes(parts: Sequence[CorpusPart], settings: PrepareSettings) -> list[str
 
 def losses(corpora: Sequence[CorpusEntry]) -> list[str]:
     """Too much of all that was read is gone, or too much for one reason."""
-    read, dropped = sum(corpus.read for corpus in corpora), _count_dropped(corpora)
+    dropped = _count_dropped(corpora)
+    # A New Testament beside a whole Bible: lines without a translation yet are no mistake, and the others are judged by themselves.
+    read = sum(corpus.read for corpus in corpora) - dropped.pop(Reason.EMPTY.label, 0)
     serious = {label: pairs for label, pairs in dropped.items() if label not in HARMLESS}
     gone = sum(serious.values())
     most = max(serious, key=lambda label: serious[label], default="")
     if read < FEWEST or not most or (gone <= MOST_DROPPED * read and serious[most] <= MOST_FOR_A_REASON * read):
         return []
     why = Reason[most.upper()]
-    return [
-        f"{summary(corpora)}. Most are gone for this: {EXPLAINED[why]} ({why.setting}=off keeps them). "
-        "Look at the first of them with `limelight prepare ... --check-only`"
-    ]
+    return [f"{summary(corpora)}. Most are gone for this: {EXPLAINED[why]} ({why.setting}=off keeps them)"]
 
 
 def summary(corpora: Sequence[CorpusEntry]) -> str:

@@ -179,8 +179,8 @@ def _text(column: Any) -> tuple[Any, NDArray[np.uint8]]:
 
 
 def fields_of(names: Collection[str], nested: Mapping[str, Collection[str]], languages: tuple[str, str]) -> tuple[Path, Path] | None:
-    """The first that is there of source/target, src/tgt, the two languages, and the two languages in `translation`."""
-    for source, target in (("source", "target"), ("src", "tgt"), languages):
+    """The first that is there of source/target, src/tgt, source/correction (`learn`), the two languages, and the same in `translation`."""
+    for source, target in (("source", "target"), ("src", "tgt"), ("source", "correction"), languages):
         if source in names and target in names:
             return (source,), (target,)
     inner = nested.get(NESTED, ())
@@ -197,6 +197,6 @@ def parse_columns(columns: tuple[str, str]) -> tuple[Path, Path]:
 def _not_found(address: str, names: Collection[str], languages: tuple[str, str]) -> DataError:
     shown = ", ".join(sorted(names)[:20]) or "none"
     return DataError(
-        f"{address} has no fields named source and target, src and tgt, {languages[0]} and {languages[1]}, or a "
+        f"{address} has no fields named source and target (or correction), src and tgt, {languages[0]} and {languages[1]}, or a "
         f"translation with both languages; it has: {shown}; name the two columns that hold the pair"
     )

@@ -27,6 +27,7 @@ from typing import Any, Final
 import torch
 
 from limelight.bundle.bundle import Bundle
+from limelight.bundle.card import find_warning
 from limelight.bundle.layout import CONFIG, PIECES
 from limelight.bundle.settings import Learnt
 from limelight.errors import ConfigError, ModelFileError
@@ -38,6 +39,7 @@ from limelight.interop.onnx.parity import prove
 from limelight.interop.parity import Parity, find_probes, plain_search
 from limelight.interop.web.browser import find_browsers, prove_in_browser
 from limelight.interop.web.numbers import name_of, write_numbers
+from limelight.text.language_names import name as name_language
 from limelight.text.pieces.tokenizer import SPACE, Tokenizer
 
 FORMAT: Final = 1
@@ -177,6 +179,8 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
     return {
         "id": name,
         "directions": settings.directions,
+        "languages": {code: name_language(code) for pair in settings.directions for code in pair},
+        "verdict": find_warning(settings),
         "names": [] if settings.tags is None else list(settings.tags.names),
         "numbers": list(numbers),
         "graphs": graphs,
