@@ -41,9 +41,12 @@ def commands() -> dict[str, list[str]]:
     page = re.findall(r"^    ((?:torchrun|limelight train|srun) .*)", PAGE, flags=re.M)
     [script] = re.findall(r"^srun \S+ (torchrun .*)", SCRIPT.replace("\\\n", ""), flags=re.M)
     [lone] = re.findall(r"^srun (limelight train .*)", AT_ADDRESS.read_bytes().decode(), flags=re.M)
-    return {"slurm": shlex.split(script), "slurm, an address": shlex.split(lone), "kubernetes": [*CONTAINER["command"], *CONTAINER["args"]]} | {
-        line: shlex.split(line) for line in page
+    scripts = {
+        "slurm": shlex.split(script),
+        "slurm, an address": shlex.split(lone),
+        "kubernetes": [*CONTAINER["command"], *CONTAINER["args"]],
     }
+    return scripts | {line: shlex.split(line) for line in page}
 
 
 @pytest.mark.parametrize("words", commands().values(), ids=[name[:20] for name in commands()])
