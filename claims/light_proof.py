@@ -42,6 +42,7 @@ WORKER, CLIENTS, REQUESTS = ROOT / "claims" / "light_worker.py", 64, 10_000
 BATCH_TEXTS = 32  # captions that fill a batch of CTranslate2
 # Found by a plain pattern, and not by those that protect them.
 POSITIONAL = re.compile(r"%[-+0#]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdiuxcf](?![a-zA-Z])")
+SIZED = re.compile(POSITIONAL.pattern.replace("(?![a-zA-Z])", "(?!(?!x%)[a-zA-Z])"))  # also the first of %dx%d
 Command = list[str]
 
 
@@ -218,7 +219,7 @@ def promises(claims: Claims, whole: Command, light: Command, bundle: Path, count
         kept = [sum(held)]
         claims.note(f"{name}: sentences with all they must keep, of {len(templated)}", kept[0])
         claims.at_most("... lost something and did not say so", silent(held, first), 0)
-        held = [POSITIONAL.findall(source) == POSITIONAL.findall(text) for (source, _), text in zip(pairs, second["texts"], strict=True)]
+        held = [SIZED.findall(source) == SIZED.findall(text) for (source, _), text in zip(pairs, second["texts"], strict=True)]
         kept.append(sum(held))
         claims.note(f"{name}: strings whose placeholders keep their order, of {len(pairs)}", kept[1])
         claims.at_most("... lost it and did not say so", silent(held, second), 0)

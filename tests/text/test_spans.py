@@ -118,6 +118,7 @@ def test_a_conversion_wins_over_a_percentage(text: str, conversions: list[str]) 
         (["{}", "%s", "{:>10}", "{!r}", "%d"], [[1, 4], [0, 2, 3]]),
         (["%1$s", "%2$d", "%(n)d", "%1", "%L2", "{0}", "{n}", "%{n}", "%<n>d", "$n", "[X7X]"], []),
         (["%d", "%B", "%Y"], []),  # the parts of a date may change places
+        (["%Z", "%u", "%s"], [[0, 1, 2]]),  # of GCC: no date
     ],
 )
 def test_what_is_filled_in_one_after_the_other_is_known(spans: list[str], groups: list[list[int]]) -> None:

@@ -124,6 +124,7 @@ _IN_TURN = (
     re.compile(r"\{(?:![rsa])?(?::[^{}]*)?\}"),
 )
 _DATE = re.compile(r"%[-_0^#]?[ABDHIMNPRVWYZabhjklryz]")  # no printf has these; the parts of a date may change places
+_NO_DATE = re.compile(r"%[^%]*[sui@]")  # which hardly any date has: beside them %Z is a conversion of a program's own, as GCC's
 _CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,80})\s{0,99}>")
 _KNOWN = re.compile(patterns.KNOWN_TAGS, re.IGNORECASE)
 # /Edit/Preferences is a menu: a path begins with a folder that systems have, ends with a suffix, or knows no capital letter.
@@ -165,7 +166,7 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
 
 def in_turn(spans: Sequence[str]) -> list[list[int]]:
     """The numbers of the spans that must keep their order, in groups: in_turn(["%s", "<b>", "%d", "</b>", "{}"]) -> [[0, 2], [4]]"""
-    date = any(_DATE.fullmatch(span) for span in spans)
+    date = any(map(_DATE.fullmatch, spans)) and not any(map(_NO_DATE.fullmatch, spans))
     groups = ([i for i, span in enumerate(spans) if kind.fullmatch(span)] for kind in _IN_TURN)
     return [group for group in groups if group and not (date and spans[group[0]][0] == "%")]
 
