@@ -89,6 +89,10 @@ def test_blanks_and_line_breaks_around_a_text_go_back() -> None:
     assert filled(catalogue) == catalogue.replace('msgstr ""\n', 'msgstr ""\n"\\n"\n"  TWO LINES\\n"\n"HERE\\n"\n')
 
 
+def test_controls_at_the_end_of_a_translation_leave_no_blanks() -> None:
+    assert filled('msgid "open"\nmsgstr ""\n', lambda _: "auf\x02\x02") == 'msgid "open"\nmsgstr "auf"\n'
+
+
 @pytest.mark.process
 def test_long_translations_are_wrapped_as_gettext_does(tmp_path: Path) -> None:
     text = "a word, and another one " * 12 + "ä" * 100 + '\nand "quoted" \\ end\t.'

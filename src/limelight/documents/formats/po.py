@@ -123,7 +123,7 @@ def _unit(entry: PoEntry, target: PoString, count: int, style: _Style, before: s
     wrap = style.wrap and "no-wrap" not in entry.flags
 
     def whole(translation: str) -> list[Splice] | None:
-        translation = replace_controls(translation)
+        translation = replace_controls(translation).strip()
         value = lead + (translation.replace("'", "''") if java else translation) + trail
         if not keeps_format(source, value, entry.flags):
             return None
