@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from hosts import Lan, available, hosts
+from hosts import Lan, address_of, available, hosts
 from ray_translate import IN_TIME, ROOT, WORDS
 
 HEAD: Final = 0
@@ -106,7 +106,7 @@ def judge(process: "subprocess.Popen[bytes]", output: Path, log: Path, wanted: M
     if code == 0:
         return "equal" if content_of(output) == wanted else "DIFFERENT"
     told = log.read_bytes().decode(errors="replace")
-    named = "lost" in told and any(f"10.77.0.{host}" in told or f"host{host - 1}" in told for host in range(1, 4))
+    named = "lost" in told and any(address_of(host) in told or f"host{host}" in told for host in range(3))
     return "error in time" if named and time.monotonic() - began <= IN_TIME else f"UNCLEAR {code}: {told[-300:]}"
 
 

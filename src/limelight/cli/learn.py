@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from limelight.bundle.versions import LearningPlan, LearntVersion
     from limelight.learning.effect import TestSet
     from limelight.learning.gate import Pair
+    from limelight.store.store import Store
     from limelight.text.languages import Direction
     from limelight.training.recipe.request import TrainResult
 
@@ -186,17 +188,15 @@ def _read(given: dict[str, Any]) -> "list[Pair]":
 
     if given["corrections"] is not None:
         return read_corrections(given["corrections"], given["languages"])
-    return _read_store(given["store"], given["languages"])
+    with closing(open_named_store(given["store"])) as store:
+        return _list_pairs(store, given["languages"])
 
 
-def _read_store(url: str, languages: "Direction") -> "list[Pair]":
-    store, pairs, last = open_named_store(url), list[tuple[str, str]](), 0
-    try:
-        while some := store.corrections.list(languages, after=last):
-            pairs += [(each.source, each.correction) for each in some]
-            last = some[-1].id
-    finally:
-        store.close()
+def _list_pairs(store: "Store", languages: "Direction") -> "list[Pair]":
+    pairs, last = list[tuple[str, str]](), 0
+    while some := store.corrections.list(languages, after=last):
+        pairs += [(each.source, each.correction) for each in some]
+        last = some[-1].id
     return pairs
 
 
@@ -206,13 +206,14 @@ def _export(folder: Path, url: str, place: Path) -> Told:
     from limelight.files import write_whole
 
     counts: dict[str, int] = {}
-    for source, target in read(folder, weights=False).settings.directions:
-        if pairs := _read_store(url, (source, target)):
-            file = place / f"{source}-{target}.jsonl"
-            counts[str(file)] = len(pairs)
-            place.mkdir(parents=True, exist_ok=True)
-            rows = (json.dumps({"source": text, "correction": mended}, ensure_ascii=False) + "\n" for text, mended in pairs)
-            write_whole(file, "".join(rows).encode())
+    with closing(open_named_store(url)) as store:
+        for source, target in read(folder, weights=False).settings.directions:
+            if pairs := _list_pairs(store, (source, target)):
+                file = place / f"{source}-{target}.jsonl"
+                counts[str(file)] = len(pairs)
+                place.mkdir(parents=True, exist_ok=True)
+                rows = (json.dumps({"source": text, "correction": mended}, ensure_ascii=False) + "\n" for text, mended in pairs)
+                write_whole(file, "".join(rows).encode())
     return [f"{file}: {count:,} corrections" for file, count in counts.items()] or [f"{url} has no corrections for {folder}"], counts, 0
 
 
