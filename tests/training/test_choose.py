@@ -260,6 +260,9 @@ def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: PreparedCorpus)
     assert recipe.batch.longest == 199
     assert recipe.optimizer.learning_rate == new.optimizer.learning_rate / 4
     assert recipe.fine_tuning == tuning
+    often = plan(prepared, model=old.changed(dropout=0.15), fine_tuning=tuning, steps=100_000)
+    assert often.recipe.model.dropout == 0.15
+    assert why(often, "dropout").why == "that of the translator it goes on from"
     with pytest.raises(ConfigError, match=r"(?s)without --from.*model.d_model=64, but it has d_model=128"):
         plan(prepared, {"model": {"d_model": 64}}, model=old, fine_tuning=tuning, steps=4)
 

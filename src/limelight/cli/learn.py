@@ -239,16 +239,22 @@ def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dic
     from limelight.evaluation.config import InferenceOptions
     from limelight.interop.ctranslate2.export import try_export
     from limelight.learning.attempt import HELD, clear_up, read_corrections
-    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, measure_effect
+    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, forgets, measure_effect
+    from limelight.learning.halfway import MARK, take_back
     from limelight.training.run_folder import BUNDLE
 
     kept, why, effect = False, "its training diverged", {}
+    attempt = folder / LEARNT / str(plan.number)
     if old is not None:
-        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, given["languages"])
+        held = read_corrections(attempt / HELD, given["languages"])
         sources, references = zip(*held[-MOST_PAIRS:], strict=True)
         places = find_version(folder, plan.parent), find_version(folder, plan.number)
-        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"]))
+        sets, running = {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"])
+        effect = measure_effect(*places, sets, running)
+        if forgets(effect[OLD]) and effect[NEW].difference > 0 and take_back(*places, attempt):
+            effect = measure_effect(*places, sets, running)
         kept, why = decide(effect)
+        why += "; half of the way, since the whole of it forgot" if (attempt / MARK).exists() else ""
         if kept and (read(places[0], weights=False).folder / EXPORT).is_dir() and not (places[1] / BUNDLE / EXPORT).is_dir():
             try_export(places[1] / BUNDLE)  # the budget left no time for it, and what was fast stays fast
     figures = {name: (each.system, each.other, each.p) for name, each in effect.items()}

@@ -236,6 +236,9 @@ class RecipePlanner:
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self._read_changes("model"):
             return config
+        if self.fine_tuning is not None and self.fine_tuning.parent is None:  # more makes it forget, and learn less (docs/experiments.md)
+            self._say("dropout", f"{config.dropout}", "that of the translator it goes on from")
+            return config
         rate = rules.dropout_for(epochs)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
