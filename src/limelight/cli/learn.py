@@ -218,13 +218,15 @@ def _export(folder: Path, url: str, place: Path) -> Told:
 
 
 def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
-    from limelight.learning.attempt import HELD, TAUGHT
+    from limelight.learning.attempt import HELD, REPLAY, TAUGHT
+    from limelight.training.recipe.replay import OldText
 
     source, target = asked["languages"]
     steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
     given |= {name: asked[name] for name in ("replay_data", "threads")}
     given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "test": [str(run.parent / HELD)]}
+    given["replay"] = REPLAY if asked["replay_data"] or OldText(folder, None).prepared else None
     given |= {"budget": None if steps else f"{plan.minutes * 60:.1f}s"}
     given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
     request, _ = read_request(given)
