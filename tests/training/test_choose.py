@@ -207,6 +207,17 @@ def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: PreparedCorp
 
 
 @pytest.mark.usefixtures("fast")
+def test_a_long_run_with_enough_to_validate_on_chooses_its_search(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = prepared.split("valid").fed
+    assert not plan(prepared, steps=1_000).recipe.validation.search, "too few to choose by"
+    monkeypatch.setattr(choose, "LEAST_TO_CHOOSE_BY", few)
+    assert plan(prepared, steps=1_000).recipe.validation.search
+    assert not plan(prepared, steps=400).recipe.validation.search
+    assert not plan(prepared, steps=1_000, budget_seconds=600).recipe.validation.search
+    assert not plan(prepared, {"validation": {"search": False}}, steps=1_000).recipe.validation.search
+
+
+@pytest.mark.usefixtures("fast")
 def test_a_step_sees_a_small_part_of_a_short_text(prepared: PreparedCorpus) -> None:
     """Also in a long run, for which the batch would grow."""
     made = plan(with_text(prepared, 60_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000)

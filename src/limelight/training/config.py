@@ -79,7 +79,7 @@ class ValidationSettings(SparseSettings):
     beam: int = Field(default=1, ge=1, le=64)
     patience: int | None = Field(default=None, ge=1, description="Validations without a better score, after which the run ends.")
     samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
-    search: bool = Field(default=False, description="At the end, beam and length penalty are chosen by the validation set too.")
+    search: bool = Field(default=False, description="At the end, the length penalty is chosen by the validation set too.")
 
 
 class ProbeSettings(Settings):

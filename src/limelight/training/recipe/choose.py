@@ -40,6 +40,9 @@ VALIDATIONS: Final = 20
 BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained model takes long to say nothing
 SENTENCES: Final = (100, 500)  # translated at a validation: one for each second of a budget, within these bounds
 PATIENCE: Final = 8
+# The validation set chooses the search where it says something, and where that takes little of the time: four searches of all of it.
+LEAST_TO_CHOOSE_BY: Final = 200  # sentences
+LEAST_SECONDS_TO_CHOOSE, LEAST_STEPS_TO_CHOOSE = 1_200, 500
 CLIP: Final = 1.0
 FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 # Of the same: rows of new pieces have as far to go as in a new model, and layers that know another language shall not be lost on the way.
@@ -249,6 +252,10 @@ class RecipePlanner:
             values["sentences"] = int(min(SENTENCES[1], max(SENTENCES[0], self.asked.budget_seconds)))
         if self.asked.budget_seconds is None and self.asked.steps is None:
             values["patience"] = PATIENCE
+        long = steps >= LEAST_STEPS_TO_CHOOSE and (self.asked.budget_seconds or math.inf) >= LEAST_SECONDS_TO_CHOOSE
+        if long and self.prepared.split("valid").fed >= LEAST_TO_CHOOSE_BY and "search" not in self._read_changes("validation"):
+            values["search"] = True
+            self._say("search", "its length penalty by the validation set", "at the end")
         return values
 
     def _say(self, name: str, value: str, why: str) -> None:
