@@ -6,7 +6,7 @@ LIMELIGHT_EOLE=eole-venv/bin/python LIMELIGHT_JOEYNMT=joey-venv/bin/python pytho
 Multi30k en-de, `tiny`. Limelight trains as `limelight train --preset tiny --steps N` does, with nothing else set. The others get its
 pieces, shape, dropout, smoothing, highest rate, warm-up and target pieces a step, and their own loop, batches, start and search (beam 4).
 Text is found by LIMELIGHT_DATA. What is trained is not trained again. eole.yaml says how to make eole's environment; JoeyNMT's is
-`pip install torch==2.13.0 joeynmt==2.3.0`. One that is not named is left out, and so is transformers where accelerate is missing.
+`pip install torch==2.13.0 joeynmt==2.3.0 importlib_metadata`. One that is not named is left out, and so is transformers where accelerate is missing.
 """
 
 import argparse
@@ -147,7 +147,7 @@ def train_joeynmt(task: Task, folder: Path) -> list[str]:
             "epochs": 1000,
             "updates": task.steps,
             "validation_freq": task.steps,
-            "logging_freq": 100,
+            "logging_freq": max(1, task.steps // 10),
             "keep_best_ckpts": 1,
             "overwrite": True,
         },
