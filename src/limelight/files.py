@@ -46,12 +46,12 @@ def write_whole(path: Path, content: bytes, durable: bool = True) -> None:
         beside.write_bytes(content)
 
 
-def link_file(there: Path, here: Path) -> None:
+def link_file(there: str | Path, here: str | Path) -> None:
     """A second name of a file; a copy, on a disk without second names."""
     try:
         os.link(there, here)
     except OSError:
-        shutil.copyfile(there, here)
+        shutil.copy2(there, here)
 
 
 def sha256_of(path: Path) -> str:

@@ -35,7 +35,7 @@ class FileEntry(Settings):
 
     path: str
     bytes: int
-    sha256: str
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")  # it is the name of a file in a cache
 
 
 class InputEntry(Settings):

@@ -1,6 +1,5 @@
 """A prepared corpus at an address is a folder of objects: a run fetches all but its shards of training, `prepare` the whole of it."""
 
-import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from limelight.addresses.object_store import RUN_SECONDS, ObjectStore, is_addres
 from limelight.corpus.feeding.shard_cache import ADDRESS
 from limelight.corpus.manifest import NAME, CorpusManifest
 from limelight.corpus.work_folder import REPORT
-from limelight.errors import ConfigError, ModelFileError
+from limelight.errors import ConfigError
 from limelight.files import link_file, whole_folder
 
 
@@ -24,32 +23,29 @@ def find_prepared(place: str) -> CorpusManifest | None:
     return None
 
 
-def place_prepared(place: str, folder: Path) -> None:
+def place_prepared(place: str, folder: Path) -> CorpusManifest:
     """A prepared corpus for a run: of a folder all files; of an address all but the shards of training, and where those are."""
     if is_address(place):
         fetch_prepared(ObjectStore(place, patience=RUN_SECONDS), folder, training=False)
     elif not (folder / NAME).is_file() or (folder / NAME).read_bytes() != (Path(place) / NAME).read_bytes():
         with whole_folder(folder) as beside:
             shutil.copytree(place, beside, copy_function=link_file, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
+    return CorpusManifest.load(folder)
 
 
 def fetch_prepared(store: ObjectStore, folder: Path, training: bool = True) -> None:
-    """What the address holds, unless the folder has it. Without a manifest there, the folder stays: `prepare` may go on in it.
-
-    `training=False`: its shards of training stay where they are.
-    """
+    """What the address holds, unless the folder has it. Without a manifest there, the folder stays: `prepare` may go on in it."""
     manifest = store.get(NAME)
     if manifest is None or ((folder / NAME).is_file() and (folder / NAME).read_bytes() == manifest):
         return
     with whole_folder(folder) as beside:
         (beside / NAME).write_bytes(manifest)
         found = CorpusManifest.load(beside)
-        if strange := [file.path[:99] for file in found.files if not re.fullmatch("[0-9a-f]{64}", file.sha256)]:
-            raise ModelFileError(f"{store.address}: its manifest gives no hash of {strange[0]!r}; publish it again")
         files = found.files if training else found.without_training
         fetch_files(store, {each.path: ObjectEntry(each.path, each.bytes, each.sha256) for each in files}, beside)
         if not training:
             (beside / ADDRESS).write_bytes(store.address.encode())
+            (beside / REPORT).write_bytes(store.get(REPORT) or b"")
 
 
 def list_prepared(folder: Path) -> list[str]:

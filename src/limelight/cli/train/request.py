@@ -90,10 +90,9 @@ def parse_train_request(
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
     elif len(paths) == 1 and (ready := find_prepared(paths[0])) is not None:
-        free = dict.fromkeys(("preset", "no_augment", "probe"))
-        _refuse_decided(paths[0], {**options, **free}, [each for each in written if each.startswith("data.")])
-        data = PrepareSettings(**ready.settings)
-        where = paths[0] if is_address(paths[0]) else str(Path(paths[0]).resolve())
+        options |= dict.fromkeys(("preset", "no_augment", "probe"))
+        _refuse_decided(paths[0], options, [each for each in written if each.startswith("data.")])
+        data, where = PrepareSettings(**ready.settings), paths[0] if is_address(paths[0]) else str(Path(paths[0]).resolve())
         asked = replace(asked, data=data, prepared=where, changes=_changes(written, no_augment, probe))
     else:
         weights = [each for each in text.get("weight", ()) if not (mono and _WEIGHT.fullmatch(each))]

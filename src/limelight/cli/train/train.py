@@ -43,8 +43,8 @@ def train(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), or one "
-            "recipe.toml; and section.key=value of the recipe."
+            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), "
+            "what prepare made of them, or one recipe.toml; and section.key=value of the recipe."
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,

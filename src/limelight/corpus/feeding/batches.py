@@ -10,7 +10,7 @@ when the batch has fewer rows than there are ranks; `targets`, the count over al
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -29,7 +29,7 @@ from limelight.corpus.feeding.order import EpochOrder, Purpose, shuffle
 from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, pad_rows
 from limelight.corpus.feeding.shards import Pairs
 from limelight.corpus.feeding.tagging import Tagger
-from limelight.corpus.manifest import FileEntry, Shard
+from limelight.corpus.manifest import FileEntry
 from limelight.text.pieces.sampling import Sampler
 
 # Pairs sorted together, for each cell of the budget: a window of this many batches' worth has the same padding at any budget. On
@@ -170,17 +170,18 @@ class Batcher:
         self.edges = lru_cache(maxsize=2)(lambda epoch: self.order(epoch).cut_windows(settings.window_rows))
 
     def _order(self, epoch: int) -> EpochOrder:
-        at_once = self.settings.shards_at_once
-        return EpochOrder(self.pairs.counts, self.weights, self.settings.seed, epoch, self.pairs.rows_by_shard, at_once)
+        pairs, settings = self.pairs, self.settings
+        return EpochOrder(pairs.counts, self.weights, settings.seed, epoch, pairs.rows_by_shard, settings.shards_at_once)
 
     def windows(self, epoch: int) -> int:
         return len(self.edges(epoch)) - 1
 
     def window(self, epoch: int, number: int) -> Window:
-        order, (begin, end) = self.order(epoch), self.edges(epoch)[number : number + 2].tolist()
-        positions = np.arange(begin, end, dtype=np.int64)
+        order, positions = self.order(epoch), np.arange(*self.edges(epoch)[number : number + 2], dtype=np.int64)
         if self.pairs.cache is not None:
-            self.pairs.cache.follow(*map(self._files_of, self._groups_at(epoch, positions[:1])))
+            (group,) = order.groups_of(positions[:1]).tolist()
+            now, coming, *_ = *order.groups[group:], *self.order(epoch + 1).groups
+            self.pairs.cache.follow(self.list_files(now), self.list_files(coming))
         samples = self.pairs.samples(*order.at(positions))
         sampled: list[Pieces] | None = None
         if self.samplers is not None:
@@ -201,18 +202,11 @@ class Batcher:
         starts, stops, skipped = cuts[:-1][mixed], cuts[1:][mixed], len(samples) - len(rows)
         return Window(epoch, number, samples, whole, sampled, changed, tags, rows, starts, stops, skipped)
 
-    def _groups_at(self, epoch: int, position: Integers) -> tuple[Integers, Integers]:
-        """The shards of a window, and those that come after them."""
-        order, (group,) = self.order(epoch), self.order(epoch).groups_of(position).tolist()
-        return order.groups[group], order.groups[group + 1] if group + 1 < len(order.groups) else self.order(epoch + 1).groups[0]
-
-    def _files_of(self, shards: Integers) -> list[FileEntry]:
-        numbers = shards.tolist() if self.settings.shards_at_once else range(len(self.pairs.shards))
-        return [file for number in numbers for file in self.files_read(self.pairs.shards[number])]
-
-    def files_read(self, shard: Shard) -> list[FileEntry]:
-        """The text only where it is changed, or cut anew."""
-        return [shard.ids] if self.samplers is None and self.augmenter is None else [shard.ids, shard.text]
+    def list_files(self, shards: Iterable[int]) -> list[FileEntry]:
+        """What is read of some shards: their text only where it is changed, or cut anew."""
+        found = [self.pairs.shards[number] for number in shards]
+        reads_text = self.samplers is not None or self.augmenter is not None
+        return [each.ids for each in found] + [each.text for each in found if reads_text]
 
     def cut(self, side: int, texts: pa.StringArray | Sequence[str], epoch: int, positions: Integers) -> Pieces:
         """The pieces of some texts. A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in

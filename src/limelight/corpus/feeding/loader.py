@@ -72,7 +72,7 @@ class Loader:
         if (cache := batcher.pairs.cache) is not None:
             # A worker has a window in use and the next one planned; one more group is fetched ahead.
             windows = max(1, batcher.windows(0) // len(batcher.order(0).groups))
-            sizes = [sum(file.bytes for file in batcher.files_read(shard)) for shard in batcher.pairs.shards]
+            sizes = [sum(file.bytes for file in batcher.list_files([shard])) for shard in range(len(batcher.pairs.shards))]
             cache.refuse_small(sizes, settings.shards_at_once, 2 + -(-max(0, 2 * workers - 1) // windows))
         self._identity = identity_of(batcher, split, turned)
         self._position = Position() if state is None else position_in(state, self._identity)

@@ -9,8 +9,8 @@ Epoch e takes the places floor(e w n) to floor((e + 1) w n) of the stream, so th
 shows one half and then the other, and within a corpus no pair gets ahead of another by more than one. What all corpora give is
 shuffled as one.
 
-With `at_once` the shards come in an order of their own in each epoch, and are shuffled a group of so many at a time, so that a window needs
-the shards of one group alone. What a corpus has in a shard is then a stream of its own, by the same rule.
+With `at_once` each epoch takes the shards in an order of its own, and shuffles groups of so many: a window needs those of one group alone.
+What a corpus has in a shard is then a stream of its own, by the same rule.
 
 Nothing here uses the generators of Python or NumPy: their streams may change between versions, and a run must resume after an upgrade.
 """
@@ -98,15 +98,16 @@ class EpochOrder:
     def __init__(
         self, counts: Sequence[int], weights: Sequence[float], seed: int, epoch: int, shards: Integers | None = None, at_once: int = 0
     ) -> None:
-        """`shards` are the rows of each, by corpus."""
+        """`shards` are the rows of each, by corpus; without `at_once` all of them are one group."""
         rows, mixed, self.corpora = np.array([counts], np.int64), np.zeros(1, np.int64), len(counts)
+        self.groups = [np.arange(1 if shards is None else len(shards))]
         self.keys = [key_of(seed, Purpose.EPOCH, epoch)]
         self.pass_keys = [key_of(seed, Purpose.PASS, corpus) for corpus in range(self.corpora)]
         if shards is not None and at_once:
             rows, mixed = shards, shuffle(np.arange(len(shards)), len(shards), key_of(seed, Purpose.SHARDS, epoch))
             self.keys = [key_of(self.keys[0], group) for group in range(-(-len(shards) // at_once))]
             self.pass_keys = [key_of(key, shard) for shard in mixed.tolist() for key in self.pass_keys]
-        self.groups = np.split(mixed, range(at_once or 1, len(mixed), at_once or 1))
+            self.groups = np.split(mixed, range(at_once, len(shards), at_once))
         self.counts: list[int] = rows[mixed].ravel().tolist()
         self.before = (np.cumsum(rows, axis=0) - rows)[mixed].ravel()  # rows of the corpus in earlier shards
         # 0.1 is a tenth, not the binary number nearest to it. Streams of one corpus are out of step, so that they give in each epoch what
@@ -119,19 +120,16 @@ class EpochOrder:
         )
         self.starts = np.cumsum([0, *(end - first for end, first in zip(after, self.first, strict=True))], dtype=np.int64)
         self.rows = int(self.starts[-1])
-        self.bounds = self.starts[np.cumsum([0, *map(len, self.groups)]) * self.corpora]  # of the groups
+        self.bounds = self.starts[[*range(0, n * self.corpora, (at_once or n) * self.corpora), -1]]  # of the groups
 
     def groups_of(self, positions: Integers) -> Integers:
         return np.searchsorted(self.bounds, positions, side="right") - 1
 
-    def cut_windows(self, most: int) -> Integers:
+    def cut_windows(self, most: int) -> list[int]:
         """Where windows of at most so many positions begin, and the last ends. All of a group are about equally large, so that none ends in
         a few batches that are nearly empty."""
-        edges = [np.zeros(1, np.int64)]
-        for begin, end in pairwise(self.bounds.tolist()):
-            count = -(-(end - begin) // most)
-            edges.append(begin + np.arange(1, count + 1) * (end - begin) // max(1, count))
-        return np.concatenate(edges)
+        groups = [(begin, end - begin, -(-(end - begin) // most)) for begin, end in pairwise(self.bounds.tolist())]
+        return [*(begin + number * rows // count for begin, rows, count in groups for number in range(count)), self.rows]
 
     def at(self, positions: Integers) -> tuple[Integers, Integers]:
         """The corpus at each position of the epoch, and the index within that corpus."""

@@ -1,16 +1,13 @@
 """A `ShardCache` holds shards of a prepared corpus at an address on this machine, as many as LIMELIGHT_CACHE_GB allows.
 
-    cache/prepared/KEY/4f3a...        a file by its hash; those that were used last stay
-
-All processes of a machine share the folder. A file that is gone is fetched again, and one that is removed can be read to its end by who has
-mapped it, so that whatever one of them removes breaks nothing of another.
+All processes of a machine share its folder, of files by their hashes, and those that were used last stay. One that is gone is fetched
+again, and one that is removed can be read to its end by who has mapped it: nobody's removing breaks anything of another.
 """
 
 import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from threading import Thread
@@ -41,15 +38,6 @@ class ShardCache:
         self.address, self.most = address, read_bound()
         self._place, self._ahead = find_cache("prepared", address), Thread()
 
-    @classmethod
-    def of(cls, folder: Path) -> "ShardCache | None":
-        """That of a prepared folder; None where it has its shards itself."""
-        return cls((folder / ADDRESS).read_bytes().decode()) if (folder / ADDRESS).is_file() else None
-
-    @cached_property
-    def _store(self) -> ObjectStore:
-        return ObjectStore(self.address, patience=RUN_SECONDS)
-
     def follow(self, now: Sequence[FileEntry], coming: Sequence[FileEntry]) -> None:
         """Files that are read now are there afterwards; those to come are fetched meanwhile. Why one cannot be is told when it is read."""
         if self._missing(now) and self._ahead.is_alive():
@@ -74,7 +62,7 @@ class ShardCache:
                 if self._missing([file]):  # another process may have been faster
                     self._make_room(file.bytes)
                     with whole_file(self._place / file.sha256, durable=False) as beside:
-                        self._store.fetch(file.path, beside, file.bytes, file.sha256)
+                        ObjectStore(self.address, patience=RUN_SECONDS).fetch(file.path, beside, file.bytes, file.sha256)
 
     def _missing(self, files: Sequence[FileEntry]) -> list[FileEntry]:
         """Those that are there count as used now."""
@@ -90,29 +78,21 @@ class ShardCache:
         """Under the lock: nobody writes, so what is half written is of a process that was killed."""
         for part in self._place.glob(".*.part"):
             part.unlink()
-        there = sorted((path.stat().st_mtime_ns, path.stat().st_size, path) for path in self._list_files())
-        held = sum(size for _, size, _ in there)
-        for _, size, path in there:
-            if held + wanted <= self.most:
-                break
-            path.unlink()
-            held -= size
+        there = sorted((path.stat().st_mtime_ns, path.stat().st_size, path) for path in self._place.glob("[!.]*"))
+        while there and sum(size for _, size, _ in there) + wanted > self.most:
+            there.pop(0)[2].unlink()
 
     def remove_damaged(self) -> None:
         """What is not what its name says, as after a power failure, is fetched again."""
         with lock(self._place):
-            for path in self._list_files():
+            for path in self._place.glob("[!.]*"):
                 if sha256_of(path) != path.name:
                     path.unlink()
 
-    def _list_files(self) -> list[Path]:
-        return [path for path in self._place.iterdir() if not path.name.startswith(".")]
-
     def refuse_small(self, sizes: Sequence[int], at_once: int, groups: int) -> None:
         """`sizes` of all shards; `groups` of `at_once` must fit at a time, or all shards where they are not read in groups."""
-        largest = sorted(sizes, reverse=True)
-        needed, most = sum(largest[: at_once * groups] if at_once else largest), self.most
-        if needed <= most:
+        largest, most = sorted(sizes, reverse=True), self.most
+        if (needed := sum(largest[: at_once * groups] if at_once else largest)) <= most:
             return
         fitting = sum(total <= most for total in accumulate(largest)) // groups
         why = f"{groups} groups of {at_once} shards" if at_once else "all shards: batch.shards_at_once is not set"

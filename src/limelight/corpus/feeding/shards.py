@@ -13,17 +13,19 @@ the split when all shards stand one after another, by which logs and states name
 Where both directions are learnt, each pair has a second address for its sides exchanged: both numbers count on, after all the others.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.corpus.feeding.pieces import Integers, Pieces, replace_rows
-from limelight.corpus.feeding.shard_cache import ShardCache
+from limelight.corpus.feeding.shard_cache import ADDRESS, ShardCache
 from limelight.corpus.manifest import SIDES, CorpusManifest, FileEntry, Shard, Split
 from limelight.corpus.reading.raw_batches import RAW
 from limelight.corpus.tokenizers import load_tokenizers
@@ -82,7 +84,8 @@ class PreparedCorpus:
 
         `verify=False` is for those who have just verified, such as the workers of a loader.
         """
-        manifest, cache = CorpusManifest.load(folder), ShardCache.of(folder)
+        manifest, address = CorpusManifest.load(folder), folder / ADDRESS
+        cache = ShardCache(address.read_bytes().decode()) if address.is_file() else None
         if verify:
             if cache is not None:
                 cache.remove_damaged()
@@ -120,7 +123,6 @@ class Pairs:
     def __init__(self, prepared: PreparedCorpus, shards: list[Shard], turned: bool = False, cache: ShardCache | None = None) -> None:
         self.prepared, self.cache = prepared, cache
         self.shards = shards
-        self._mapped_texts: dict[int, pa.RecordBatch] = {}
         corpora = len(prepared.manifest.corpora)
         for shard in shards:
             if sum(shard.rows_by_corpus) != shard.rows or len(shard.rows_by_corpus) != corpora:
@@ -136,7 +138,12 @@ class Pairs:
         # Of each corpus and shard: how many of the corpus came before, and the sample number of the first one here.
         self._before = np.cumsum(rows, axis=0) - rows
         self._first = self._shard_starts[:-1, None] + np.cumsum(rows, axis=1) - rows
-        self._mapped_ids = [self._map_ids(shard) for shard in shards] if cache is None else []
+        # Text is mapped when first needed: most runs never look at it, and each mapped file holds a file descriptor.
+        remember: Callable[[Any], Any] = lru_cache(maxsize=None) if cache is None else lambda read: read
+        self._text: Callable[[int], pa.RecordBatch] = remember(lambda shard: self._map(shards[shard].text, shards[shard].rows))
+        self._ids_of: Callable[[int], MappedIds] = remember(self._map_ids)
+        for shard in range(len(shards) if cache is None else 0):
+            self._ids_of(shard)
 
     @property
     def usual(self) -> Integers:
@@ -221,23 +228,11 @@ class Pairs:
         corpus, paths = manifest.corpora[row.pop("corpus")].name, tuple(manifest.inputs[row.pop("file")].paths)
         return Provenance(corpus=corpus, paths=paths, **row)
 
-    def _text(self, shard: int) -> pa.RecordBatch:
-        """Mapped when first needed: most runs never look at the text, and each mapped file holds a file descriptor."""
-        if (batch := self._mapped_texts.get(shard)) is None:
-            batch = self._map_batch(self.shards[shard].text, self.shards[shard].rows)
-            if self.cache is None:
-                self._mapped_texts[shard] = batch
-        return batch
+    def _map_ids(self, shard: int) -> MappedIds:
+        batch = self._map(self.shards[shard].ids, self.shards[shard].rows)
+        return Pieces.of(batch.column("source")), Pieces.of(batch.column("target")), batch
 
-    def _ids_of(self, shard: int) -> MappedIds:
-        return self._mapped_ids[shard] if self._mapped_ids else self._map_ids(self.shards[shard])
-
-    def _map_ids(self, shard: Shard) -> MappedIds:
-        batch = self._map_batch(shard.ids, shard.rows)
-        source, target = (Pieces.of(batch.column(side)) for side in SIDES)
-        return source, target, batch
-
-    def _map_batch(self, entry: FileEntry, rows: int) -> pa.RecordBatch:
+    def _map(self, entry: FileEntry, rows: int) -> pa.RecordBatch:
         while True:
             path = self.prepared.folder / entry.path if self.cache is None else self.cache.find(entry)
             try:

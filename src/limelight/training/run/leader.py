@@ -11,8 +11,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from limelight.corpus.cleaning.mistakes import summary
+from limelight.corpus.config import PrepareSettings
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
+from limelight.corpus.prepare import prepare
+from limelight.corpus.remote import place_prepared
+from limelight.corpus.work_folder import REPORT
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import InferenceOptions, Speed
 from limelight.runtime import choose_device, choose_threads, keep_freed_memory
@@ -23,6 +29,7 @@ from limelight.training.config import Recipe
 from limelight.training.events import RunNotice, Watcher
 from limelight.training.processes.stop_signals import Stop, Stopped
 from limelight.training.processes.world import World
+from limelight.training.recipe.replay import mix_old_text
 from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
 from limelight.training.recipe.resolve import asks_for_more, describe_extension, extend_recipe, resolve_recipe
 from limelight.training.recipe.text_stats import PreparedText
@@ -33,7 +40,6 @@ from limelight.training.run.event_writers import OptionalFiles, add_writers, for
 from limelight.training.run.loop import TrainingLoop
 from limelight.training.run.provenance import describe, origin
 from limelight.training.run.result import divergence, dry_result, result_of
-from limelight.training.run.text import prepare_text
 from limelight.training.run_folder import (
     CHECKPOINTS,
     KEPT,
@@ -156,8 +162,7 @@ class RunLeader:
             write_status(self.folder, "preparing", self.step, self.steps)
         goes_on = self.found.checkpoint is not None
         with self._timing("prepare") if not goes_on else nullcontext():
-            text = (self.asked, self.folder, self.engine, self.progress, self._say)
-            prepared = PreparedCorpus.open(self.folder / PREPARED) if goes_on else prepare_text(*text)
+            prepared = PreparedCorpus.open(self.folder / PREPARED) if goes_on else self._prepare()
         self.engine.close()  # its processes would wait through hours of training
         keep_freed_memory()
         with self._timing("calibrate"):
@@ -166,6 +171,23 @@ class RunLeader:
             return "done"
         with ExitStack() as stack:
             return self._train(recipe, prepared, stack)
+
+    def _prepare(self) -> PreparedCorpus:
+        settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
+        if settings is None:
+            raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
+        place, ready = self.folder / PREPARED, self.asked.prepared
+
+        def into_place(wanted: PrepareSettings) -> CorpusManifest:
+            return prepare(wanted, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)[0]
+
+        if (old := self.asked.old_text) is not None:
+            seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
+            settings = mix_old_text(settings, old, self.folder, seed, into_place)
+            self._say(RunChoice("replay", *old.described))
+        corpora = (into_place(settings) if ready is None else place_prepared(ready, place)).corpora
+        self._say(RunChoice("text", summary(corpora), f"what was dropped: {place / REPORT}"))
+        return PreparedCorpus.open(place)
 
     def _recipe(self, prepared: PreparedCorpus, goes_on: bool) -> Recipe:
         """That of the folder when the run goes on; else the one given, or a chosen one."""
