@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -54,6 +55,13 @@ def bucket(on_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 @pytest.fixture
+def report(on_disk: Path) -> Iterator[None]:
+    (on_disk / "report.html").write_bytes(b"what was dropped")
+    yield
+    (on_disk / "report.html").unlink()
+
+
+@pytest.fixture
 def placed(bucket: MemoryStore, tmp_path: Path) -> Path:
     place_prepared(ADDRESS, tmp_path / "run" / "prepared")
     return tmp_path / "run" / "prepared"
@@ -82,8 +90,8 @@ class HeldBytes:
         monkeypatch.setattr(ObjectStore, "fetch", fetch_and_count)
 
 
-def test_a_run_has_all_but_the_shards_of_training(placed: Path) -> None:
-    assert sorted(path.name for path in placed.rglob("*") if path.is_file()) == ["address", NAME, "pieces.model"]
+def test_a_run_has_all_but_the_shards_of_training(report: None, placed: Path) -> None:
+    assert sorted(path.name for path in placed.rglob("*") if path.is_file()) == ["address", NAME, "pieces.model", "report.html"]
 
 
 @pytest.mark.parametrize("settings", [GROUPED, CHANGING], ids=["pieces", "text"])
@@ -269,6 +277,28 @@ def test_train_takes_prepared_text_in_place_of_corpora(bucket: MemoryStore, on_d
             [ADDRESS, "data.seed=3"], text={"source": "de", "valid": ("a.en", "a.de")}, bundle=Path("old-run"), preset="tiny"
         )
     assert [problem.split(":")[0] for problem in refused.value.problems] == ["--source", "--valid", "--from", "data.seed=3"]
+
+
+@pytest.mark.process
+def test_a_process_that_ends_waits_for_one_file_at_most(placed: Path) -> None:
+    """And not for a group; nor is it torn out of the library that fetches, which a daemon would be."""
+    program = f"""if True:
+        import sys, time
+        from pathlib import Path
+        from limelight.addresses.object_store import ObjectStore
+        from limelight.corpus.feeding.shard_cache import ShardCache
+        from limelight.corpus.manifest import CorpusManifest
+        def fetch(store, name, path, size, sha256):
+            print(name, flush=True)
+            time.sleep(0.5)
+            path.write_bytes(b"")
+        ObjectStore.fetch = fetch
+        files = [shard.ids for shard in CorpusManifest.load(Path({str(placed)!r})).splits["train"]]
+        ShardCache("s3://bucket/other").follow([], files)
+        """
+    environment = {**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, check=True)
+    assert len(done.stdout.split()) in (0, 1, 2)
 
 
 def test_what_is_no_prepared_text_is_none(bucket: MemoryStore, tmp_path: Path) -> None:

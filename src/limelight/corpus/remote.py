@@ -45,7 +45,8 @@ def fetch_prepared(store: ObjectStore, folder: Path, training: bool = True) -> N
         fetch_files(store, {each.path: ObjectEntry(each.path, each.bytes, each.sha256) for each in files}, beside)
         if not training:
             (beside / ADDRESS).write_bytes(store.address.encode())
-            (beside / REPORT).write_bytes(store.get(REPORT) or b"")
+            if report := store.get(REPORT):
+                (beside / REPORT).write_bytes(report)
 
 
 def list_prepared(folder: Path) -> list[str]:

@@ -92,7 +92,7 @@ def parse_train_request(
     elif len(paths) == 1 and (ready := find_prepared(paths[0])) is not None:
         options |= dict.fromkeys(("preset", "no_augment", "probe"))
         _refuse_decided(paths[0], options, [each for each in written if each.startswith("data.")])
-        data, where = PrepareSettings(**ready.settings), paths[0] if is_address(paths[0]) else str(Path(paths[0]).resolve())
+        data, where = PrepareSettings(**ready.settings), paths[0].rstrip("/") if is_address(paths[0]) else str(Path(paths[0]).resolve())
         asked = replace(asked, data=data, prepared=where, changes=_changes(written, no_augment, probe))
     else:
         weights = [each for each in text.get("weight", ()) if not (mono and _WEIGHT.fullmatch(each))]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
-from threading import Thread
+from threading import Thread, main_thread
 from typing import Final
 
 from limelight.addresses.folders import find_cache, lock
@@ -44,12 +44,14 @@ class ShardCache:
             self._ahead.join()
         self.bring(now)
         if self._missing(coming) and not self._ahead.is_alive():
-            self._ahead = Thread(target=self._bring_ahead, args=(coming,), daemon=True)  # a process that ends does not wait for it
+            self._ahead = Thread(target=self._bring_ahead, args=(coming,))
             self._ahead.start()
 
     def _bring_ahead(self, files: Sequence[FileEntry]) -> None:
         with suppress(LimelightError, OSError):
-            self.bring(files)
+            for file in files:
+                if main_thread().is_alive():  # a process that ends waits for one file at most
+                    self.bring([file])
 
     def find(self, file: FileEntry) -> Path:
         self.bring([file])
