@@ -128,8 +128,9 @@ def watch_training(asked: "TrainRequest", folder: Path, workers: int | None, pla
     from limelight.training.run.run import train as run
     from limelight.training.run_folder import PREPARED
 
+    prepares = asked.prepared is None and not (folder / PREPARED).exists()
     with (
-        closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
+        closing(start_engine(EngineName.local, workers if is_main() else 0, early=prepares)) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         watch = screen.watch if not asked.dry_run else lambda event: None  # what was chosen is its result
