@@ -37,6 +37,7 @@ from limelight.corpus.config import PrepareSettings
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.shard_cache import BOUND, GIGABYTE, ShardCache
 from limelight.corpus.inputs import Inputs
+from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.remote import list_prepared
 from limelight.training.events import StepReport, read_events
 from limelight.training.run_folder import METRICS
@@ -103,7 +104,8 @@ class Text:
 
     def __init__(self, folder: Path, asked: argparse.Namespace) -> None:
         self.folder, self.asked = folder, asked
-        self.prepared = prepare_text(folder, asked.pairs)
+        self.prepared = asked.text.resolve() if asked.text else prepare_text(folder, asked.pairs)
+        self.shards = len(CorpusManifest.load(self.prepared).splits["train"])
         self.bytes = sum(path.stat().st_size for path in (self.prepared / "shards").glob("train-*"))
 
     def begin(self, name: str, place: str, **variables: str) -> Any:
@@ -161,7 +163,7 @@ def measure(text: Text) -> dict[str, Any]:
     killed = text.kill_and_train("killed", ADDRESS)
     disk = text.folder / "disk"
     return {
-        "shards": SHARDS,
+        "shards": text.shards,
         "bytes": text.bytes,
         "steps": len(text.steps("address")),
         "differ": {name: len(differing(text.folder / name, disk)) for name in ("address", "behind", "killed")},
@@ -181,7 +183,8 @@ def problems(found: dict[str, Any]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=29_000)
+    parser.add_argument("--text", type=Path, help="a prepared corpus of 40 shards or more; else Multi30k is prepared")
+    parser.add_argument("--pairs", type=int, default=29_000, help="of Multi30k")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--cells", type=int, default=4096, help="of a batch")

@@ -142,8 +142,8 @@ class Pairs:
         remember: Callable[[Any], Any] = lru_cache(maxsize=None) if cache is None else lambda read: read
         self._text: Callable[[int], pa.RecordBatch] = remember(lambda shard: self._map(shards[shard].text, shards[shard].rows))
         self._ids_of: Callable[[int], MappedIds] = remember(self._map_ids)
-        for shard in range(len(shards) if cache is None else 0):
-            self._ids_of(shard)
+        for number in range(len(shards) if cache is None else 0):
+            self._ids_of(number)
 
     @property
     def usual(self) -> Integers:
