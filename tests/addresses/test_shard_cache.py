@@ -14,7 +14,7 @@ from obstore.store import MemoryStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
-from prepared_corpora import fingerprint, make
+from prepared_corpora import fingerprint, global_batches, make
 from stores import Faulty
 
 from limelight.addresses.folders import publish
@@ -224,6 +224,15 @@ def test_processes_that_want_the_same_fetch_it_once(placed: Path, monkeypatch: p
     for thread in threads:
         thread.join()
     assert sorted(held.fetched) == sorted(file.path for file in files)
+
+
+def test_ranks_that_share_the_cache_get_their_shares_of_the_same_batches(
+    on_disk: Path, placed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allow(monkeypatch, sum(shard_sizes(placed)[:2]))
+    held = HeldBytes(ShardCache(ADDRESS), monkeypatch)
+    assert global_batches(placed, GROUPED, world=3, workers=0, batches=40) == global_batches(on_disk, GROUPED, 1, 0, 40)
+    assert len(held.fetched) < 2 * SHARDS  # not once for each of them
 
 
 def test_a_storage_that_is_away_is_told_when_the_shard_is_needed(
