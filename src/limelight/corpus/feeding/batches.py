@@ -166,12 +166,10 @@ class Batcher:
         if settings.augment is not None:
             self.tokenizers = pairs.prepared.tokenizers()
             self.augmenter = Augmenter(pairs, settings.augment, settings.seed, self.tokenizers, self.cut, self.tagger)
-        self.order = lru_cache(maxsize=2)(self._order)
+        self.order = lru_cache(maxsize=2)(
+            lambda epoch: EpochOrder(pairs.counts, self.weights, settings.seed, epoch, pairs.rows_by_shard, settings.shards_at_once)
+        )
         self.edges = lru_cache(maxsize=2)(lambda epoch: self.order(epoch).cut_windows(settings.window_rows))
-
-    def _order(self, epoch: int) -> EpochOrder:
-        pairs, settings = self.pairs, self.settings
-        return EpochOrder(pairs.counts, self.weights, settings.seed, epoch, pairs.rows_by_shard, settings.shards_at_once)
 
     def windows(self, epoch: int) -> int:
         return len(self.edges(epoch)) - 1

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Thread, main_thread
@@ -37,6 +38,7 @@ class ShardCache:
     def __init__(self, address: str) -> None:
         self.address, self.most = address, read_bound()
         self._place, self._ahead = find_cache("prepared", address), Thread()
+        self._store = cache(lambda: ObjectStore(address, patience=RUN_SECONDS))  # when it is needed: not all that look at a run fetch
 
     def follow(self, now: Sequence[FileEntry], coming: Sequence[FileEntry]) -> None:
         """Files that are read now are there afterwards; those to come are fetched meanwhile. Why one cannot be is told when it is read."""
@@ -64,7 +66,7 @@ class ShardCache:
                 if self._missing([file]):  # another process may have been faster
                     self._make_room(file.bytes)
                     with whole_file(self._place / file.sha256, durable=False) as beside:
-                        ObjectStore(self.address, patience=RUN_SECONDS).fetch(file.path, beside, file.bytes, file.sha256)
+                        self._store().fetch(file.path, beside, file.bytes, file.sha256)
 
     def _missing(self, files: Sequence[FileEntry]) -> list[FileEntry]:
         """Those that are there count as used now."""
