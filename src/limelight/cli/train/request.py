@@ -11,12 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from limelight.addresses.object_store import is_address
 from limelight.cli.language_arguments import is_line_file
 from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.corpus.reading.streams import without_packing
+from limelight.corpus.remote import find_prepared
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.planning.budget import budget_seconds
@@ -81,12 +83,17 @@ def parse_train_request(
         raise ConfigError(problem)
     _check_replay(asked, replay_data)
     place = _recipe_in(paths)
+    options = {**text, **given, "mono": mono, "rounds": rounds if rounds != 1 else None}
+    options |= {"replay_data": replay_data, "no_augment": no_augment, "probe": probe}
     if place is not None:
-        options = {**text, **given, "mono": mono, "rounds": rounds if rounds != 1 else None}
-        options |= {"replay_data": replay_data, "no_augment": no_augment, "probe": probe}
-        _refuse_beside_a_recipe(place, options)
+        _refuse_decided(str(place), options)
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
+    elif len(paths) == 1 and (ready := find_prepared(paths[0])) is not None:
+        options |= dict.fromkeys(("preset", "no_augment", "probe"))
+        _refuse_decided(paths[0], options, [each for each in written if each.startswith("data.")])
+        data, where = PrepareSettings(**ready.settings), paths[0].rstrip("/") if is_address(paths[0]) else str(Path(paths[0]).resolve())
+        asked = replace(asked, data=data, prepared=where, changes=_changes(written, no_augment, probe))
     else:
         weights = [each for each in text.get("weight", ()) if not (mono and _WEIGHT.fullmatch(each))]
         data = _data(paths, written, asked.bundle, {**text, "weight": weights})
@@ -122,11 +129,13 @@ def _recipe_in(paths: Sequence[str]) -> Path | None:
     return Path(found[0]) if found else None
 
 
-def _refuse_beside_a_recipe(place: Path, options: Mapping[str, Any]) -> None:
+def _refuse_decided(place: str, options: Mapping[str, Any], written: Sequence[str] | None = None) -> None:
+    """What a recipe decides; or, with what is `written` of the text, what was decided when a text was prepared."""
     given = [name for name in IN_A_RECIPE if options.get(name) not in (None, (), []) and options[name] is not False]
-    problems = [
-        f"--{'from' if name == 'bundle' else name.replace('_', '-')}: leave it out, and change {IN_A_RECIPE[name]}" for name in given
-    ]
+    words = [f"--{'from' if name == 'bundle' else name.replace('_', '-')}" for name in given]
+    problems = [f"{word}: leave it out, and change {IN_A_RECIPE[name]}" for word, name in zip(words, given, strict=True)]
+    if written is not None:
+        problems = [f"{word}: leave it out, or name the corpora in place of the prepared text" for word in (*words, *written)]
     if problems:
         raise ConfigError(f"{place} decides what these options would:", problems)
 

@@ -43,8 +43,8 @@ def train(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), or one "
-            "recipe.toml; and section.key=value of the recipe."
+            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), "
+            "what prepare made of them, or one recipe.toml; and section.key=value of the recipe."
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,
@@ -128,8 +128,9 @@ def watch_training(asked: "TrainRequest", folder: Path, workers: int | None, pla
     from limelight.training.run.run import train as run
     from limelight.training.run_folder import PREPARED
 
+    prepares = asked.prepared is None and not (folder / PREPARED).exists()
     with (
-        closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
+        closing(start_engine(EngineName.local, workers if is_main() else 0, early=prepares)) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         watch = screen.watch if not asked.dry_run else lambda event: None  # what was chosen is its result

@@ -55,8 +55,9 @@ class FedText:
 
 
 def frequencies(prepared: PreparedCorpus) -> float | None:
-    """Entropy of the target pieces of the training text, with their ends, in nats: -sum p ln p. None of a text without pairs."""
-    pairs = prepared.split("train")
+    """Entropy of the target pieces of the training text, with their ends, in nats: -sum p ln p. None of a text without pairs. Of the
+    validation set, where the shards of training are at an address: all of them would have to be fetched."""
+    pairs = prepared.split("train" if prepared.cache is None else "valid")
     if not pairs.rows:
         return None
     rows = np.unique(np.linspace(0, pairs.fed - 1, min(COUNTED, pairs.fed)).astype(np.int64))
