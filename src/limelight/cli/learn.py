@@ -25,18 +25,13 @@ if TYPE_CHECKING:
 
 Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
 
-EXAMPLES = """Examples:
-
-limelight learn en-de --store sqlite:///limelight.db
-
-limelight learn en-de --corrections corrections.jsonl --minutes 30
-
-limelight learn en-de --history
-
-limelight learn en-de --back
-
-limelight learn en-de --store sqlite:///limelight.db --export corrections
-"""
+EXAMPLES = (
+    "limelight learn en-de --store sqlite:///limelight.db",
+    "limelight learn en-de --corrections corrections.jsonl --minutes 30",
+    "limelight learn en-de --history",
+    "limelight learn en-de --back",
+    "limelight learn en-de --store sqlite:///limelight.db --export corrections",
+)
 
 
 def learn(

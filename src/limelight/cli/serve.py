@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from limelight.serving.queue.served_model import ServedModel
     from limelight.serving.settings import ServeSettings
 
-EXAMPLES = """Examples:
-
-limelight serve en-de
-
-limelight serve en-de de-en --metrics --port 8080
-
-limelight serve en-de --store sqlite:///limelight.db --keep-days 90
-
-limelight serve --make-key forum --api-key-file keys.toml
-
-limelight serve en-de --host 0.0.0.0 --api-key-file keys.toml queue.wait_seconds=1
-"""
+EXAMPLES = (
+    "limelight serve en-de",
+    "limelight serve en-de de-en --metrics --port 8080",
+    "limelight serve en-de --store sqlite:///limelight.db --keep-days 90",
+    "limelight serve --make-key forum --api-key-file keys.toml",
+    "limelight serve en-de --host 0.0.0.0 --api-key-file keys.toml queue.wait_seconds=1",
+)
 
 
 def serve(

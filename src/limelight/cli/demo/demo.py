@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from limelight.training.config import Recipe
     from limelight.training.recipe.request import TrainResult
 
-EXAMPLES = """Examples:
-
-limelight demo
-
-limelight demo --french
-
-limelight demo -o numbers --port 8080
-
-limelight demo --no-open --json
-"""
+EXAMPLES = (
+    "limelight demo",
+    "limelight demo --french",
+    "limelight demo -o numbers --port 8080",
+    "limelight demo --no-open --json",
+)
 SENTENCE, CORPUS = "twenty-one", "corpus"
 
 

@@ -25,14 +25,11 @@ if TYPE_CHECKING:
     from limelight.evaluation.metrics.metrics import MetricCounts
     from limelight.evaluation.translating import TranslatedSet
 
-EXAMPLES = """Examples:
-
-limelight evaluate en-de test.en test.de
-
-limelight evaluate output.de reference.de --source test.en --compare other-output.de
-
-limelight evaluate en-de prepared --metrics bleu,chrf --json
-"""
+EXAMPLES = (
+    "limelight evaluate en-de test.en test.de",
+    "limelight evaluate output.de reference.de --source test.en --compare other-output.de",
+    "limelight evaluate en-de prepared --metrics bleu,chrf --json",
+)
 
 
 PATIENCE = 4.0  # seconds after which a slow metric is explained

@@ -26,20 +26,14 @@ if TYPE_CHECKING:
     from limelight.inspection.tracing.live_trace import LiveTrace
     from limelight.translator.translate import Translator
 
-EXAMPLES = """Examples:
-
-limelight inspect en-de "A cat sits on the mat."
-
-limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html
-
-limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1
-
-limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores
-
-limelight inspect en-de "A cat sits on the mat." --why Katze --instead-of Hund
-
-limelight inspect runs/en-de --checkpoints
-"""
+EXAMPLES = (
+    'limelight inspect en-de "A cat sits on the mat."',
+    'limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html',
+    'limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1',
+    'limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores',
+    'limelight inspect en-de "A cat sits on the mat." --why Katze --instead-of Hund',
+    "limelight inspect runs/en-de --checkpoints",
+)
 IN_A_PIPE = 100  # columns, where no terminal says how many it has
 
 

@@ -19,20 +19,14 @@ from limelight.cli.translate.output import TranslateProgress, end_with_reader, o
 from limelight.cli.translate.text_lines import Chunk, LineReader
 from limelight.errors import ConfigError, DataError, MissingExtraError
 
-EXAMPLES = """Examples:
-
-limelight translate en-de "A cat sits on the mat."
-
-limelight translate en-de < news.en > news.de
-
-limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text
-
-limelight translate multi --to fr --tag formal < news.en > news.fr
-
-limelight translate en-de --input news.en --output news.de --cluster ray
-
-limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
-"""
+EXAMPLES = (
+    'limelight translate en-de "A cat sits on the mat."',
+    "limelight translate en-de < news.en > news.de",
+    "limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text",
+    "limelight translate multi --to fr --tag formal < news.en > news.fr",
+    "limelight translate en-de --input news.en --output news.de --cluster ray",
+    "limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html",
+)
 
 
 class ClusterName(StrEnum):
