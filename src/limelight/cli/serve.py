@@ -75,13 +75,12 @@ def is_setting(written: str) -> bool:
 
 
 def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
-    from limelight.cli.settings_arguments import put_setting
+    from limelight.cli.settings_arguments import put_settings
     from limelight.serving.settings import ServeSettings
 
     base = {} if config is None else _read(config)
     base.update(values)
-    for text in written:
-        put_setting(base, *text.split("=", 1))
+    put_settings(base, written)
     if isinstance(base.get("hosts"), str):
         base["hosts"] = [name.strip() for name in base["hosts"].split(",")]
     try:

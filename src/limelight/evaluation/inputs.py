@@ -1,9 +1,5 @@
 """`read_inputs` reads the systems, sources and references that were named on the command line. Files may be packed, and every problem with
-them is in one error.
-
-en-de test.en test.de     a translator, a source, a reference
-en-de prepared            a translator, the test split of a prepared corpus
-output.de reference.de    translations that exist, a reference
+them is in one error. See docs/metrics.md.
 """
 
 from collections.abc import Sequence

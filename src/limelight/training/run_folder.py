@@ -94,6 +94,5 @@ def read_status(run: Path) -> dict[str, Any]:
 
 
 def list_probed_steps(folder: Path) -> list[int]:
-    """Return all steps that anything was traced at."""
     names = {path.name.removesuffix(PROBE) for path in folder.glob(f"*/*{PROBE}")}
     return sorted(int(name) for name in names if name.isdecimal())

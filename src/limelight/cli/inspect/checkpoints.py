@@ -1,9 +1,4 @@
-"""`limelight inspect RUN --checkpoints` lists what a run can go on from, each read to its last byte.
-
-step   size      written              as        state
-12000  183.2 MB  2026-11-16 05:40:01  whole     sound; the run goes on from here
-11500  183.2 MB  2026-11-16 05:35:00  2 shards  state.json: is damaged, its content is not what was written
-"""
+"""`limelight inspect RUN --checkpoints` lists what a run can go on from, each read to its last byte. See docs/survive.md."""
 
 import json
 import sys
@@ -29,25 +24,14 @@ def show_checkpoints(run: Path, as_json: bool) -> None:
     if not found:
         raise DataError(f"{run} has no checkpoints; name the folder of a run that has trained for some minutes")
     if as_json:
-        sys.stdout.write(json.dumps([_values(each) for each in found]) + "\n")
+        values = [{**vars(each), "folder": str(each.folder), "sound": not each.problems} for each in found]
+        sys.stdout.write(json.dumps(values) + "\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _table(found)))
     if all(each.problems for each in found):
         raise ModelFileError(
             f"{run} cannot go on, every checkpoint of it is damaged; to begin again from the first step, remove {run / CHECKPOINTS}"
         )
-
-
-def _values(each: "CheckpointSummary") -> dict[str, object]:
-    return {
-        "step": each.step,
-        "folder": str(each.folder),
-        "bytes": each.bytes,
-        "when": each.when,
-        "shards": each.shards,
-        "sound": not each.problems,
-        "problems": each.problems,
-    }
 
 
 def _table(found: list["CheckpointSummary"]) -> list[str]:

@@ -1,9 +1,6 @@
 """`limelight inspect BUNDLE --importance 64 --prune 1 -o smaller` writes a bundle without the heads that are needed least.
 
-pruned 1 of 4 heads of each attention, chosen by 32 sentences:
-enc.0.3 enc.1.0 dec.0.2 dec.1.1 cross.0.3 cross.1.2
-weights in float32: 1.04 MB, without them 0.94 MB
-on 32 other sentences: -0.0031 of a piece's log-probability, 31 of 32 translated as before
+See docs/inspect.md.
 """
 
 import shutil

@@ -159,7 +159,7 @@ class PlanLines:
         return Line("Disk", f"{size(total)}: {named}", why)
 
     def cost(self) -> Line:
-        device, cost = self.device, self.outlook.cost
+        device, cost = self.device, self.chosen.cost
         if cost is None:
             why = f"{device.name} has no price; --device H100 says what rented ones would cost"
             return Line("Cost", "not known", why)

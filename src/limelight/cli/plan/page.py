@@ -40,7 +40,7 @@ def html(outlook: "Forecast", lines: Sequence[Line], start: str) -> str:
         ("parameters", short(sum(o.parameters.values()))),
         ("memory" + (" each" if o.question.count > 1 else ""), size(o.peak.total)),
         ("time", duration(o.seconds)),
-        ("cost", "not known" if o.cost is None else money(o.cost)),
+        ("cost", "not known" if o.chosen.cost is None else money(o.chosen.cost)),
         ("expected loss", f"{o.chosen.expected.loss:.2f}"),
     ]
     plan = [[line.name, _bind_units(line.value), _bind_units(line.why)] for line in lines]

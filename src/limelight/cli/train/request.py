@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from limelight.cli.language_arguments import is_line_file
-from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
+from limelight.cli.settings_arguments import corpora_of, put_settings, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
@@ -98,7 +98,9 @@ def parse_train_request(
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
         _check_probe(probe, folder)
-    return replace(asked, replay_data=_replay_data(replay_data)), folder
+    # Under names of their own: a corpus of old text is often called as the new one.
+    old = [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(replay_data)]
+    return replace(asked, replay_data=old), folder
 
 
 def explain_preset(name: str | None) -> str | None:
@@ -134,9 +136,7 @@ def _refuse_beside_a_recipe(place: Path, options: Mapping[str, Any]) -> None:
 def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> dict[str, Any]:
     """Return the values that stand above whatever is chosen; those of the text are in its settings."""
     changes: dict[str, Any] = {}
-    for text in written:
-        if not text.startswith("data."):
-            put_setting(changes, *text.split("=", 1))
+    put_settings(changes, [text for text in written if not text.startswith("data.")])
     if no_augment:
         batch = changes.setdefault("batch", {})
         if "augment" in batch:
@@ -160,8 +160,7 @@ def _apply_changes(recipe: Recipe, written: Sequence[str]) -> Recipe:
     if not written:
         return recipe
     values = recipe.model_dump(exclude_unset=True)
-    for text in written:
-        put_setting(values, *text.split("=", 1))
+    put_settings(values, written)
     keys = {text.split("=", 1)[0] for text in written}
     # The budget of then would change the steps asked for now.
     if "schedule.steps" in keys and "budget_seconds" not in keys:
@@ -235,11 +234,6 @@ def _has_new_pieces(asked: TrainRequest, data: PrepareSettings) -> bool:
     from limelight.training.recipe.parent import is_parent
 
     return asked.bundle is not None and (asked.new_pieces or is_parent(read(asked.bundle).settings, *data.directions))
-
-
-def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
-    """Return old corpora under names of their own: a corpus of old text is often called as the new one."""
-    return [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(list(paths)) if paths]
 
 
 def _check_replay(asked: TrainRequest, replay_data: Sequence[str]) -> None:

@@ -1,11 +1,6 @@
 """`limelight translate --cluster ray` lets the nodes of a cluster translate: the same lines as one process, in the same order.
 
-This process reads the text, cuts it into shards and sends each that is missing to a process that holds the engine, on whichever node has a
-core for it. So nodes need no common disk, only the bundle (and a glossary) under the same name. OUTPUT.shards/ keeps what comes back:
-
-    0000000    a line of JSON (what it was made of, lines, pieces, warnings), then the lines to be written: whole or absent
-
-The same command goes on with what is missing. A few shards for each core are under way at a time, whatever the length of the text.
+See docs/translate.md.
 """
 
 import hashlib

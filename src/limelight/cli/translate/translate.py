@@ -87,11 +87,17 @@ def translate(
         return
     _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review, memory)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
-    account, asked = TranslateProgress(quiet or bool(given), total), context.params | {"segment": _apart(segment, given)}
+    # What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long.
+    asked = context.params | {"segment": True if segment is None and given else segment}
+    account = TranslateProgress(quiet or bool(given), total)
     if cluster is None:
         _translate_chunks(chunks, account, asked)
     else:
-        _translate_on_cluster(chunks, account, asked)
+        try:
+            from limelight.cli.translate.cluster import translate_on_cluster
+        except ModuleNotFoundError:
+            raise MissingExtraError("ray", "--cluster ray", "cluster") from None
+        translate_on_cluster(chunks, account, asked)
 
 
 def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
@@ -106,14 +112,6 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked
             write_all(file, lines)
             account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
         account.close()
-
-
-def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
-    try:
-        from limelight.cli.translate.cluster import translate_on_cluster
-    except ModuleNotFoundError:
-        raise MissingExtraError("ray", "--cluster ray", "cluster") from None
-    translate_on_cluster(chunks, account, asked)
 
 
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
@@ -156,8 +154,3 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
     if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{input or 'standard input'} is a folder; give a file of lines")
     return LineReader(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _apart(segment: bool | None, given: Sequence[str]) -> bool | None:
-    """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
-    return True if segment is None and given else segment

@@ -1,7 +1,6 @@
 """`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode does, from the key.
 
-A new localization is a copy of the source's, with its variations, in the state `translated`, or `needs_review` where somebody should look.
-One in the state `new`, which is empty or says what the source says, is no translation yet.
+See docs/documents.md.
 """
 
 from collections.abc import Iterator, Sequence, Set

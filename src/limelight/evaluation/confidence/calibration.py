@@ -1,12 +1,6 @@
 """A calibration fits what a model claims of its words to what was right, and is checked on other text. The model learnt from neither text.
 
-A word is right if the reference has it: the same letters, punctuation at its ends aside, and each word of the reference answers for one
-word of the translation. Their share is the precision of single words that BLEU counts. Somebody else's good word counts as wrong, so
-the confidence is that of saying what a translator would have said, and on the safe side of being right.
-
-    claims = collect(translated, references)            text to fit on
-    calibration = fit_calibration(claims)               into the bundle
-    check(other_claims, calibration).words.error        the expected calibration error, on other text
+See docs/confidence.md.
 """
 
 import unicodedata
@@ -71,7 +65,6 @@ class ConfidenceCheck:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """Back from JSON."""
         return TypeAdapter(cls).validate_python(value)
 
 

@@ -1,9 +1,6 @@
-"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a modern stack:
+"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a modern stack.
 
-    python3.11 -m venv comet && comet/bin/pip install unbabel-comet 'setuptools<81'
-    limelight evaluate output.de reference.de --source test.en --comet comet/bin/python
-
-The sentences go to that Python as JSON, and a score for each comes back; the score of the set is their mean.
+See docs/metrics.md.
 """
 
 import json

@@ -1,11 +1,6 @@
 """Attribution says which pieces a word came from, by one of four methods, over the source and the translation before it.
 
-    occlusion        effect(i) = log p(w) - log p(w, i hidden)                      (Zeiler and Fergus 2014, Li et al. 2016)
-    value-zeroing    effect(i) = log p(w) - log p(w, v_i = 0 in every attention)    (after Mohebbi et al. 2023)
-    gradient         effect(i) = (e_i - blank) . d log p(w) / d e_i                 (Simonyan et al. 2014)
-    integrated       the same, its gradient averaged on the way from blanks to e    (Sundararajan et al. 2017)
-
-All four are linear in log p(w), so "why this and not that" (Yin and Neubig 2022) is the difference of two attributions.
+See docs/inspect.md.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,6 @@
 """Omissions are source words that nothing in the translation came from; additions are words of the translation that came from nothing.
 
-    omission(s)    log p(translation) - log p(translation, s hidden) < OMITTED          it is likelier without the word
-    addition(t)    log p(t) + [log p(t) - log p(t, source hidden)] < ADDED              it is unlikely, and the source does not call for it;
-                                                                                        the first log p(t) is that of its least likely piece
-
-over words with a letter or digit in them (after Vamvas and Sennrich 2022, who take words out of the text). One pass for each source word,
-in batches. The thresholds were measured (decision 0044).
+See docs/inspect.md.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Patching runs a sentence with one place computing what it computed for another (Vig et al. 2020, Meng et al. 2022).
 
-    change(place) = log p(w, place patched) - log p(w)
-
-A place is a layer's output at one position (`source`, `target`; the first row is what the layers read) or a head at all positions.
+See docs/inspect.md.
 """
 
 from typing import Any

@@ -1,9 +1,6 @@
 """Pruning takes heads out of a model for good: those whose loss costs least (Voita et al. 2019), equally many of each attention.
 
-    rounds:   importance of every head  ->  of each attention the least needed one goes  ->  importance again, of what is left
-
-Their rows of W_Q, W_K and W_V and their columns of W_O are cut out, so what is left computes what the whole model does with these heads
-muted, in less memory and time. Engines want equally many heads everywhere; so a layer may lose one that another would need less.
+See docs/inspect.md.
 """
 
 import re

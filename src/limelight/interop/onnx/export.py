@@ -1,14 +1,4 @@
-"""A bundle is exported as ONNX, for programs without torch: two graphs, the pieces, and a config.json.
-
-    en-de-onnx/
-      encoder.onnx  decoder.onnx     what goes in and out: see onnx.graphs
-      pieces.model                   SentencePiece, and vocabulary.json, as they are in the bundle
-      config.json                    inputs and outputs by name and shape, special ids, what was measured
-
-    export_onnx(read(Path("en-de")), Path("en-de-onnx"))
-
-The folder appears only once ONNX Runtime gives the log-probabilities of the model.
-"""
+"""A bundle is exported as ONNX, for programs without torch: two graphs, the pieces, and a config.json. See docs/interop.md."""
 
 import json
 import shutil

@@ -1,14 +1,4 @@
-"""A bundle is exported as a page that translates inside a browser, without a server:
-
-    en-de-web/
-      index.html worker.js ort.wasm sw.js ...   the page, as `make web` built it
-      models.json                               the models of the page: directions, files, their sizes and SHA-256
-      models/en-de/                             graphs in uint8 and float32, pieces, config.json
-
-    export_web(read(Path("en-de")), Path("en-de-web"))
-
-An export into a folder that is one already adds a model to its page. A single file has all of this inside, and opens from a disk.
-"""
+"""A bundle is exported as a page that translates inside a browser, without a server. See docs/web.md."""
 
 import base64
 import contextlib

@@ -38,16 +38,9 @@ class Activations:
         """Kept at the end of the forward pass."""
         return self.layers[0] * self.encoder + self.layers[1] * self.decoder + self.outside + self.casts
 
-    @property
-    def recomputed(self) -> float:
-        """The same when only what stands between blocks is kept, and one block at a time is computed again (Chen et al. 2016)."""
-        return self.between + self.outside + max(self.encoder, self.decoder) + self.casts
-
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Bytes of one number."""
-
     s: int  # in the stream and the norms
     e: int  # in products
     mask: int

@@ -29,8 +29,6 @@ SENT: dict[Collective, int] = {"all_gather": 1, "reduce_scatter": 1, "all_reduce
 
 @dataclass(frozen=True)
 class Traffic:
-    """Traffic is all collectives of one purpose in a step."""
-
     purpose: str
     collective: Collective
     among: int  # processes

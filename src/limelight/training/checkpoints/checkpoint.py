@@ -52,7 +52,6 @@ class Checkpoint:
         return not (self.folder / TENSORS).exists()
 
     def names(self) -> set[str]:
-        """Return the names of all tensors, by whichever process they were written."""
         return set().union(*(names_in(path) for path in self.folder.glob("*.safetensors")))
 
     def tensors(self) -> dict[str, Tensor]:

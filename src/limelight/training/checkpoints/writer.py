@@ -53,7 +53,6 @@ class CheckpointWriter:
 
     @property
     def step(self) -> int | None:
-        """Return the step of the checkpoint that is under way."""
         return None if self._attempt is None else self._attempt.step
 
     @property

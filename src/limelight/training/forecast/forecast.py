@@ -1,9 +1,4 @@
-"""A forecast puts together model, batch, memory, speed, time, disk, money and expected loss from `planning`:
-
-    forecast(ForecastRequest(seen, device("H100"), count=8, precision="masters", seconds=86_400)).chosen.name -> "base"
-
-Nothing is trained and nothing is written here. What needs torch, the speed of this machine and the simulation of many, comes in as a value.
-"""
+"""A forecast puts together model, batch, memory, speed, time, disk, money and expected loss from `planning`. See docs/plan.md."""
 
 import math
 from collections.abc import Mapping
@@ -77,11 +72,6 @@ class Forecast:
         return self.chosen.pieces / self.chosen.step.worst
 
     @property
-    def cost(self) -> float | None:
-        """Price of the devices while they train; a text can be prepared elsewhere."""
-        return self.chosen.cost
-
-    @property
     def shape(self) -> BatchShape:
         """Batch shape of one pass of one device, at mean lengths."""
         chosen = self.chosen
@@ -106,7 +96,6 @@ class Forecast:
         return predict_loss(chosen.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies).loss
 
     def values(self) -> dict[str, Any]:
-        """Return the forecast as plain values, for programs."""
         q = self.question
         return {
             "model": {**_of_option(self.chosen)["model"], "parameters": dict(self.parameters)},
@@ -118,7 +107,7 @@ class Forecast:
             "speed": {"pieces_per_second": self.rate, "measured": q.timing is not None},
             "seconds": {"prepare": self.preparing, "train": self.chosen.seconds, "score": self.scoring, "total": self.seconds},
             "disk": dict(self.disk),
-            "cost": self.cost,
+            "cost": self.chosen.cost,
             "advised": self.advised,
             "shortfall": None if self.shortfall is None else {**vars(self.shortfall), "expected": vars(self.shortfall.expected)},
             "others": [_of_option(option) for option in self.others],

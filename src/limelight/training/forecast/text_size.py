@@ -44,7 +44,6 @@ class EpochSize:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Pieces of a pair."""
         return self.source / self.pairs, self.target / self.pairs
 
     def of(self, pairs: float) -> "EpochSize":
@@ -62,7 +61,6 @@ def typical(pairs: float) -> EpochSize:
 
 
 def measure_prepared(folder: Path) -> EpochSize:
-    """Return the exact size of a prepared corpus."""
     manifest = CorpusManifest.load(folder)
     seen = compute_size(manifest, PreparedText.of(manifest).pairs, sum(corpus.read for corpus in manifest.corpora))
     return replace(seen, frequencies=frequencies(PreparedCorpus.open(folder, verify=False)))

@@ -90,7 +90,6 @@ def _find_differing(told: list[dict[str, int]], part: str) -> str | None:
 
 
 def _names(told: list[Any], ranks: list[int]) -> str:
-    """Which tensors they are."""
     names = [name for name in told[ranks[0]] if len({told[rank][name] for rank in ranks}) > 1]
     return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
 

@@ -50,8 +50,6 @@ class CalibrationResult:
 
 @dataclass(frozen=True)
 class ComputeSetup:
-    """A setup is the device, the precision and the threads of a measurement."""
-
     device: torch.device
     precision: Precision
     threads: int | None  # None: find out
@@ -105,11 +103,6 @@ class StepCosts:
     def step_seconds(self, config: ModelConfig, shape: BatchShape, recompute: bool = False) -> float:
         """Estimate a step that was not taken: one batch of this shape, gradients, AdamW, moving average."""
         return self.rates.seconds(work(config, shape, self.precision, recompute))
-
-    @property
-    def flops_per_second(self) -> float:
-        """In products alone. A whole step reaches less."""
-        return 1 / self.rates.prices.products if self.rates.prices.products else 0.0
 
 
 @dataclass(frozen=True)

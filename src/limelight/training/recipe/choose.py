@@ -93,7 +93,7 @@ class RecipePlanner:
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
                 "warmup": max(1, min(4_000, steps // (20 if keeps_pieces else 10))),
             },
-            "average": {"decay": _decay(steps)},
+            "average": {"decay": round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)},  # over about the last twentieth of the run
             "validation": self._validation(steps, pieces / measured.pieces_per_second),
             "machine": {
                 "device": str(self.stand.device),
@@ -111,7 +111,6 @@ class RecipePlanner:
         return 1 if self.asked.seed is None else self.asked.seed
 
     def _read_changes(self, section: str) -> Mapping[str, Any]:
-        """Return what a person gave of a section of the recipe."""
         given: Mapping[str, Any] = self.asked.changes.get(section, {})
         return given
 
@@ -250,11 +249,6 @@ class RecipePlanner:
 
     def _say(self, name: str, value: str, why: str) -> None:
         self.chosen = [each for each in self.chosen if each.name != name] + [RunChoice(name, value, why)]
-
-
-def _decay(steps: int) -> float:
-    """The average reaches over about the last twentieth of the run."""
-    return round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)
 
 
 def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> None:

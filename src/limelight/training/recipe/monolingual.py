@@ -1,8 +1,6 @@
 """Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): its lines are targets, their translations sources.
 
-The search is the beam of the translator, not sampling. From little text a model is weak, and what it samples is noise (Edunov et al. 2018,
-section 5.3), while a tag before the source does what noise does (Caswell et al. 2019). Lines are translated in chunks, each a file, so that
-a run that was killed goes on; a chunk depends on its lines alone.
+See docs/more-text.md.
 """
 
 import json

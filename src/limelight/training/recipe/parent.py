@@ -1,9 +1,6 @@
 """A parent is a translator of other languages, whose weights a new one with pieces of its own begins with (Zoph et al. 2016).
 
-    old pieces  ▁kat  ze  n      new piece  ▁katze   begins at the mean of the rows of ▁kat and ze
-                                 new piece  ▁kat     keeps its row
-
-All other weights are inherited as they are. What is counted stands in the report of the run.
+See docs/more-text.md.
 """
 
 import re

@@ -1,9 +1,6 @@
 """A teacher translates text for a student, who learns from its translations (sequence-level distillation, Kim and Rush 2016).
 
-    translations/00000.jsonl    pairs of the first lines, whole or absent: a teacher that was stopped goes on with the first that is missing
-
-Capitals and typing mistakes come into a source before it is translated: the teacher answers what the student will read. Beside the
-translation of the clean source they would teach it to leave words out.
+See docs/more-text.md.
 """
 
 import json

@@ -22,8 +22,6 @@ COUNTED: Final = 20_000  # pairs; more move the entropy by less than a hundredth
 
 @dataclass(frozen=True)
 class PreparedText(TextStats):
-    """The statistics are those of a prepared corpus."""
-
     @classmethod
     def of(cls, manifest: CorpusManifest) -> "PreparedText":
         """Corpora are seen as often as their weights say."""

@@ -158,7 +158,6 @@ def _costs(record: RunRecord) -> list[tuple[str, Figure]]:
 
 
 def following(record: RunRecord) -> Section:
-    """Commands to copy."""
     run = str(record.run)
     commands = []
     if record.bundled:

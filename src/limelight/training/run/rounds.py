@@ -1,10 +1,6 @@
-"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs that the one before has made:
+"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs that the one before has made.
 
-    1-yao-en     learns the other direction from the real text, and translates news.yao into English
-    RUN          learns en to yao from the real text and those pairs, whose sources carry the tag `synthetic`
-
-With a second round the model of the first translates English back for a better model of the other direction, and that one news.yao again.
-Every model is an ordinary run, in RUN/synthetic/ but for the last, and goes on like one.
+See docs/more-text.md.
 """
 
 import json

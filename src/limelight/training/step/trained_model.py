@@ -42,17 +42,12 @@ class TrainedModel:
 
     def loss(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
         """Loss, with its gradient, and negative log-likelihood, both summed over the pieces."""
-        with self._computing():
+        with torch.autocast(self.device.type, torch.bfloat16) if self.precision == "autocast" else nullcontext():
             return self._spread.objective(batch, smoothing, r_drop)
 
     def synchronizing(self, last: bool) -> AbstractContextManager[object]:
         """Around each pass of a step, forward and backward: after the last one the processes have added up their gradients."""
         return self._spread.synchronizing(last)
-
-    def _computing(self) -> AbstractContextManager[object]:
-        if self.precision == "autocast":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return nullcontext()
 
     def take_gradients(self) -> None:
         """After each backward pass: gradients of several add up in float32."""

@@ -131,11 +131,7 @@ def choose_search(
         best = choose(best.changed(beam=beam) for beam in BEAMS)
     finally:
         validator.search = before
-    return best, {describe_search(each): score for each, score in compared.items()}
-
-
-def describe_search(search: SearchSettings) -> str:
-    return f"beam {search.beam}, length penalty {search.length_penalty:g}"
+    return best, {f"beam {each.beam}, length penalty {each.length_penalty:g}": score for each, score in compared.items()}
 
 
 def _inherited(recipe: Recipe) -> Inherited:
