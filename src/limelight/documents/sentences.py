@@ -28,8 +28,6 @@ MOST_TAGS = 999_999
 
 
 class InlineItem(NamedTuple):
-    """An item is a stretch of the document."""
-
     kind: Literal["text", "open", "close", "single"]
     start: int
     end: int
@@ -44,8 +42,6 @@ class Pairing(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """How the tags of a text stand."""
-
     parents: dict[int, tuple[int, bool]]  # of each number: that of the tag around it, and whether it is a single one
     worded: set[int]  # those with words inside
 

@@ -1,7 +1,4 @@
-"""`evaluate` scores a system's translations against references and says what looks wrong with them.
-
-evaluate(["Das war gut."], [["Das war gut."]]).scores[0].value -> 100.0
-"""
+"""`evaluate` scores a system's translations against references and says what looks wrong with them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

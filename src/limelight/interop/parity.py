@@ -31,8 +31,6 @@ MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
 
 class Parity(Settings):
-    """Parity says what was compared, and how close it came."""
-
     engine: str
     numbers: str = Field(description="What the other engine computes in.")
     probe: str = Field(description="Where the sentences come from.")

@@ -1,7 +1,4 @@
-"""A `Budget` is devices and time as a person writes them.
-
-parse_budget("8xH100 24h") -> Budget(count=8, device="H100", seconds=86400.0)
-"""
+"""A `Budget` is devices and time as a person writes them."""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Seconds and bytes to prepare a corpus on one machine follow from what was measured on two cores (docs/scale.md).
 
-    corpus_work(20e6, cores=2, identify=False).seconds -> 302, as measured
-
 Core time is in proportion to pairs: 1 and 20 million pairs took the same for each. Beyond that it is extrapolated; what would stop it first
 is said in `notes`.
 """

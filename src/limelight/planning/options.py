@@ -1,9 +1,5 @@
 """Options say what can be trained on a text with given devices and time, and which of it to take.
 
-    options(TextStats(29_000, 450_000, 515_000), this_machine(...), 1, 1_800, "masters")[0].name -> "small"
-    curve(text, device("H100"), "masters").devices      how long the same run takes on 1, 2, 4 ... devices
-    curve(text, device("H100"), "masters").frontier     the best that can be had for a cost
-
 The first option is what the rules of `planning.sizing_rules` take, by which `limelight train --budget` goes too; the others follow by
 expected loss, those that do not fit or that the text is too short for at the end. Times on devices that are only described rest on
 assumptions (`planning.time.devices`, `planning.time.planned_step`), which `timing` replaces by what was measured.
@@ -36,8 +32,6 @@ HOURS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 48, 96, 168)
 
 @dataclass(frozen=True)
 class PlanReason:
-    """A reason says why one thing of a plan is as it is."""
-
     about: Literal["size", "batch", "devices", "passes", "memory"]
     text: str
 
@@ -86,8 +80,6 @@ class CostPoint:
 
 @dataclass(frozen=True)
 class CostCurve:
-    """A cost curve is what more devices and more money buy, as points to draw."""
-
     devices: tuple[DevicePoint, ...]
     frontier: tuple[CostPoint, ...]
 

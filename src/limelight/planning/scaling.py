@@ -1,7 +1,5 @@
 """A law predicts the loss of a model from the text it has seen, in nats per target piece of a validation set.
 
-    predict_loss(config, seen=11e6, unique=515_000) -> LossPrediction(loss=1.46, low=..., high=..., in_range=True, notes=(...))
-
     loss = E + (ln V - E) h / (1 + h)                 between E, which no model gets below, and guessing among V pieces
     h    = a (1 / D + b / N^(ALPHA/DELTA))^DELTA + c / T^beta
 

@@ -1,8 +1,5 @@
 """Rules choose size, batch and passes from text and time, for the advice of a plan and for a run itself.
 
-    preset_for(target=500_000, parameters={"tiny": 1.9e6, "small": 7.6e6}, seen=lambda name: 12e6) -> Size("small", "...")
-    batch_for(seen=12e6, target=500_000) -> BatchChoice(3_072, "small, so that there are more steps")
-
 Numbers without a reason beside them were set by hand, after trials on tens of thousands of pairs; what was measured with care stands in
 docs/experiments.md. Pieces are target pieces.
 """
@@ -47,8 +44,6 @@ DEPTH_OF_THE_PAPER: Final = 6  # layers of a stack; with norms after the sub-lay
 
 @dataclass(frozen=True)
 class TextStats:
-    """Text statistics say how much there is to learn from in an epoch."""
-
     pairs: float
     source: float  # pieces, with what stands around them
     target: float

@@ -28,8 +28,6 @@ class Quote(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar is a share, drawn and printed."""
-
     share: float
 
 
@@ -58,8 +56,6 @@ class Table(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A listing has lines to copy."""
-
     text: str
 
 

@@ -1,8 +1,5 @@
 """Two formats write the same blocks: HTML for a browser, Markdown for forges, diffs and editors. Text of users stays text in both.
 
-    write_html("en-de", ["Best at step 900.", *sections]) -> "<!doctype html>..."
-    write_markdown("en-de", ["Best at step 900.", *sections]) -> "# en-de\\n\\nBest at step 900.\\n..."
-
 A template has a macro for each kind of block and cell, of the same name, and all text that a macro prints is escaped on its way. A page is
 one file: no script, nothing from another address, so it opens without network, on a phone, and years later.
 """

@@ -47,8 +47,6 @@ _CUTS = (
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment is what is translated, and what follows it untouched."""
-
     text: str
     after: str
 
@@ -102,8 +100,6 @@ def split_long(text: str, length: Callable[[str], int], longest: int) -> list[Se
 
 
 class _Spans:
-    """Ranges that are not to be cut."""
-
     def __init__(self, found: Sequence[Range]) -> None:
         self.starts = [start for start, _, _ in found]
         self.ends = [end for _, end, _ in found]

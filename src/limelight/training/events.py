@@ -48,8 +48,6 @@ class Sample:
 
 @dataclass(frozen=True)
 class DirectionScore:
-    """A direction score is what a validation measured of one direction, of several."""
-
     direction: str  # en-de
     bleu: float
     chrf: float
@@ -70,8 +68,6 @@ class ValidReport:
 
 @dataclass(frozen=True)
 class RunNotice:
-    """Something happened that a person may want to know."""
-
     step: int
     elapsed: float
     kind: NoticeKind

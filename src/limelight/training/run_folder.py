@@ -23,8 +23,6 @@ State = Literal["preparing", "training", "scoring", "done", "interrupted", "pree
 
 @dataclass(frozen=True)
 class RunChoice:
-    """A choice is something that the run decided by itself, with the reason."""
-
     name: str  # "model"
     value: str  # "small: 3+3 layers, 256 wide, 7.6 M parameters"
     why: str

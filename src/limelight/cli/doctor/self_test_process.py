@@ -1,7 +1,4 @@
-"""The self-tests run in another process, and their results survive that it is killed or hangs.
-
-run_self_tests()  ->  SelfTestOutcome(parts=[SelfTestResult("step", True, 0.2, "the loss of toy fell ...")], facts={"torch": {...}})
-"""
+"""The self-tests run in another process, and their results survive that it is killed or hangs."""
 
 import json
 import os

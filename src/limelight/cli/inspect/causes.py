@@ -17,8 +17,6 @@ STRONGEST = 8  # places of a patch map that are told
 
 @dataclass(frozen=True)
 class CauseOptions:
-    """Cause options say which word is asked about, and how."""
-
     why: str | None
     instead_of: str | None
     method: str

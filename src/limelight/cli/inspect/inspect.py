@@ -113,8 +113,6 @@ def inspect(
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """A request says what is wanted of one trace."""
-
     head: str
     kind: KindName | None
     every: bool

@@ -28,8 +28,6 @@ EXAMPLE = "limelight plan corpus.en corpus.de --budget 2h"
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Options hold what was given by name; None is what was not."""
-
     budget: str | None = None
     preset: str | None = None
     device: str | None = None

@@ -82,8 +82,6 @@ class Smooth:
 
 @dataclass
 class LiveState:
-    """The state holds all that the events of a run told so far."""
-
     step: StepReport | None = None
     valids: list[ValidReport] = field(default_factory=list)
     notices: deque[RunNotice] = field(default_factory=lambda: deque(maxlen=NOTICES))

@@ -21,8 +21,6 @@ MBR_TOP_P = 0.9
 
 @dataclass(frozen=True)
 class ChunkTranslator:
-    """A chunk translator has a translator that is loaded, and what is wanted of it."""
-
     translator: "Translator"
     wishes: dict[str, Any]
     prefix: str | None  # how every translation begins

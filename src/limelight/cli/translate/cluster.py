@@ -210,8 +210,6 @@ class ShardWork:
 
 @dataclass(frozen=True)
 class SentShard:
-    """A shard is under way; `tries` counts how often it was sent."""
-
     number: int
     chunk: Chunk
     digest: str

@@ -99,8 +99,6 @@ def _list_members(archive: ZipMembers, kind: str) -> Iterator[tuple[str, str, Fi
 
 
 class FoundArchive(FoundUnits):
-    """These are the units of several members."""
-
     def __init__(self, archive: ZipMembers, parts: dict[str, FoundUnits], remarks: tuple[Remark, ...]) -> None:
         self.archive, self.parts, self.remarks = archive, parts, remarks
 

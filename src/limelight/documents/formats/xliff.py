@@ -27,8 +27,6 @@ def find_xliff(document: Document, languages: tuple[str, str], again: bool) -> E
 
 
 class _Place(NamedTuple):
-    """Where the state of a target goes."""
-
     unit: Element
     target: Element | None
     was_guess: bool  # it had a translation that nobody had confirmed

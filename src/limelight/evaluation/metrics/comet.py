@@ -27,8 +27,6 @@ SEEN_AT_ONCE = 16
 
 
 class CometSettings(Settings):
-    """The settings say where COMET lives and which of its models judges."""
-
     python: Path
     model: str = "Unbabel/wmt22-comet-da"
     gpus: int = 0

@@ -29,8 +29,6 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class HeadImportance:
-    """Head importance is what muting one head changes."""
-
     id: str  # cross.5.2
     delta_logp: float  # of a sentence, on average
     per_piece: float  # the same of a target piece, the end counted

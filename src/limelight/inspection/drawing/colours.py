@@ -1,8 +1,6 @@
 """Cividis is a colour scale that people who see no red or no green see like others: from blue to yellow,
 even in lightness (Nuñez, Anderton and Renslow 2018).
 
-    cividis(0.0) -> "#00224e"        cividis(1.0) -> "#fee838"
-
 What is masked is no small value: it is hatched, never a colour of the scale.
 """
 

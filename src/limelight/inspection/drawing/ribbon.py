@@ -1,7 +1,4 @@
-"""A ribbon draws the alignment: source above, translation below, bands between, and how sure each piece is.
-
-ribbon(trace).save("ribbon.svg")
-"""
+"""A ribbon draws the alignment: source above, translation below, bands between, and how sure each piece is."""
 
 import math
 from collections.abc import Iterator, Sequence

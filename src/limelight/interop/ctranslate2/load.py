@@ -40,8 +40,6 @@ SAID = (
 
 @dataclass(frozen=True)
 class ParsedEngineModel:
-    """A parsed engine model is a model of the engine, understood."""
-
     config: ModelConfig
     weights: dict[str, Tensor]
     source: list[str]

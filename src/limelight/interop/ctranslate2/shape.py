@@ -19,8 +19,6 @@ UNKNOWN = "<unk>"
 
 
 class Shape:
-    """A shape is what the tensors of an engine's model say."""
-
     def __init__(self, model: EngineModel) -> None:
         self.spec, self.variables = model.spec, model.variables
         self.encoder, self.decoder = (_embedding(model.variables, side) for side in ("encoder", "decoder"))

@@ -22,8 +22,6 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """An ONNX export says what was written, in bytes, and how close it comes to the model."""
-
     folder: Path
     files: dict[str, int]
     parity: OnnxParity

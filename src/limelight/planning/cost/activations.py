@@ -1,7 +1,5 @@
 """Activations are what a forward pass keeps for the backward pass, in bytes, from `ModelConfig` alone.
 
-    estimate_activations(config, BatchShape.packed(...), "masters", "cpu").total
-
 One line of this file for each tensor that a sub-layer keeps. N is the positions of the stream, C the cells of the grid, L the pairs of a
 query and a key; s the bytes of a number in the stream, e in products. On a CPU attention goes in stages, which keep their (T, S) matrices,
 and the masks of dropout are numbers; on an accelerator attention is one kernel that keeps the sum of each row, and masks are bytes.

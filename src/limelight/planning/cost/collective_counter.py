@@ -1,9 +1,5 @@
 """A `CollectiveCounter` counts what is sent: every collective that goes through torch.distributed, with its bytes.
 
-    with CollectiveCounter() as counted:
-        model.loss(batch).total.backward()
-    counted["all_gather"].calls, counted["all_gather"].payload
-
 Works on real processes and under torch's fake process group, where one process plays any number of ranks with tensors that have no storage.
 It sees what the processes hand to torch.distributed; how many bytes a library then sends is its own affair.
 """

@@ -1,7 +1,5 @@
 """The bytes that the processes of a run send each other in one step follow from `ModelConfig` alone.
 
-    communication(config, Parallel("fsdp", shards=8), "masters", BatchShape.padded(32, 24, 16)).sent -> bytes that one process sends
-
 With n processes and a tensor of b bytes, by rings, which no other way beats in bytes (Patarasu and Yuan 2009):
 
     all-gather        everybody has the whole in the end                    (n - 1) / n b

@@ -1,7 +1,5 @@
 """Operations of a batch follow from `ModelConfig` alone: products of matrices, which are all but one or two percent.
 
-    flops(config, BatchShape.padded(32, 24, 16)).step() -> forward and backward of 32 pairs
-
 A multiplication and an addition are two operations. For each product of the forward pass the backward pass has two: one for the gradient
 of the input, one for that of the weight. Equal to what `torch.utils.flop_counter` counts.
 """
@@ -14,8 +12,6 @@ from limelight.planning.cost.shape import BatchShape
 
 @dataclass(frozen=True)
 class Flops:
-    """Flops are the operations of the forward pass, by what is multiplied."""
-
     projections: float  # with the weights of the blocks
     attention: float  # q k^T and weights v
     output: float  # with the matrix of the vocabulary

@@ -1,7 +1,5 @@
 """The bytes that one process of a run holds beside activations follow from `ModelConfig` alone.
 
-    memory(config, Parallel("fsdp", shards=8), "masters") -> ProcessMemory(weights=..., masters=..., gradients=..., moments=..., ...)
-
 Per parameter that a process holds, with AdamW:
 
                  weights   masters   gradients   moments   average

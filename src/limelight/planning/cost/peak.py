@@ -1,7 +1,5 @@
 """A `Peak` is the most memory that a process of a run ever holds, by what holds it, from `ModelConfig` alone.
 
-    peak(config, Parallel(), "masters", BatchShape.packed(...), "cpu").total -> bytes, as VmHWM would say at the end
-
 Some of it lies there all the time: weights, moments, averages, the twin that validates. The rest comes and goes within a step, and is
 largest at one of these moments:
 
@@ -65,8 +63,6 @@ class Peak:
 
 @dataclass(frozen=True)
 class _Moment:
-    """What comes and goes, at one moment of a step."""
-
     name: str
     activations: float = 0.0
     logits: float = 0.0

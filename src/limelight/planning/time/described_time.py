@@ -1,8 +1,6 @@
 """A step is timed on machines that are only described. Arithmetic goes at a fraction of the peak, bytes at the speed of the wires between
 those who exchange them, and each hop has a delay.
 
-    step_time(config, parallel, "masters", shape, device("H100")) -> StepTime(computing=..., hidden=..., exposed=...)
-
 Nothing here was measured on such machines (`planning.time.devices`): peak and wires are their makers' figures, `achieved` is an assumption
 and the first thing to measure on a real one.
 """

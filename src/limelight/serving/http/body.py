@@ -36,8 +36,6 @@ MULTIPART = "multipart/form-data"
 
 @dataclass(frozen=True)
 class Form:
-    """A form has fields in the order in which they came, and the name and content of the file."""
-
     fields: dict[str, list[str]] = field(default_factory=dict)
     file: tuple[str, bytes] | None = None
 

@@ -58,8 +58,6 @@ def _of(entry: TermEntry, language: str) -> list[str]:
 
 @dataclass
 class _Collector:
-    """What has been read, and where we are."""
-
     entries: list[TermEntry] = field(default_factory=list)
     entry: TermEntry | None = None
     language: str | None = None

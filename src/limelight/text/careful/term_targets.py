@@ -27,8 +27,6 @@ _LETTERS = re.compile(rf"\w{{0,{_ENDING}}}")
 
 
 class TargetFinder:
-    """A finder looks for targets in a translation."""
-
     def __init__(self, translation: str) -> None:
         self._given, self._text = translation, _BETWEEN.sub(" ", _fold(translation))
         self._known: dict[str, bool] = {}

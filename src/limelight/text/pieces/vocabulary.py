@@ -57,8 +57,6 @@ class Vocabulary(Settings):
 
 
 class Numbering:
-    """A numbering goes between the ids of a SentencePiece model and those of a vocabulary."""
-
     def __init__(self, processor: SentencePieceProcessor, vocabulary: Vocabulary) -> None:
         self.processor, self.vocabulary = processor, vocabulary
         self.id_of = {piece: number for number, piece in enumerate(vocabulary.pieces)}

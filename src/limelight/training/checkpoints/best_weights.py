@@ -3,11 +3,6 @@
     RUN/best/step-0001200.safetensors     the weights of a validation that was among the best
     RUN/best/index.json                   every score that was the best of its time; which weights are kept, with their sha256
 
-    kept = BestWeights(run / "best", most=3)
-    kept.offer(1200, 43.7, model.state_dict()) -> True     the best so far
-    kept.best -> (1200, 43.7)
-    kept.mean()                                            the average of the three best (Vaswani et al. 2017, 6.1)
-
 Weights that are missing or damaged are left out, and a warning names them.
 """
 
@@ -34,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 
 class Offer(Settings):
-    """An offer is the score of one validation, whose weights may be gone since."""
-
     step: int = Field(ge=0)
     score: float
     sha256: str | None = None  # of the weights, while they are kept

@@ -6,10 +6,6 @@
         state.json              where the data, the schedule and the random numbers stand
         manifest.json           format, step, size and sha256 of the others, checksum of its own
 
-    save(run / "checkpoints", 12_000, tensors, state, keep=2)
-    found = latest(run / "checkpoints")      found.checkpoint.state == state, and found.checkpoint.tensors() bit for bit
-    found.checkpoint.load_into(tensors)      the same, in place, whatever the number of processes was and is
-
 Killed at any moment, `save` leaves the earlier checkpoints as they were. With a world of several processes all of them call, with the
 same folder on a disk that they share.
 """
@@ -89,8 +85,6 @@ class LatestCheckpoint:
 
 @dataclass(frozen=True)
 class CheckpointSummary:
-    """A summary tells a person how large and old a checkpoint is, and what is wrong with it."""
-
     step: int
     folder: Path
     bytes: int

@@ -1,7 +1,4 @@
-"""A saver decides when a run saves, and tries again when a save failed, as on a disk that is full for a while:
-
-    saver.begin(step, tensors, state, wait=True)
-    saver.finish() -> (step, problem)       what is safely on disk since then, or what went wrong: it is tried again
+"""A saver decides when a run saves, and tries again when a save failed, as on a disk that is full for a while.
 
 In the background, a copy of the tensors is written while the next steps are taken. `written` says that this process is done with its part;
 when all are, all of them call `finish`.

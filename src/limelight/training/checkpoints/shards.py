@@ -34,8 +34,6 @@ OFFSETS: Final = "DCP_SHARDING_INFO"  # the entry of the header in which torch l
 
 @dataclass(frozen=True)
 class RankShard:
-    """A shard is the part of a checkpoint that one process writes."""
-
     file: str | None  # None: nothing
     tensors: dict[str, Tensor]
     header: dict[str, str] | None = None

@@ -1,7 +1,5 @@
 """A simulation takes one step as rank 0 of many ranks and compares what it counts with the formulas of a plan.
 
-    simulate_step(config, Parallel("fsdp", shards=64), "masters", BatchShape.padded(8, 64, 64)).differing -> []
-
 Tensors have no storage and nothing is sent (torch's fake process group), so that a model of 10 billion parameters takes the memory of its
 names. What is not simulated is time: for that a plan has formulas and assumptions alone.
 """

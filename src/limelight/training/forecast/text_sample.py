@@ -1,7 +1,4 @@
-"""A sample of some thousand pairs, drawn from all files, is prepared and scaled up to the size of a whole text:
-
-    with TemporaryDirectory() as work:
-        sample_text(settings, engine, Path(work), watch)  ->  EpochSize(pairs=152_351, source=1.52e6, target=1.56e6, ...)
+"""A sample of some thousand pairs, drawn from all files, is prepared and scaled up to the size of a whole text.
 
 Pairs are drawn at random, not evenly spaced: corpora have an order, and Multi30k one in which every second sentence is shorter. Copies
 are counted among all that was read, since a sample has few of those that the whole text has.

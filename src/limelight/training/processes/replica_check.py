@@ -1,6 +1,4 @@
-"""Replicas of tensors are compared between processes, so that a flipped bit is found before it is saved:
-
-    refuse_differing(world, parallel, tensors, step)        called by all, before each save; an error that names who differs
+"""Replicas of tensors are compared between processes, so that a flipped bit is found before it is saved.
 
 Every process adds up the bits of its tensors as whole numbers, which any single flip changes. Processes are compared when they hold the
 same part: all of them under ddp, those of other groups under hybrid, nobody under fsdp. Those that cut products between them (tensor) are

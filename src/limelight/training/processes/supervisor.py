@@ -1,6 +1,4 @@
-"""A supervisor starts the ranks of a run on one machine, passes signals on, and restarts them when one dies:
-
-    supervise(["python", "-m", "limelight", "train", ...], 2, run, host_store, print) -> 0
+"""A supervisor starts the ranks of a run on one machine, passes signals on, and restarts them when one dies.
 
 | a rank                          | then                                                                                  |
 | ------------------------------- | ------------------------------------------------------------------------------------- |

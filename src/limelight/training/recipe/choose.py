@@ -1,7 +1,4 @@
-"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand:
-
-    plan = RecipePlanner(...).plan()
-    plan.recipe                     complete; plan.chosen says each choice in words, with its reason
+"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand.
 
 The rules stand in `limelight.planning.sizing_rules`, which plans go by too, and here; a value that a person gave wins over every rule.
 Speed is that of one process, also where several will train: steps are put right at validations, the size is not.

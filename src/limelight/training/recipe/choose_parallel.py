@@ -1,6 +1,4 @@
-"""The way in which processes share a model is the one that was asked for, or follows the rule of a plan:
-
-    choose_parallel(config, machine, size=16, per_host=8, memory=80e9) -> RuntimeChoice(Parallel("ddp", 16), "all of it fits ...")
+"""The way in which processes share a model is the one that was asked for, or follows the rule of a plan.
 
 The kinds are described in `limelight.planning.cost.parallel`, the rule is in `limelight.planning.parallel_rule`. Whatever the kind, the
 processes take the same steps as one process would: docs/scale.md says what each costs.

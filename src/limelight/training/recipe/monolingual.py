@@ -45,8 +45,6 @@ DEGENERATE, UNSURE, NO_TIME, NO_ROOM = "degenerate", "unsure", "no_time", "no_ro
 
 @dataclass(frozen=True)
 class MonoText:
-    """Monolingual text has files of the target language, and for further rounds of the source language."""
-
     target: list[str]
     source: list[str]
     rounds: int = 1
@@ -119,8 +117,6 @@ def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, co
 
 @dataclass(frozen=True)
 class BackTranslator:
-    """A back-translator has the run that translates, and the settings of the pairs that it makes, in their direction."""
-
     run: Path
     settings: PrepareSettings
     device: str | None

@@ -1,6 +1,4 @@
-"""Rules give advice after a run; each says what it saw, in figures, and what usually helps:
-
-    advise(record) -> [Advice("longer", "still improving: +0.4 chrF in the last 2 000 steps", "train longer", "limelight train ...")]
+"""Rules give advice after a run; each says what it saw, in figures, and what usually helps.
 
 Rules judge what was seen in this run alone, so they are hints. Here stand those about data, machine and translations; those about
 learning are in `advice_learning`.

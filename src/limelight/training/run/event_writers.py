@@ -166,8 +166,6 @@ class AppendOnlyFile:
 
 
 class StatusWriter:
-    """The writer keeps `status.json` current while a run trains."""
-
     def __init__(self, run: Path) -> None:
         self.run, self._said = run, 0.0
 

@@ -51,8 +51,6 @@ TRIM_EVERY = 20
 
 @dataclass(frozen=True)
 class Parts:
-    """These parts exist in every process of a run."""
-
     numbers: TrainedModel
     validator: Validator
     loader: Loader

@@ -43,8 +43,6 @@ def refuse_sharing(asked: TrainRequest, processes: int) -> None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds know what was asked for, and how a run is led."""
-
     asked: TrainRequest
     mono: MonoText
     real: PrepareSettings

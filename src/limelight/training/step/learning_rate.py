@@ -1,7 +1,5 @@
 """The learning rate, as a part of its peak, and the batches of a step are functions of the step and of the settings.
 
-rate(200, ScheduleSettings(warmup=400))  ->  0.5
-
 All three rise in a straight line, n / warmup at step n, and are exactly 1 at its end. Then:
 
     inverse_sqrt   sqrt(warmup / n)                             the paper's (5.3), divided by its peak; it has no end and no floor

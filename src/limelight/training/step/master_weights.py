@@ -3,13 +3,6 @@
 The model computes, and keeps its activations, in bfloat16 throughout; the optimizer works on float32 copies, so that
 updates smaller than bfloat16 can hold are not lost. Against autocast this spares the casts of every weight and activation in
 every step. Sharded training has the same in FSDP2's `MixedPrecisionPolicy`; this is its plain form for one process.
-
-    masters = MasterWeights(model)
-    optimizer = torch.optim.AdamW(masters.parameters())
-    model.loss(batch).mean.backward()
-    masters.take_gradients()
-    optimizer.step()
-    masters.publish()
 """
 
 import torch

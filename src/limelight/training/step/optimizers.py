@@ -1,11 +1,5 @@
 """Optimizers change the weights: AdamW, or Muon for the matrices inside the blocks and AdamW for the rest.
 
-    optimizers = build(dict(model.named_parameters()), settings, torch.device("cpu"))
-    norm = optimizers.clip(settings.clip)
-    optimizers.set_rate(settings.learning_rate * rate(step, schedule))
-    optimizers.step()
-    optimizers.zero_gradients()
-
 AdamW (Loshchilov and Hutter 2019), g the gradient, n the step, all by element:
 
     m = beta1 m + (1 - beta1) g             w = w - rate decay w - rate m' / (sqrt(v') + epsilon)

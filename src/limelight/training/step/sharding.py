@@ -1,7 +1,4 @@
-"""Sharding spreads one model over processes by DistributedDataParallel, `fully_shard` and tensor parallelism:
-
-    objective = Objective(model)                       the loss as a module: what the wrappers wrap
-    spread(objective, parallel, device, precision)     cuts the weights in place, and says how to call and to synchronize
+"""Sharding spreads one model over processes by DistributedDataParallel, `fully_shard` and tensor parallelism.
 
 Gradients are added up over the processes, not averaged: the loss is divided by the target pieces of all of them beforehand, so that a
 process with longer sentences counts for more, and the number of processes changes nothing.
@@ -46,8 +43,6 @@ class Objective(nn.Module):
 
 @dataclass(frozen=True)
 class Spread:
-    """A `Spread` says how the loss is called, and when gradients are exchanged."""
-
     objective: Callable[..., tuple[Tensor, Tensor]]
     synchronizing: Callable[[bool], AbstractContextManager[object]]  # around each pass; True for the last of a step
     in_step: bool = False  # every pass exchanges weights, so that all processes must make the same passes

@@ -26,8 +26,6 @@ from limelight.training.step.train_state import TrainState, read_rng_states
 
 @dataclass(frozen=True)
 class StepAgreement:
-    """An agreement sums up what all processes found in a step."""
-
     loss: float  # per target piece
     nll: float
     norm: float
@@ -40,8 +38,6 @@ class StepAgreement:
 
 @dataclass(frozen=True)
 class RankFlags:
-    """The flags are what one process has to tell beside its gradients."""
-
     stop: Reason | None = None  # it got a signal
     save: bool = False  # its clock says so
     written: bool = False  # its part of the checkpoint is on disk

@@ -34,8 +34,6 @@ ARRAYS: Final = ("samples", "source", "target")
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence is what one process made a step of, and what it came to."""
-
     step: int
     reason: str
     shares: Sequence[BatchShare]

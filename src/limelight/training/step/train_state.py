@@ -1,7 +1,4 @@
-"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state:
-
-    state.tensors()                for a checkpoint: the tensors themselves, which the next step changes
-    state.load(checkpoint, seed)   go on from there, bit by bit, also with another number of processes
+"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state.
 
 Each process draws its own random numbers. When their number has changed since the checkpoint was written, each begins with a new seed.
 """
@@ -21,8 +18,6 @@ from limelight.training.step.trained_model import TrainedModel
 
 @dataclass
 class TrainProgress:
-    """Progress tells where a run stands; it is saved with every checkpoint."""
-
     step: int = 0
     validated: int = 0  # the last step that was validated
     best: float | None = None

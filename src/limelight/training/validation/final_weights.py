@@ -37,8 +37,6 @@ SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is 
 
 
 class RemainingBudget:
-    """The remaining budget tells how many sentences can still be translated while a run ends."""
-
     def __init__(self, pace: BudgetClock, sentences: int) -> None:
         """`sentences` of a validation."""
         self.pace = pace
