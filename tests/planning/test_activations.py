@@ -16,7 +16,7 @@ from limelight.planning.cost import activations, shape
 from limelight.planning.cost.activations import estimate_activations
 from limelight.planning.cost.parallel import Precision
 from limelight.planning.cost.shape import BatchShape
-from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.trained_model import MasterWeights
 
 
 def alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:

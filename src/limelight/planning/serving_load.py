@@ -31,7 +31,9 @@ class ServingLoad:
 
 def replicas(config: ModelConfig, requests: float, *, pieces: float = PIECES_OF_A_TEXT, latency: float | None = None) -> ServingLoad:
     """For a peak of `requests` texts a second of `pieces` source pieces; `latency`: seconds that all but LATE of them may take."""
-    slower = _slower(config)
+    measured, length = ModelConfig.preset("small", config.vocab_size), PIECES_OF_A_TEXT
+    # Work of a piece against the one measured. Long texts are cut into sentences, so a piece costs the same in them.
+    slower = flops_of_pair(config, length, length) / flops_of_pair(measured, length, length)
     capacity = PIECES_PER_SECOND / slower / pieces
     alone = ALONE_SECONDS * slower * pieces / PIECES_OF_A_TEXT
     count = max(1, math.ceil(requests / (UTILISATION * capacity)))
@@ -53,12 +55,6 @@ def replicas(config: ModelConfig, requests: float, *, pieces: float = PIECES_OF_
         possible=possible,
         notes=tuple(notes),
     )
-
-
-def _slower(config: ModelConfig) -> float:
-    """Work of a piece against the one measured. Long texts are cut into sentences, so a piece costs the same in them."""
-    measured, length = ModelConfig.preset("small", config.vocab_size), PIECES_OF_A_TEXT
-    return flops_of_pair(config, length, length) / flops_of_pair(measured, length, length)
 
 
 def _waiting(arriving: float, capacity: float) -> float:

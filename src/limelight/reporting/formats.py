@@ -36,11 +36,8 @@ def spell_out(value: str) -> str:
 
     A terminal obeys control characters, U+2028 breaks a line, and direction marks show a text in another order than it has.
     """
-    return "".join(f"\\u{ord(character):04x}" if _acts(character) else character for character in value)
-
-
-def _acts(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in JOINERS
+    acts = (unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign not in JOINERS for sign in value)
+    return "".join(f"\\u{ord(sign):04x}" if acting else sign for sign, acting in zip(value, acts, strict=True))
 
 
 def html_text(value: str) -> Markup:

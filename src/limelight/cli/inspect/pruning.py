@@ -1,7 +1,4 @@
-"""`limelight inspect BUNDLE --importance 64 --prune 1 -o smaller` writes a bundle without the heads that are needed least.
-
-See docs/inspect.md.
-"""
+"""`limelight inspect BUNDLE --importance 64 --prune 1 -o smaller` writes a bundle without the heads that are needed least."""
 
 import shutil
 from collections.abc import Sequence

@@ -97,7 +97,10 @@ def parse_train_request(
         _check_bundle_options(asked, replay_data, text.get("vocab_size"))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
-        _check_probe(probe, folder)
+        from limelight.training.validation.probes import read_probe_file, read_sentences
+
+        if read_sentences(folder / PROBES) is None:  # a run that goes on has its sentences, whatever became of the file
+            read_probe_file(probe)
     # Under names of their own: a corpus of old text is often called as the new one.
     old = [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(replay_data)]
     return replace(asked, replay_data=old), folder
@@ -146,14 +149,6 @@ def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> di
     if probe is not None:
         changes.setdefault("probes", {}).setdefault("file", str(probe))
     return changes
-
-
-def _check_probe(path: Path, folder: Path) -> None:
-    """Check the file before minutes of preparation. A run that goes on has its sentences, whatever became of the file."""
-    from limelight.training.validation.probes import read_probe_file, read_sentences
-
-    if read_sentences(folder / PROBES) is None:
-        read_probe_file(path)
 
 
 def _apply_changes(recipe: Recipe, written: Sequence[str]) -> Recipe:

@@ -1,7 +1,4 @@
-"""`limelight translate --cluster ray` lets the nodes of a cluster translate: the same lines as one process, in the same order.
-
-See docs/translate.md.
-"""
+"""`limelight translate --cluster ray` lets the nodes of a cluster translate: the same lines as one process, in the same order."""
 
 import hashlib
 import json

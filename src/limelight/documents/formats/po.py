@@ -8,15 +8,15 @@ msgstr[0]    of msgid, the others of msgid_plural; in languages with one form it
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from limelight.corpus.reading.language_tags import closeness, find_header_language
-from limelight.corpus.reading.po import PoEntry, PoLine, PoString, scan_po
+from limelight.corpus.reading.po import ESCAPED, PoEntry, PoLine, PoString, scan_po
 from limelight.documents.encodings import Document
 from limelight.documents.formats.placeholder_formats import is_part, keeps_format
-from limelight.documents.formats.po_strings import WIDEST, columns, format_string
 from limelight.documents.splices import Splice, line_places
 from limelight.documents.units import (
     DocumentUnit,
@@ -29,6 +29,12 @@ from limelight.documents.units import (
 )
 from limelight.errors import DataError
 
+WIDEST = 77  # columns between the quotes: lines of gettext have 79
+_ESCAPES = {character: f"\\{letter}" for letter, character in ESCAPED.items()}
+# Others by three digits, so that no digit of the text is read with them.
+_TABLE = str.maketrans({**{chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)}, **_ESCAPES})
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_WORD = re.compile(r"\s*\S+\s*|\s+")
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
 _CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
@@ -141,3 +147,36 @@ def _is_wrapped(text: str) -> bool:
         text.startswith('"', start) and columns(text[start:end]) > WIDEST + 4 and " " in text[start + 1 : end - 2]
         for start, end in line_places(text)
     )
+
+
+def escape(text: str) -> str:
+    return text.translate(_TABLE)
+
+
+def format_string(keyword: str, text: str, newline: str, wrap: bool) -> str:
+    """A keyword and its string, on one line if it fits."""
+    lines = _LINE.findall(text)
+    one = f'{keyword} "{escape(text)}"'
+    if len(lines) <= 1 and (not wrap or columns(one) <= WIDEST + 2):
+        return one
+    pieces = [piece for line in lines for piece in (_wrap(line) if wrap else [escape(line)])]
+    return newline.join([f'{keyword} ""', *(f'"{piece}"' for piece in pieces)])
+
+
+def columns(text: str) -> int:
+    """How wide a text is on a terminal: Chinese characters take two columns."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def _wrap(line: str) -> list[str]:
+    pieces, width = [""], 0
+    for word in map(escape, _WORD.findall(line)):
+        size = columns(word)
+        if pieces[-1] and width + size > WIDEST:
+            pieces.append("")
+            width = 0
+        pieces[-1] += word
+        width += size
+    return pieces

@@ -1,7 +1,4 @@
-"""`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode does, from the key.
-
-See docs/documents.md.
-"""
+"""`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode, from the key."""
 
 from collections.abc import Iterator, Sequence, Set
 

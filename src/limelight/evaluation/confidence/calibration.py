@@ -1,7 +1,4 @@
-"""A calibration fits what a model claims of its words to what was right, and is checked on other text. The model learnt from neither text.
-
-See docs/confidence.md.
-"""
+"""A calibration fits what a model claims of its words to what was right, and is checked on other text; it learnt from neither."""
 
 import unicodedata
 from collections import Counter

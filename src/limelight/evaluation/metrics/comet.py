@@ -1,7 +1,4 @@
-"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a modern stack.
-
-See docs/metrics.md.
-"""
+"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a new stack."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""Patching runs a sentence with one place computing what it computed for another (Vig et al. 2020, Meng et al. 2022).
-
-See docs/inspect.md.
-"""
+"""Patching runs a sentence with one place computing what it computed for another (Vig et al. 2020, Meng et al. 2022)."""
 
 from typing import Any
 

@@ -1,7 +1,4 @@
-"""Pruning takes heads out of a model for good: those whose loss costs least (Voita et al. 2019), equally many of each attention.
-
-See docs/inspect.md.
-"""
+"""Pruning takes heads out of a model for good: those whose loss costs least (Voita et al. 2019), equally many of each attention."""
 
 import re
 from collections.abc import Sequence

@@ -63,7 +63,10 @@ def as_json(
         "verified": trace.verified,
         "difference": _round(trace.difference),
         "model": {LANGUAGES.get(name, name): value for name, value in asdict(trace.model).items()},
-        "source": _source(trace, tokens),
+        "source": {
+            **(asdict(trace.source) if tokens else {"text": trace.source.text}),
+            "masked": sorted(set(trace.changes.mask_source)),
+        },
         "target": _target(trace.target, tokens),
         "nbest": [_round(asdict(each)) for each in trace.nbest],
         "timing_ms": {name: round(value, 2) for name, value in trace.timing.items()},
@@ -136,11 +139,6 @@ def _read(value: dict[str, Any]) -> Trace:
         kept={full_name(name): unpack(array) for name, array in value.get("stages", {}).items()},
         v=VERSION,
     )
-
-
-def _source(trace: Trace, tokens: bool) -> dict[str, Any]:
-    told = asdict(trace.source) if tokens else {"text": trace.source.text}
-    return {**told, "masked": sorted(set(trace.changes.mask_source))}
 
 
 def _target(target: TargetSide, tokens: bool) -> dict[str, Any]:

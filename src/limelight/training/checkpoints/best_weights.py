@@ -9,6 +9,7 @@ Weights that are missing or damaged are left out, and a warning names them.
 import logging
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -150,7 +151,9 @@ class BestWeights:
         stamp = stamp_of(path)
         known = self._sound.get(offer.step)
         if known is None or known[0] != (stamp, offer.sha256):
-            whole = stamp is not None and _hash_or_none(path) == offer.sha256
+            whole = False
+            with suppress(OSError):  # of a file that cannot be read any more: it is not whole
+                whole = stamp is not None and sha256_of(path) == offer.sha256
             if not whole:
                 logger.warning("%s is %s; it is left out", path, "missing" if stamp is None else "damaged")
             self._sound[offer.step] = known = ((stamp, offer.sha256), whole)
@@ -158,13 +161,6 @@ class BestWeights:
 
     def _path(self, step: int) -> Path:
         return self.folder / f"{name_of(step)}.safetensors"
-
-
-def _hash_or_none(path: Path) -> str | None:
-    try:
-        return sha256_of(path)
-    except OSError:
-        return None
 
 
 def _read_index(folder: Path) -> tuple[Offer, ...]:

@@ -72,7 +72,8 @@ def _as_stored(settings: PrepareSettings, number: int) -> CorpusSettings:
 def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: CorpusManifest, taken: int) -> EpochSize:
     copies = Reason.DUPLICATE.label
     kept = {e.name: (sum(e.kept.values()) + e.dropped.get(copies, 0)) / max(1, e.read) for e in manifest.corpora}
-    single = _single(corpora) if settings.dedup.exact else 1.0
+    keys = np.concatenate([key for corpus in corpora for key in corpus.keys])
+    single = len(np.unique(keys)) / max(1, len(keys)) if settings.dedup.exact else 1.0  # what is not there a second time
     left = {each.name: each.pairs * each.usable * kept.get(each.name, 0.0) * single for each in corpora}
     everything = sum(left.values())
     training = everything - _count_held_out(settings, everything)
@@ -83,12 +84,6 @@ def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: Cor
     counted, dropped = all(corpus.whole for corpus in corpora), 1 - everything / max(1, read)
     size = sum(corpus.size() for corpus in corpora) / taken
     return replace(seen, bytes_of_pair=size, sampled=taken, dropped=dropped, counted=counted)
-
-
-def _single(corpora: "list[_Sample]") -> float:
-    """The part of all that was read that is not there a second time."""
-    keys = np.concatenate([key for corpus in corpora for key in corpus.keys])
-    return len(np.unique(keys)) / max(1, len(keys))
 
 
 def _count_held_out(settings: PrepareSettings, pairs: float) -> float:

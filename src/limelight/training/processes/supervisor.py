@@ -25,9 +25,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from limelight.training.processes.rank_process import LOOPBACK, Rank, environment
+from limelight.training.processes.rank_process import LOOPBACK, EventWaiter, Rank, environment
 from limelight.training.processes.stop_signals import REASONS
-from limelight.training.processes.supervisor_signals import EventWaiter
 from limelight.training.run_folder import CHECKPOINTS, DAMAGED, FACTS, METRICS, State, read_status, write_status
 
 STOPPED: Final[dict[int, State]] = {75: "preempted", 130: "interrupted"}

@@ -1,7 +1,4 @@
-"""Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): its lines are targets, their translations sources.
-
-See docs/more-text.md.
-"""
+"""Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): lines are targets, their translations sources."""
 
 import json
 import shutil

@@ -1,7 +1,4 @@
-"""A parent is a translator of other languages, whose weights a new one with pieces of its own begins with (Zoph et al. 2016).
-
-See docs/more-text.md.
-"""
+"""A parent is a translator of other languages, whose weights a new one with pieces of its own begins with (Zoph et al. 2016)."""
 
 import re
 from collections.abc import Sequence

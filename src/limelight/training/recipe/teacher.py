@@ -1,7 +1,4 @@
-"""A teacher translates text for a student, who learns from its translations (sequence-level distillation, Kim and Rush 2016).
-
-See docs/more-text.md.
-"""
+"""A teacher translates text for a student, who learns from its translations (sequence-level distillation, Kim and Rush 2016)."""
 
 import json
 import re

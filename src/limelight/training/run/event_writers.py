@@ -31,7 +31,7 @@ class OptionalFiles:
         with spared("status.json"):
             write_status(...)
 
-    Checkpoints are not among them: `checkpoints.saver` tries them again, and ends the run after three failures in a row.
+    Checkpoints are not among them: `CheckpointSaver` tries them again, and ends the run after three failures in a row.
     """
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:

@@ -25,7 +25,7 @@ from limelight.errors import StorageError
 from limelight.runtime import give_back_memory
 from limelight.training.checkpoints import checkpoint
 from limelight.training.checkpoints.best_weights import BestWeights
-from limelight.training.checkpoints.saver import CheckpointSaver
+from limelight.training.checkpoints.writer import CheckpointSaver
 from limelight.training.config import Recipe, ScheduleSettings, decisive, refuse_changed
 from limelight.training.events import NoticeKind, RunNotice, StepReport, ValidReport, Watcher
 from limelight.training.processes import replica_check

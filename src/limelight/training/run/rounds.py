@@ -1,7 +1,4 @@
-"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs that the one before has made.
-
-See docs/more-text.md.
-"""
+"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs of the one before."""
 
 import json
 import shutil

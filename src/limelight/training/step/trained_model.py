@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.runtime import RuntimeChoice, choose_dtype, set_seed
 from limelight.training.config import Precision, Recipe
-from limelight.training.step.master_weights import MasterWeights
 from limelight.training.step.sharding import Objective, spread
 
 
@@ -89,3 +88,39 @@ def build_model(
         for block in (*model.encoder.blocks, *model.decoder.blocks):
             block.compile()
     return TrainedModel(model, recipe.machine.precision or "float32", parallel)
+
+
+class MasterWeights:
+    """The masters are float32 copies, by name, of the model's parameters, which become `dtype` in place (Micikevicius et al. 2018)."""
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
+        self.named: dict[str, Tensor] = {}
+        self._weights: list[Tensor] = []
+        self._gradients: dict[str, Tensor] = {}
+        for name, weight in model.named_parameters():
+            self.named[name] = weight.detach().to(torch.float32, copy=True)
+            weight.data = weight.data.to(dtype)
+            self._weights.append(weight)
+
+    def parameters(self) -> list[Tensor]:
+        """What the optimizer and the clipping work on."""
+        return list(self.named.values())
+
+    def take_gradients(self) -> None:
+        """Move each weight's gradient to its master, added to what is there: gradients accumulate in float32."""
+        for name, weight in zip(self.named, self._weights, strict=True):
+            master = self.named[name]
+            if weight.grad is None:
+                continue
+            if master.grad is not None:
+                master.grad.add_(weight.grad)
+            elif name in self._gradients:  # the same memory every step, since taking it anew costs page faults
+                master.grad = self._gradients[name].copy_(weight.grad)
+            else:
+                master.grad = self._gradients[name] = weight.grad.float()
+            weight.grad = None
+
+    @torch.no_grad()
+    def publish(self) -> None:
+        """Round the masters into the model."""
+        torch._foreach_copy_(self._weights, self.parameters())
