@@ -1,7 +1,4 @@
-"""A screen shows the progress of a verb: bars on a terminal, plain lines in a pipe, nothing beside JSON.
-
-All of it goes to standard error, except the result itself, so that a result can be piped on.
-"""
+"""A screen shows the progress of a verb: bars on a terminal, plain lines in a pipe, nothing beside JSON."""
 
 import math
 import os

@@ -1,7 +1,4 @@
-"""A `Shortfall` says that a run will not get the gist of a text across, and how much longer it would take.
-
-The same law that a plan's expected loss is from (`planning.scaling`); `limelight train` says it before it begins, `limelight plan` too.
-"""
+"""A `Shortfall` says that a run will not get the gist of a text across, and how much longer it would take."""
 
 import math
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""Blocks make up a report before it is Markdown or HTML; their cells are text, figures, code or translations.
-
-Both formats are written from the same blocks, so they cannot tell different stories. A block that is a string is a paragraph.
-"""
+"""Blocks make up a report before it is Markdown or HTML; their cells are text, figures, code or translations."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias

@@ -128,10 +128,7 @@ def _split_at(text: str, starts: Sequence[int]) -> Segments:
 
 
 def _as_words(text: str, spans: Sequence[Range]) -> str:
-    """The text as sentencex sees it, of the same length: tags are blanks, whatever else must stay whole is a word.
-
-    _as_words("See <b>a.org/c?</b>! Go")  ->  "See    Xxxxxxx    ! Go"
-    """
+    """The text as sentencex sees it, of the same length: tags are blanks, whatever else must stay whole is a word."""
     pieces, reached = list[str](), 0
     for start, end, kind in spans:
         if kind in ("number", "emoji"):  # a word would hide what it is
@@ -143,10 +140,7 @@ def _as_words(text: str, spans: Sequence[Range]) -> str:
 
 
 def _before_its_signs(text: str, seen: str, reached: int, start: int) -> int:
-    """Which tags and quotation marks before a sentence are its own: not those that close, and none before a space.
-
-    "One.</b> <i>Two"  ->  "One.</b>", "<i>Two"
-    """
+    """Which tags and quotation marks before a sentence are its own: not those that close, and none before a space."""
     edge = reached + len(seen[reached:start].rstrip())
     closers = _CLOSERS.match(text, edge)
     return min(start, closers.end()) if closers else start

@@ -1,8 +1,4 @@
-"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
-
-recipe = Recipe.load(Path("en-de/recipe.toml"))
-recipe.optimizer.learning_rate -> 0.002
-"""
+"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self

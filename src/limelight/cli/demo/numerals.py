@@ -1,9 +1,7 @@
 """Numbers below a million become English, German and French words, whose parts are the pieces of a tokenizer.
 
-    english(21)  ->  "twenty-one"            german(21)  ->  "einundzwanzig"            french(21)  ->  "vingt-et-un"
-    pieces()     cuts the first two as  ▁twenty - one  and  ▁ein und zwanzig;  pieces(("de", "fr")) knows French, and a tag for each
-
-German says the units before the tens, so a translator must look back and forth. This is the text of `limelight demo`.
+english(21)  ->  "twenty-one"            german(21)  ->  "einundzwanzig"            french(21)  ->  "vingt-et-un"
+pieces()     cuts the first two as  ▁twenty - one  and  ▁ein und zwanzig;  pieces(("de", "fr")) knows French, and a tag for each
 """
 
 import io

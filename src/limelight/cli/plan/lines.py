@@ -1,7 +1,4 @@
-"""A forecast becomes about ten lines, each with a value and its reason.
-
-Memory   1.9 GB of 8.0 GB: program 0.5 GB, activations 0.4 GB, ... (a batch of the longest sentences, 60 + 64 pieces)
-"""
+"""A forecast becomes about ten lines, each with a value and its reason."""
 
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The command line of `limelight plan` becomes a request: text, model, devices, time.
-
-Everything that can be found wrong without reading a corpus is found here.
-"""
+"""The command line of `limelight plan` becomes a request: text, model, devices, time."""
 
 import re
 from collections.abc import Sequence

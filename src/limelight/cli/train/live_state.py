@@ -1,7 +1,4 @@
-"""The live state keeps what a person wants to know of a run. That is smoothed numbers, their history, validations and the last notices.
-
-Nothing here draws or prints; the screen and the log line read the same values.
-"""
+"""The live state keeps what a person wants to know of a run. That is smoothed numbers, their history, validations and the last notices."""
 
 import itertools
 import math
@@ -29,10 +26,7 @@ def harmless(text: str) -> str:
 
 
 class History:
-    """A curve has at most LONGEST_HISTORY points: when it is full, neighbours become their mean and each point stands for twice as many.
-
-    History of 1 2 3 4, full at four, then 5 6 -> 1.5 3.5 5.5
-    """
+    """A curve has at most LONGEST_HISTORY points: when it is full, neighbours become their mean and each point stands for twice as many."""
 
     def __init__(self) -> None:
         self.points: list[float] = []

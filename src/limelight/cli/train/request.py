@@ -1,7 +1,4 @@
-"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run.
-
-Everything that can be found wrong without reading a corpus is found here: a run prepares for minutes before it needs its learning rate.
-"""
+"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run."""
 
 import re
 import shlex

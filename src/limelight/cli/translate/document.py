@@ -139,10 +139,7 @@ def run_document(
     column: str | None = None,
     quiet: bool = False,
 ) -> "TranslatedDocument":
-    """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given.
-
-    limelight: in.po -> out.po: 120 of 130 texts translated, 10 unchanged; 4 left alone · 3.2 s
-    """
+    """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given."""
     from limelight.documents.document import translate_document
     from limelight.documents.translating import UNSURE_BELOW
 

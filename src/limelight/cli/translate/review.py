@@ -1,7 +1,4 @@
-"""The review of translated documents lists what somebody should check, the worst first.
-
-`limelight translate --document ... --review FILE` writes it, as a page or as a table.
-"""
+"""The review of translated documents lists what somebody should check, the worst first."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,10 +1,7 @@
 """`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text:
 
-    <p>Open <a href="/s">the settings</a>.</p>    ->  Open <g id="1">the settings</g>.
-    <img src="cat.png" alt="A cat">               ->  A cat
-
-Left alone: script, style, pre, code, svg and the like, what is marked translate="no" or class="notranslate", comments, and the tags
-themselves. A sentence ends at every tag that is not inline, at <br>, and at tags that are not closed inside it.
+<p>Open <a href="/s">the settings</a>.</p>    ->  Open <g id="1">the settings</g>.
+<img src="cat.png" alt="A cat">               ->  A cat
 """
 
 import re

@@ -192,10 +192,7 @@ def _write_vtt(text: str) -> str:
 
 
 def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it.
-
-    split_by_length("Ein Satz, der lange dauert", [10, 16])  ->  ["Ein Satz,", "der lange dauert"]
-    """
+    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it."""
     places = _places(text)
     if len(places) < len(lengths) - 1:
         return None

@@ -11,10 +11,6 @@ Resampled sets tell what chance alone could have done:
 
     bootstrap      draw as many sentences as there are, with replacement, and add up their counts (Koehn 2004)
     randomization  let each sentence's two translations swap sides by the toss of a coin (Riezler and Maxwell 2005)
-
-The draws are those of sacreBLEU for the same seed, made a few million at a time: it makes all at once, which for 100,000 lines
-takes gigabytes. So `sacrebleu --confidence` and `--paired-ar` give the numbers that we give. numpy may change its draws in a later
-version, as it may for sacreBLEU; bounds then move in their last digit, and scores do not.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -125,10 +121,7 @@ def count(
 
 
 def tokenizer_for(language: str | None) -> tuple[TokenizerName, str | None]:
-    """How BLEU finds the words of a language, and what a reader should know about it.
-
-    tokenizer_for("de") -> ("13a", None)
-    """
+    """How BLEU finds the words of a language, and what a reader should know about it."""
     code = short_code(language)
     wanted = _OWN_TOKENIZER.get(code)
     if wanted is None:

@@ -1,9 +1,6 @@
 """The importance of a head is what muting it costs given translations (Michel et al. 2019, Voita et al. 2019).
 
-    delta_logp(head) = mean over sentences of  log p(translation, head muted) - log p(translation)
-
-Far below 0: the model needs this head. About 0: nobody would miss it. Above 0: these translations are likelier without it.
-A head that nothing is made of has exactly 0.
+delta_logp(head) = mean over sentences of  log p(translation, head muted) - log p(translation)
 """
 
 from collections.abc import Callable, Iterator, Sequence

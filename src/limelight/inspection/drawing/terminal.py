@@ -1,11 +1,4 @@
-"""A trace is shown as lines of text, for a terminal or a log.
-
-cross · layer 1 · head 2   aligns                            p
-           ▁twenty     -   one  </s>
-▁ein                           █                           .99
-und                    █                                   .98   hundert .01
-zwanzig         █                                          .99
-"""
+"""A trace is shown as lines of text, for a terminal or a log."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The parts of a trace that are sent are chosen here, and measured before any of them is made.
-
-resolve_stages(["scores", "enc.0.q"], facts, layers=[5])  ->  enc.5.scores, enc.5.scaled, ..., dec.5.cross.masked, enc.0.q
-"""
+"""The parts of a trace that are sent are chosen here, and measured before any of them is made."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final

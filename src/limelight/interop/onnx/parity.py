@@ -1,8 +1,4 @@
-"""ONNX Runtime and torch decode the same probes, to prove that the graphs compute what the model computes.
-
-Both are given the piece that torch takes, so that their pasts stay comparable; every log-probability of every step is compared. The probes
-differ in all that may vary: one sentence or many, one piece or many, padded or not, from the first position on.
-"""
+"""ONNX Runtime and torch decode the same probes, to prove that the graphs compute what the model computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""A `CollectiveCounter` counts what is sent: every collective that goes through torch.distributed, with its bytes.
-
-Works on real processes and under torch's fake process group, where one process plays any number of ranks with tensors that have no storage.
-It sees what the processes hand to torch.distributed; how many bytes a library then sends is its own affair.
-"""
+"""A `CollectiveCounter` counts what is sent: every collective that goes through torch.distributed, with its bytes."""
 
 from collections import defaultdict
 from collections.abc import Mapping

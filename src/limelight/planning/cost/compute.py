@@ -28,8 +28,6 @@ class Flops:
     def step(self, recompute: bool = False, fused: bool = False) -> float:
         """Forward and backward. `recompute`: the blocks' forward pass once more. `fused`: attention by a kernel that wrote no weights down,
         and so multiplies q k^T again in the backward pass: five products there for two in the forward pass.
-
-        step() = 3 forward; step(recompute=True) = 3 forward + blocks - spared
         """
         backward = 2 * self.forward + (self.attention / 2 if fused else 0.0)
         return self.forward + backward + (self.blocks - self.spared if recompute else 0.0)

@@ -1,9 +1,5 @@
 """Devices that a plan can be made for are listed, with what their makers say of them and what we assume.
 
-    device("h100") -> Device(name="H100", memory=80e9, peak=989e12, ...)
-    device("8xH100")                          the number is the caller's affair: `split_count("8xH100") -> (8, "H100")`
-    catalogue(Path("mine.toml"))              devices.toml of this package with a file of yours laid over it
-
 Nothing here was measured but what `this_machine` is told. `achieved` and `wires` are assumptions, `price` is of a day.
 """
 

@@ -1,8 +1,5 @@
 """The body of a request is parsed into values: JSON or a form, strictly read, in memory only.
 
-    {"q": "one"}              read_json -> {"q": "one"}
-    q=one&q=two               read_form -> Form(fields={"q": ["one", "two"]}, file=None)
-
 How large a body may be is the affair of `middleware.body_limit`. Nothing of it is ever in an error, because errors are logged.
 """
 

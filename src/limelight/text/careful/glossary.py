@@ -1,8 +1,4 @@
-"""A `Glossary` finds its terms in a text, and `is_met` says whether a translation uses them:
-
-    glossary = Glossary.of({"connector": ["Konnektor", "Verbinder"]})
-    glossary.find("Two connectors")           -> [Term("connector", ("Konnektor", "Verbinder"))]
-    is_met(term, "Zwei Konnektorinstanzen")   -> True
+"""A `Glossary` finds its terms in a text, and `is_met` says whether a translation uses them.
 
 A file is TSV (source, tab, target, more targets after "|") or TBX. All that is wrong with it is said at once, with the lines.
 """

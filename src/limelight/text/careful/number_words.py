@@ -1,7 +1,4 @@
-"""Number words, months and orders of magnitude are read as far as a comparison of two texts needs them:
-
-    count_numbers("twenty-one men", "en")  ->  20, 1 and 21, once each
-    count_numbers("einundzwanzig", "de")   ->  21, once
+"""Number words, months and orders of magnitude are read as far as a comparison of two texts needs them.
 
 Not a grammar: it says what a text may name, so that a number which stands in figures on the other side only is not called missing.
 """

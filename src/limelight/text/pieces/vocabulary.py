@@ -3,9 +3,6 @@
 SentencePiece numbers its pieces from 0 in the order it learnt them. A published model may number them otherwise, have one list for two
 SentencePiece models, or have pieces that none of them knows, such as a language. The SentencePiece model stays as it was published; what
 it says is numbered anew, and back.
-
-    Vocabulary(pieces=("</s>", "<unk>", "▁cat", "s", "<pad>"), pad=4, unknown=1, end=0)
-    "cats"  ->  ▁cat s  ->  [2, 3]
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,7 @@
 """The best weights of a run are kept on disk, to choose from and to average:
 
-    RUN/best/step-0001200.safetensors     the weights of a validation that was among the best
-    RUN/best/index.json                   every score that was the best of its time; which weights are kept, with their sha256
-
-Weights that are missing or damaged are left out, and a warning names them.
+RUN/best/step-0001200.safetensors     the weights of a validation that was among the best
+RUN/best/index.json                   every score that was the best of its time; which weights are kept, with their sha256
 """
 
 import logging

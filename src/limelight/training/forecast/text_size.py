@@ -1,8 +1,4 @@
-"""The size of an epoch tells a plan how many pairs and pieces a text has, and how long they are.
-
-It is exact for a prepared corpus, typical for a text that was not given, and scaled up from a sample for files
-(`training.forecast.text_sample`).
-"""
+"""The size of an epoch tells a plan how many pairs and pieces a text has, and how long they are."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -117,10 +117,7 @@ class World:
         return [_value_of(each[: int(length)]) for each, length in zip(contents, lengths, strict=True)]
 
     def run_on_all(self, doing: Callable[[], Made]) -> Made:
-        """When it failed in any process, all raise the same OSError. A fault of ours stays what it is where it was.
-
-        rank 1 has no space left:   OSError(28, "rank 1: No space left on device", "/run/checkpoints/...") in rank 0 as well
-        """
+        """When it failed in any process, all raise the same OSError. A fault of ours stays what it is where it was."""
         if self.size == 1:
             return doing()
         error: Exception | None = None

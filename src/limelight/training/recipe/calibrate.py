@@ -227,8 +227,6 @@ def resident() -> int | None:
 def estimate_bytes(config: ModelConfig, precision: Precision) -> float:
     """Rough: a cell leaves VECTORS_KEPT vectors of d_model numbers in each block of its side.
 
-        bytes = bytes of a number x d_model x layers x VECTORS_KEPT
-
     Logits are made a few rows at a time (`limelight.model.loss`) and do not grow with the batch.
     """
     layers = max(config.encoder_layers, config.decoder_layers)

@@ -1,8 +1,4 @@
-"""The way in which processes share a model is the one that was asked for, or follows the rule of a plan.
-
-The kinds are described in `limelight.planning.cost.parallel`, the rule is in `limelight.planning.parallel_rule`. Whatever the kind, the
-processes take the same steps as one process would: docs/scale.md says what each costs.
-"""
+"""The way in which processes share a model is the one that was asked for, or follows the rule of a plan."""
 
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig

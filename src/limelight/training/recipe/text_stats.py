@@ -1,7 +1,4 @@
-"""The statistics of a prepared text say how much there is to learn from, and how often its pieces occur.
-
-The entropy of the frequencies is the loss of a run after tens of steps, before it looks at any source.
-"""
+"""The statistics of a prepared text say how much there is to learn from, and how often its pieces occur."""
 
 from dataclasses import dataclass
 from pathlib import Path

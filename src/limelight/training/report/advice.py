@@ -1,8 +1,4 @@
-"""Rules give advice after a run; each says what it saw, in figures, and what usually helps.
-
-Rules judge what was seen in this run alone, so they are hints. Here stand those about data, machine and translations; those about
-learning are in `advice_learning`.
-"""
+"""Rules give advice after a run; each says what it saw, in figures, and what usually helps."""
 
 from collections.abc import Callable
 from typing import Final

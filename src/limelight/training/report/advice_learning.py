@@ -1,7 +1,4 @@
-"""Rules about learning tell whether a run was long enough, learned by heart, could not learn, or was shaken.
-
-A rule is a function of the record that gives an advice or None. Its bounds stand above it as named numbers.
-"""
+"""Rules about learning tell whether a run was long enough, learned by heart, could not learn, or was shaken."""
 
 import math
 import re
@@ -88,10 +85,7 @@ def still_improving(record: RunRecord) -> Advice | None:
 
 
 def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
-    """The same command with `factor` times the time or the steps: the run goes on where it ended.
-
-    limelight train a.en a.de -o en-de --budget 30m  ->  limelight train a.en a.de -o en-de --budget 60m
-    """
+    """The same command with `factor` times the time or the steps: the run goes on where it ended."""
     words = list(record.facts.command)
     grown = False
     for i, (before, word) in enumerate(pairwise(["", *words])):

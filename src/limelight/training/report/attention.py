@@ -1,7 +1,4 @@
-"""The attention card of a report shows what each head became, which one aligns, which rest, and how it came about.
-
-It is read from the probes that the run left (`limelight.training.validation.probes`), so it is as true as a few sentences are.
-"""
+"""The attention card of a report shows what each head became, which one aligns, which rest, and how it came about."""
 
 import gzip
 import json

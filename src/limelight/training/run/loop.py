@@ -1,9 +1,4 @@
-"""The training loop validates, saves and takes steps until none are left:
-
-    while steps are left:
-        validate, if it is time: translate, keep the best weights
-        save, if it is time or if someone asked the run to stop
-        take a step: batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged -> told
+"""The training loop validates, saves and takes steps until none are left.
 
 All that the next step depends on is in `TrainState.tensors` and `TrainingLoop.state`: a run that stops anywhere and goes on in a new
 process takes the same steps, bit for bit. Watchers get frozen reports and never the trainer.

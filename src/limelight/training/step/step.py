@@ -1,6 +1,4 @@
-"""A stepper takes one step of training, from batches and their gradient to changed and averaged weights:
-
-    batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged
+"""A stepper takes one step of training, from batches and their gradient to changed and averaged weights.
 
 Every process of a run takes it with its share of the text. In one small message after the gradients they
 agree on what they found, before any weight is changed, and so change the same weights in the same way, or none.

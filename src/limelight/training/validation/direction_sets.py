@@ -1,8 +1,4 @@
-"""A `DirectionSet` is the held-out text of one direction. Validation and test ask each direction for itself.
-
-sample_directions(prepared.validation_pairs(), 500)   as many sentences of each direction
-pair_zero_shot(prepared.split("test"), 200)           directions that were never trained, where the text is in many languages
-"""
+"""A `DirectionSet` is the held-out text of one direction. Validation and test ask each direction for itself."""
 
 from collections import Counter
 from collections.abc import Callable
