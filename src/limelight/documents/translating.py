@@ -203,7 +203,6 @@ def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], 
 
 
 def _leave(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> TranslatedUnit:
-    """A unit that stays as it is in the document."""
     said = (Notice(code, message),)
     return TranslatedUnit(unit, "", None, said, said, results=tuple(results))
 

@@ -78,7 +78,6 @@ def read_inputs(
 
 
 def _roles(targets: Sequence[str], source: str | None) -> tuple[Path | None, str | None, str | None, Path | None]:
-    """Translator, source, reference and prepared corpus, of which some are None."""
     first = Path(targets[0]) if targets else None
     if first is None or len(targets) > 3:
         raise ConfigError(f"{len(targets)} names are not understood; {USAGE}")

@@ -124,13 +124,11 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
 
 
 def evidence_of(evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None) -> QualityEvidence:
-    """What an evaluation alone tells."""
     chrf, bleu = bounds(evaluation.scores, evaluation.notes)
     return QualityEvidence(chrf, bleu, language, evaluation.sentences, evaluation.degenerate, confidence_error)
 
 
 def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
-    """Return the bounds of chrF, and of BLEU where it means something."""
     named = {score.name: score for score in scores}
     return Bound.of(named.get("chrF2")), None if NO_BLEU in notes else Bound.of(named.get("BLEU"))
 

@@ -109,7 +109,6 @@ def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> li
 
 
 def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: str, numbers: str, probe: str) -> Parity:
-    """Compare translations of the same probes, by our own engine and by another."""
     equal = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
     found, wanted = [b.text for b in theirs], [a.text for a in ours]
     return Parity(

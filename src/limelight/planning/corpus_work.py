@@ -30,7 +30,6 @@ class CorpusWork:
 
 
 def corpus_work(pairs: float, cores: int = 2, identify: bool = True, bytes_of_pair: float = BYTES) -> CorpusWork:
-    """Time is taken in proportion to the bytes of a pair."""
     longer = bytes_of_pair / BYTES
     computing = pairs * longer * (CORE + (IDENTIFY if identify else 0.0)) / cores
     reading = pairs * longer * READING

@@ -126,7 +126,6 @@ class _Plan:
         )  # fmt: skip
 
     def choose(self, named: Sequence[tuple[str, ModelConfig]]) -> Option:
-        """By the rule that a run goes by."""
         found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_FOR}
         size = rules.preset_for(
             self.text.target,

@@ -14,9 +14,9 @@ from limelight.cli.fetching import Yes
 from limelight.cli.inspect.causes import CauseOptions
 from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
-from limelight.cli.inspect.lines import InspectOutput, explanation, tensor
+from limelight.cli.inspect.lines import InspectOutput, tensor
 from limelight.cli.inspect.pruning import HeadOptions
-from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
+from limelight.cli.inspect.request import InterventionOptions, cell_of, changes_of, head_of
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _inspect_text(translator: "Translator", text: str | None, changes: "Changes"
         found.values = {**trace.as_json(encoding="f32"), **found.values}
     found.lines[at:at] = _lines(trace, head, look.every, look.head != "auto" or look.kind is not None)
     found.lines += [line for name in look.tensors for line in ("", *tensor(trace, name))]
-    found.lines += [line for cell in look.cells for line in ("", *explanation(trace, cell))]
+    found.lines += [line for cell in look.cells for line in ("", *str(trace.explain(*cell_of(cell))).split("\n"))]
 
 
 def trace_to(trace: "LiveTrace", path: Path, head: "Head", picture: PictureName, patched: "Picture | None" = None) -> None:

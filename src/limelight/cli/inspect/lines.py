@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from limelight.cli.inspect.request import cell_of
 from limelight.cli.screen import Screen
 from limelight.errors import ConfigError, DataError
 
@@ -51,10 +50,6 @@ def tensor(trace: "Trace", name: str) -> list[str]:
         facts += f"   from {seen.min():.4g} to {seen.max():.4g}, mean {seen.mean():.4g}"
     with np.printoptions(precision=3, suppress=True, threshold=400, edgeitems=4, linewidth=110):
         return [facts, *str(found).split("\n")]
-
-
-def explanation(trace: "Trace", cell: str) -> list[str]:
-    return str(trace.explain(*cell_of(cell))).split("\n")
 
 
 def rank(translator: "Translator", folder: Path, asked: str | None, quiet: bool, shown: InspectOutput) -> None:
@@ -130,7 +125,6 @@ def _pair(translator: "Translator", text: str, source_ends: bool) -> "Pair":
 
 
 def _lines(path: Path) -> Sequence[tuple[str | None, str]]:
-    """Read the sentences of a file, each with its place."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:

@@ -50,7 +50,6 @@ def _memory(o: "Forecast") -> tuple[Markup, str]:
 
 
 def _devices(o: "Forecast", curve: "CostCurve") -> tuple[Markup, str]:
-    """Draw time against devices, and nothing for one device."""
     points = [point for point in curve.devices if point.option.fits]
     if len(points) < 2:
         return Markup(""), ""

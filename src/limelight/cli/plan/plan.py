@@ -94,7 +94,6 @@ def plan(
 
 
 def _question(asked: "PlanRequest", workers: int | None, screen: Screen) -> "tuple[ForecastRequest, str | None]":
-    """Measure the text and the machine, and say what was measured."""
     from limelight.training.forecast.forecast import ForecastRequest
 
     seen = _measure_text(asked, workers, screen)

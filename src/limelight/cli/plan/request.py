@@ -115,7 +115,6 @@ def _check(options: PlanOptions, paths: Sequence[str], written: Sequence[str]) -
 
 
 def _devices(options: PlanOptions) -> tuple[float | None, str | None, int | None]:
-    """Return seconds, device, and number of devices."""
     budget = parse_budget(options.budget) if options.budget else None
     number, name = split_count(options.device) if options.device else (None, None)
     if budget and budget.device:

@@ -95,7 +95,6 @@ def train(
 
 
 def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
-    """`given` has every option by its name."""
     from limelight.cli.train.request import parse_train_request
 
     text = {name: tuple(given[name] or ()) for name in ("valid", "test", "weight", "pair", "tag")}

@@ -29,7 +29,6 @@ class ChunkTranslator:
 
     @classmethod
     def of(cls, loaded: "Translator", asked: dict[str, Any]) -> "ChunkTranslator":
-        """`asked`: all options, by name."""
         drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
         wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
         wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
@@ -44,7 +43,6 @@ class ChunkTranslator:
         return cls(translator, wishes, asked["prefix"], asked["phrase"] or (), asked["scores"])
 
     def translate(self, chunk: Chunk) -> "tuple[list[Translation], bytes]":
-        """Translations, and the lines to be written."""
         from limelight.translator.translation import InvalidScoresError
 
         count = len(chunk.texts)

@@ -104,7 +104,6 @@ def open_engine(work: NodeWork) -> ChunkTranslator:
 
 
 def translate_shard(work: NodeWork, chunk: Chunk, digest: str, beats: Any) -> bytes:
-    """A shard as it is kept."""
     beats.add.remote()
     done, lines = open_engine(work).translate(chunk)
     facts = {"digest": digest, "lines": len(done), "pieces": count_pieces(done), "warnings": list_warnings(chunk.first, done)}
@@ -127,7 +126,6 @@ class ShardWork:
         self._translate = ray.remote(translate_shard).options(max_retries=0, **needs)
 
     def make_missing(self, chunks: Iterator[Chunk], account: TranslateProgress) -> int:
-        """Return the number of all shards, when all are there."""
         shards = kept = 0
         began = time.monotonic()
         for size, made in end_if_lost(self._run(cut_shards(chunks)), self._beats, self._is_waiting):

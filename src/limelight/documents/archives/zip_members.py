@@ -60,7 +60,6 @@ class ZipMembers:
         return data
 
     def replace(self, new: Mapping[str, bytes]) -> bytes:
-        """The archive with other content in these members."""
         made, directory, at = bytearray(), bytearray(), self.start
         for member, info in self.infos.items():
             entry = list(_CENTRAL.unpack_from(self.data, at))

@@ -208,7 +208,7 @@ def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:
         far = min(abs(starts[at] - ideal) for at in (near, max(first, near - 1))) + PAUSE_WORTH * each
         # What is farther away costs more, whatever it is.
         few = range(max(first, bisect_left(starts, ideal - far)), min(last, bisect_right(starts, ideal + far)))
-        chosen = min(few, key=lambda at: _cost(text, starts[at], ideal, each))
+        chosen = min(few, key=lambda at: abs(starts[at] - ideal) - (PAUSE_WORTH * each if text[starts[at] - 1] in _PAUSE else 0.0))
         parts.append(text[cursor : places[chosen][0]])
         cursor, first = places[chosen][1], chosen + 1
     return [*parts, text[cursor:]]
@@ -218,10 +218,6 @@ def in_lines(text: str, count: int, newline: str) -> str:
     """A subtitle in as many lines as before, of about the same length; in fewer if it has fewer words."""
     lines = min(count, len(_places(text)) + 1)
     return newline.join(split_by_length(text, [1] * lines) or [text])
-
-
-def _cost(text: str, place: int, ideal: float, each: float) -> float:
-    return abs(place - ideal) - (PAUSE_WORTH * each if text[place - 1] in _PAUSE else 0.0)
 
 
 def _places(text: str) -> list[tuple[int, int]]:

@@ -47,7 +47,6 @@ class _YamlReader:
         self.document, self.loader, self.scalar = document, loader, scalar
 
     def read(self) -> TextNode:
-        """All documents of the file, as a list."""
         found = []
         while self.loader.check_event():
             event = self.loader.get_event()

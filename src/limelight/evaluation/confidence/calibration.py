@@ -47,7 +47,6 @@ class Claims:
 
     @property
     def spoken(self) -> Integers:
-        """The sentences that have words."""
         return np.unique(self.sentence)
 
 

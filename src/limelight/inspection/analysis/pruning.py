@@ -58,7 +58,6 @@ def check_prunable(config: ModelConfig, count: int) -> None:
 
 
 def cut_out(model: Transformer, least: dict[Place, int]) -> Transformer:
-    """The model without one head of each attention."""
     config, weights = model.config, model.state_dict()
     for name in weights:
         if match := PART.fullmatch(name):

@@ -18,7 +18,6 @@ BAR: Final = 24.0  # height of a bar that says 100 %
 
 
 def ribbon(trace: Trace) -> Picture:
-    """Draw the alignment by the head that aligns."""
     head = Head.parse(trace.align.head)
     weights = trace.attention[head.kind][head.layer, head.head]
     target, source = trace.axes("cross")
@@ -42,7 +41,6 @@ def ribbon(trace: Trace) -> Picture:
 
 
 def _places(pieces: Sequence[str]) -> list[tuple[float, float]]:
-    """Where each begins and ends."""
     found, at = [], MARGIN
     for piece in pieces:
         wide = max(room(label(piece)), 22.0)

@@ -51,8 +51,6 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Pass:
-    """What the forced pass showed."""
-
     source: list[int]
     inputs: list[int]
     tokens: list[TargetToken]
@@ -110,7 +108,6 @@ class Tracer:
         temperature: float,
         whole: Changes | None,
     ) -> Changes:
-        """Return the changes that were given one by one, or as a whole."""
         loose = Changes(
             gates=dict(gates or {}),
             gate_mode=gate_mode,

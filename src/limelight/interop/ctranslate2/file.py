@@ -63,7 +63,6 @@ class _Reader:
 
 
 def read_model(path: Path) -> EngineModel:
-    """All variables, copied out of the file."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ModelFileError(f"{path} has {path.stat().st_size:,} bytes; models above {MOST_BYTES:,} are not read")

@@ -49,9 +49,6 @@ class CollectiveCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.namespace in ("c10d", "_c10d_functional") and name not in SENDS_NOTHING:
             collective, place = OPERATORS[name]
             self.counted[collective].calls += 1
-            self.counted[collective].payload += _bytes(result if place is None else args[place])
+            tensors = [t for t in tree_iter(result if place is None else args[place]) if isinstance(t, Tensor)]
+            self.counted[collective].payload += sum(t.numel() * t.element_size() for t in tensors)
         return result
-
-
-def _bytes(value: Any) -> int:
-    return sum(t.numel() * t.element_size() for t in tree_iter(value) if isinstance(t, Tensor))

@@ -47,13 +47,6 @@ class Communication:
     def sent(self) -> float:
         return sum(each.sent for each in self.traffic)
 
-    @property
-    def calls(self) -> int:
-        return sum(each.calls for each in self.traffic)
-
-    def payload(self, collective: Collective) -> float:
-        return sum(each.payload for each in self.traffic if each.collective == collective)
-
 
 def communication(
     config: ModelConfig,

@@ -56,10 +56,6 @@ class Peak:
     def total(self) -> float:
         return sum(self.parts.values())
 
-    @property
-    def largest(self) -> str:
-        return max(self.parts, key=lambda name: self.parts[name])
-
 
 @dataclass(frozen=True)
 class _Moment:

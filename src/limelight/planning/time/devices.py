@@ -56,7 +56,6 @@ class Device:
 
 
 def catalogue(extra: Path | None = None) -> dict[str, Device]:
-    """By name, those of this package first."""
     tables = _read(OURS)
     if extra is not None:
         for name, table in _read(extra).items():

@@ -65,7 +65,6 @@ class Crowd:
             self._idle[connection] = None
 
     def remove(self, connection: Seated) -> None:
-        """Remove a connection, also one that was removed before."""
         self._idle.pop(connection, None)
         self._reserve.pop(connection, None)
         if connection in self._homes:

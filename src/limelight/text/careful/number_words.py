@@ -131,7 +131,6 @@ def _stems(code: str) -> dict[str, int]:
 
 
 def _value(word: str, stems: dict[str, int]) -> int | None:
-    """Return the value of the longest stem that the word begins with."""
     return next((stems[word[:n]] for n in range(min(len(word), 20), 1, -1) if word[:n] in stems), None)
 
 

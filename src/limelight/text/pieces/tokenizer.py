@@ -178,7 +178,6 @@ class Tokenizer:
         return self.id_of_control(tag(number))
 
     def id_of_control(self, piece: str) -> int:
-        """The id of a control piece, such as <2de>."""
         if piece not in self.vocabulary:
             raise DataError(f"this model has no piece {piece}; learn it again with more tags or placeholders")
         return self.vocabulary.index(piece)

@@ -67,7 +67,6 @@ class CheckpointWriter:
         self._written = _run_in_thread(self._begin(step, tensors, state, copy=True))
 
     def finish(self) -> Path | None:
-        """Waits for the threads of all processes. None if nothing is under way."""
         written, self._written = self._written, None
         return None if written is None else self._finish(written.result)
 
@@ -75,7 +74,6 @@ class CheckpointWriter:
         return self._finish(self._begin(step, tensors, state, copy=False))
 
     def _begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any], copy: bool) -> Callable[[], Files]:
-        """Return what writes the part of this process."""
         if step < 0 or self.keep < 1:
             raise ValueError(f"step={step} and keep={self.keep}: steps count from 0, and at least the newest is kept")
         if self._attempt is not None:
@@ -154,7 +152,6 @@ class Attempt:
         return {share.file: digest_file(self.beside / share.file)}
 
     def commit(self, mine: Files) -> Files:
-        """Return all files, as they were read back."""
         gathered = {name: each for every in self.world.gather(mine) for name, each in every.items()}
         files = self.world.run_on_main(lambda: self._seal(gathered))
         if found := problems(self.beside, self.step, self.world, files):
@@ -241,7 +238,6 @@ class CheckpointSaver:
             self._error = error
 
     def finish(self) -> tuple[int | None, str | None]:
-        """Waits for what is being written."""
         step = self._writer.step if self.waits else self._saved
         error = self._error
         self._saved = self._error = None

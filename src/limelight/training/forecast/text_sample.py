@@ -112,16 +112,13 @@ class _Sample:
         return 1 - self._bad / max(1, self.rows)
 
     def words(self) -> int:
-        """On both sides."""
         counts = [pc.sum(pc.count_substring(self.taken[side], " ")).as_py() or 0 for side in ("source", "target")]
         return sum(counts) + 2 * len(self.taken)
 
     def size(self) -> int:
-        """Bytes of what was taken."""
         return sum(pc.sum(pc.binary_length(self.taken[side])).as_py() or 0 for side in ("source", "target"))
 
     def read(self, most: int) -> None:
-        """All of it, or as much as is enough."""
         bound, key = np.uint64(2**64 - 1), key_of(self.number)
         for batch in self._batches():
             drawn = draws(key, np.arange(self.rows, self.rows + len(batch), dtype=np.int64))

@@ -174,7 +174,6 @@ class RecipePlanner:
             self._say("expect", short.value, short.why)
 
     def _why(self, seen: float, measured: CalibrationResult) -> str:
-        """The reason for the number of steps."""
         if self.asked.steps is not None:
             return "asked for"
         speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"

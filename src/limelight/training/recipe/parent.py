@@ -36,7 +36,6 @@ def is_parent(old: BundleSettings, *new: Direction) -> bool:
 
 
 def fit_model(old: ModelConfig, prepared: PreparedCorpus) -> ModelConfig:
-    """The parent's model for other pieces."""
     (source, target), marks = prepared.manifest.vocab_sizes, prepared.manifest.marks
     if old.tie == "all" and len(prepared.manifest.pieces) > 1:
         raise ConfigError("the parent has one embedding for source and target, so both need the same pieces; leave out data.pieces.joint")

@@ -89,7 +89,6 @@ class TeacherWork:
         return self.translations / f"{number:05}.jsonl"
 
     def _read(self) -> Iterator[list[tuple[str, str]]]:
-        """Lines with their references, by shards."""
         sides = [chain.from_iterable(lines for lines, _ in read_strings(path)) for path in (self.text, self.references or self.text)]
         pairs = zip(*sides, strict=True)
         while shard := list(islice(pairs, SHARD)):

@@ -32,7 +32,6 @@ def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
 
 
 def _resting(looked: Attention | None) -> list[Advice]:
-    """Of more than half of the heads."""
     if looked is None or 2 * len(looked.resting) <= (of := len(looked.last[0].heads)):
         return []
     heads = max(1, looked.last[0].model.heads // 2)

@@ -160,7 +160,6 @@ FIGURES: Final = ("entropy, bits", "diagonal", "at rest")
 
 
 def _figures(some: Sequence[HeadMeans]) -> list[Figure]:
-    """Means of these heads."""
     columns = zip(*((each.entropy, each.diagonal, each.end_mass) for each in some), strict=True)
     return [decimal(math.fsum(column) / len(some), 2) for column in columns]
 

@@ -42,7 +42,6 @@ def curves(record: RunRecord) -> Section:
 
 
 def _read_curves(record: RunRecord) -> dict[str, Curve]:
-    """All points that are numbers."""
     steps, valids = record.steps, record.validations
     found: dict[str, Curve] = {
         "training loss": [(each.step, each.nll) for each in steps],

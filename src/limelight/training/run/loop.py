@@ -247,7 +247,6 @@ class TrainingLoop:
         self.pace.spent.save += time.perf_counter() - began
 
     def _settle(self) -> None:
-        """What became of the last save."""
         step, problem = self.saving.finish()
         if step is not None:
             self.saved = step

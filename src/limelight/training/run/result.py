@@ -46,7 +46,6 @@ def result_of(run: Path, state: State) -> TrainResult:
 
 
 def dry_result(run: Path, facts: RunFacts) -> TrainResult:
-    """What would be trained, and why."""
     lines = [str(each) for each in facts.chosen]
     values = {"state": "done", "folder": str(run), "chosen": [vars(each) for each in facts.chosen]}
     return TrainResult("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)

@@ -52,7 +52,6 @@ class Rounds:
     told: list[RunChoice] = field(default_factory=list)
 
     def train(self) -> TrainResult:
-        """The result of the last run, or of an earlier one that was stopped."""
         self._refuse_another_request()
         self._say("shares", *self._describe_shares())
         state: State | None = "failed"

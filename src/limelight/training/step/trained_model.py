@@ -8,7 +8,7 @@ float32     where there is no bfloat16, and to compare with
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -28,25 +28,18 @@ class TrainedModel:
         device = next(model.parameters()).device
         objective = Objective(model)
         self._spread = spread(objective, parallel, device, precision)
+        self.same_passes = self._spread.in_step  # must every process make as many passes as the others?
+        self.synchronizing = self._spread.synchronizing  # around each pass: after the last the processes have added up their gradients
         # Cut weights are masters themselves: what is gathered of them to compute with is bfloat16.
         own = precision == "masters" and not self._spread.in_step
         self._masters = MasterWeights(model) if own else None
         self.named: dict[str, Tensor] = self._masters.named if self._masters else dict(model.named_parameters())
         self.device = device
 
-    @property
-    def same_passes(self) -> bool:
-        """Must every process make as many passes as the others?"""
-        return self._spread.in_step
-
     def loss(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
         """Loss, with its gradient, and negative log-likelihood, both summed over the pieces."""
         with torch.autocast(self.device.type, torch.bfloat16) if self.precision == "autocast" else nullcontext():
             return self._spread.objective(batch, smoothing, r_drop)
-
-    def synchronizing(self, last: bool) -> AbstractContextManager[object]:
-        """Around each pass of a step, forward and backward: after the last one the processes have added up their gradients."""
-        return self._spread.synchronizing(last)
 
     def take_gradients(self) -> None:
         """After each backward pass: gradients of several add up in float32."""

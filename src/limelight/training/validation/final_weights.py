@@ -51,7 +51,6 @@ class RemainingBudget:
         self.each = speed.seconds / max(1, speed.sentences)
 
     def sentences(self, rows: int, share: float = 1.0) -> int:
-        """Return how many of `rows` sentences there is time for."""
         room = share * self.seconds
         return rows if self.each * rows <= room else max(0, int(room / self.each))
 

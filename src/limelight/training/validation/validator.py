@@ -135,7 +135,6 @@ class Validator:
         return self._merge_parts(parts)
 
     def _part(self, threads: int) -> dict[str, Any]:
-        """What one process does of it."""
         nll, pieces = self._nll()
         before = torch.get_num_threads()
         workers = 1
