@@ -1,8 +1,4 @@
-"""An `Architecture` of Hugging Face turns its config.json into our ModelConfig and back, or says why it cannot.
-
-The architectures are near relatives. All have sinusoidal positions, layer norms with eps 1e-5 and biases everywhere. `ARCHITECTURES` says
-what is their own.
-"""
+"""An `Architecture` of Hugging Face turns its config.json into our ModelConfig and back, or says why it cannot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

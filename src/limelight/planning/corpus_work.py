@@ -1,8 +1,4 @@
-"""Seconds and bytes to prepare a corpus on one machine follow from what was measured on two cores (docs/scale.md).
-
-Core time is in proportion to pairs: 1 and 20 million pairs took the same for each. Beyond that it is extrapolated; what would stop it first
-is said in `notes`.
-"""
+"""Seconds and bytes to prepare a corpus on one machine follow from what was measured on two cores (docs/scale.md)."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,8 +1,4 @@
-"""Two formats write the same blocks: HTML for a browser, Markdown for forges, diffs and editors. Text of users stays text in both.
-
-A template has a macro for each kind of block and cell, of the same name, and all text that a macro prints is escaped on its way. A page is
-one file: no script, nothing from another address, so it opens without network, on a phone, and years later.
-"""
+"""Two formats write the same blocks: HTML for a browser, Markdown for forges, diffs and editors. Text of users stays text in both."""
 
 import html
 import re

@@ -82,10 +82,7 @@ SAY: Final[dict[str, Callable[[int], str]]] = {"en": english, "de": german, "fr"
 
 
 def pieces(targets: Sequence[str] = ("de",)) -> bytes:
-    """A SentencePiece model whose pieces are the parts of the words: each has a meaning, so one sees what looks at what.
-
-    Learnt pieces would be those that occur most, such as "undzwan" and "zig". Of several targets each has its tag.
-    """
+    """A SentencePiece model whose pieces are the parts of the words: each has a meaning, so one sees what looks at what."""
     german_words = [*_GERMAN, "eins", *_GERMAN_TENS]
     first = [*_ENGLISH, *_ENGLISH_TENS, "hundred", "thousand", *german_words]
     within = [*_ENGLISH[1:10], "-", *german_words[1:], "und", "hundert", "tausend"]

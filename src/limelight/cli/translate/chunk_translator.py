@@ -70,10 +70,7 @@ def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
-    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
-
-    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
-    """
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was."""
     from limelight.decoding.config import Sampling
 
     values = dict(wanted)

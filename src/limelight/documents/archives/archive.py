@@ -1,7 +1,4 @@
-"""`find_archive` finds the texts of DOCX, PPTX, ODT and EPUB in the members that hold them. All other members stay as they are.
-
-What is a line in other documents is the number of a text here: nobody sees the lines of such a file.
-"""
+"""`find_archive` finds the texts of DOCX, PPTX, ODT and EPUB in the members that hold them. All other members stay as they are."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,9 +1,6 @@
 """`keeps_format` checks that a translation keeps what a program fills in, by the flags of its catalogue entry:
 
-    keeps_format("50% of %s", "50 % von %s", {"c-format"}) -> False: in C "% o" is a conversion, and "% v" is none
-
-`msgfmt -c` refuses a whole catalogue for one wrong directive, so a translation is compared here before it is written. A text in which the
-same directives stand in the same order, or in any order where they have numbers or names, is as good as its source.
+keeps_format("50% of %s", "50 % von %s", {"c-format"}) -> False: in C "% o" is a conversion, and "% v" is none
 """
 
 import re

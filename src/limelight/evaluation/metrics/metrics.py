@@ -179,10 +179,7 @@ def bootstrap(rows: Numbers, resamples: int, seed: int) -> Numbers:
 
 
 def swap_pairs(a: Numbers, b: Numbers, trials: int, seed: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Counts of two systems (N, k) -> their sums in each trial, some trials at a time, (some, k) twice.
-
-    In a trial each sentence's pair of rows is swapped or not; the two sums always add up to all there is.
-    """
+    """Counts of two systems (N, k) -> their sums in each trial, some trials at a time, (some, k) twice."""
     generator = np.random.default_rng(seed)
     rows, own, both = a - b, b.sum(axis=0), a.sum(axis=0) + b.sum(axis=0)
     # numpy takes coins from words of 32 bits and throws the rest of the last away, so blocks are cut where none is left.

@@ -1,7 +1,4 @@
-"""An `IntervenedModel` is a twin of a model, in modules of its own, so that changes to it stay in it.
-
-A search runs on it as on the model itself (`start`, `step`); without changes it is the same to the last bit, and as fast.
-"""
+"""An `IntervenedModel` is a twin of a model, in modules of its own, so that changes to it stay in it."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,8 +1,4 @@
-"""A `Tracer` searches a sentence as always, then sees every stage of what was found in one more pass.
-
-The search takes the fast path; the pass afterwards reads the whole translation at once through the path that can be seen. Both give a
-log-probability, and the trace says by how much they differ (`verified`: by less than `AGREE`).
-"""
+"""A `Tracer` searches a sentence as always, then sees every stage of what was found in one more pass."""
 
 import hashlib
 import math

@@ -1,8 +1,4 @@
-"""A CTranslate2 model is imported from its tensors: its kind, its weights under our names, its vocabularies.
-
-The engine's folder says nothing of how text becomes pieces. Where all pieces are single characters that is plain; else the SentencePiece
-models must be given, and without them the import is refused.
-"""
+"""A CTranslate2 model is imported from its tensors: its kind, its weights under our names, its vocabularies."""
 
 import io
 import json

@@ -43,10 +43,7 @@ def flops(config: ModelConfig, shape: BatchShape) -> Flops:
 
 
 def flops_of_pair(config: ModelConfig, source: float, target: float) -> float:
-    """Forward and backward of one pair of `source` and `target` pieces; they may be means of a text.
-
-    Without attention and for source = target = 1 it is 6 times the weights that are multiplied (Kaplan et al. 2020).
-    """
+    """Forward and backward of one pair of `source` and `target` pieces; they may be means of a text."""
     return _forward(config, source, target, (source**2, target**2, target * source)).step()
 
 

@@ -1,7 +1,5 @@
 """`read_tbx` reads the terms of a TBX file (ISO 30042), which has concepts, in each some languages, in each some terms.
 
-<conceptEntry><langSec xml:lang="en"><termSec><term>connector</term>...  <langSec xml:lang="de"><termSec><term>Konnektor</term>...
-
 Both generations are read: termEntry, langSet, tig or ntig of 2008, and conceptEntry, langSec, termSec of 2019.
 """
 

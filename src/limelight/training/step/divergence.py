@@ -7,8 +7,6 @@ What is usual is said by the last `window` accepted steps, with the mean m and t
 
 The smallest deviations are there because a curve may be very flat and a harmless batch then many deviations away. Norms are
 judged by their logarithm because they are heavy-tailed: one that is six times the usual is ordinary, and clipping takes care of it.
-
-Processes that train together must judge the same numbers, those of all of them, and so decide alike.
 """
 
 import math

@@ -1,7 +1,4 @@
-"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state.
-
-Each process draws its own random numbers. When their number has changed since the checkpoint was written, each begins with a new seed.
-"""
+"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""A validator scores the translator that a person would get at this moment, on text that it has not seen.
-
-The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
-"""
+"""A validator scores the translator that a person would get at this moment, on text that it has not seen."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
