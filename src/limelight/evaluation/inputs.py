@@ -27,8 +27,6 @@ _SAID = {RowFault.BROKEN_ENCODING: "is not UTF-8", RowFault.TOO_LONG: "is too lo
 
 @dataclass(frozen=True)
 class System:
-    """A system is translations that exist, or the folder of a translator that will make them."""
-
     name: str
     folder: Path | None
     texts: list[str] | None

@@ -126,8 +126,6 @@ def _license(archive: ZipFile) -> str | None:
 
 
 class FarFile(io.RawIOBase):
-    """A file on a server, of which parts are read, if the server has parts."""
-
     def __init__(self, address: str) -> None:
         self.address, self.at, self.asked = address, 0, 0
         with _open(address, "HEAD") as answer:

@@ -60,7 +60,6 @@ class Option:
     why: tuple[PlanReason, ...]  # the first that of the size
 
     def explain(self, *about: str) -> str:
-        """Join the reasons about some things: explain("batch") -> "small, so that there are more steps"."""
         return "; ".join(reason.text for reason in self.why if reason.about in about)
 
 

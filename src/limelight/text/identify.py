@@ -49,8 +49,6 @@ class Identification:
 
 @dataclass(frozen=True)
 class Model:
-    """The model is the tables of py3langid as arrays."""
-
     next_state: Integers  # at row_of_state[state] + byte
     row_of_state: Integers
     ngram_of_state: Integers  # -1: none ends here
@@ -60,8 +58,6 @@ class Model:
 
 
 class Identifier:
-    """An identifier loads its model at first use."""
-
     @cached_property
     def model(self) -> Model:
         tables = LanguageIdentifier.from_model_file(MODEL_FILE)

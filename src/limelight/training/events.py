@@ -38,8 +38,6 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample is one sentence that is translated again and again while the model learns."""
-
     source: str
     reference: str
     translation: str

@@ -51,8 +51,6 @@ def lines(outlook: "Forecast", beside: Beside) -> list[Line]:
 
 
 class PlanLines:
-    """The lines of a plan are made one by one, None where there is nothing to say."""
-
     def __init__(self, outlook: "Forecast", beside: Beside) -> None:
         self.outlook, self.beside = outlook, beside
         self.chosen, self.question, self.device = outlook.chosen, outlook.question, outlook.question.device

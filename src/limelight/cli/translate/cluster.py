@@ -74,8 +74,6 @@ def drop_shards(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class NodeWork:
-    """Work for a node has all options, and the address of what they and the files that they name make of a text."""
-
     address: str
     asked: dict[str, Any] = field(compare=False)
 
@@ -111,8 +109,6 @@ def translate_shard(work: NodeWork, chunk: Chunk, digest: str, beats: Any) -> by
 
 
 class ShardWork:
-    """The work of the process that reads is to send shards, and to keep what comes back."""
-
     def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
         self.folder, self._node_work = folder, NodeWork(find_address(asked), asked)
         self._needs = {"CPU": asked["threads"], "GPU": int((asked["device"] or "").startswith("cuda"))}

@@ -16,8 +16,6 @@ MOST_ON_A_PAGE = 2_000  # rows: a browser shows more, and nobody reads them; the
 
 
 class ReviewRow(NamedTuple):
-    """The names of the fields are those of the columns."""
-
     file: str
     line: int
     confidence: float | None

@@ -28,8 +28,6 @@ _BEGINS = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+](?:\s
 
 
 class _Block(NamedTuple):
-    """Its lines as places in the document, and what it reads as."""
-
     places: list[tuple[int, int]]
     text: str
     starts: list[int]  # of each line in the text

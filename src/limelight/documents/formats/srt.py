@@ -45,8 +45,6 @@ class Cue(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """A cue or one line of a dialogue, ready to be translated."""
-
     sentence: Sentence
     cue: Cue
     lines: int

@@ -23,8 +23,6 @@ MOST_VARIABLES, MOST_BYTES = 100_000, 1 << 36
 
 @dataclass(frozen=True)
 class EngineModel:
-    """An engine model is a file that was read. `spec` is what the engine calls the kind of model. Aliases are resolved."""
-
     version: int
     spec: str
     revision: int

@@ -54,8 +54,6 @@ def prove(model: Transformer, folder: Path, names: tuple[str, str] = (ENCODER, D
 
 
 class Graphs:
-    """Both graphs run with ONNX Runtime. The past goes from one step to the next."""
-
     def __init__(self, folder: Path, config: ModelConfig, names: tuple[str, str] = (ENCODER, DECODER)) -> None:
         self.encoder, self.decoder = (_session(folder / name) for name in names)
         self.config = config

@@ -13,8 +13,6 @@ NARROWEST = 16
 
 @dataclass(frozen=True)
 class BatchShape:
-    """A batch shape is `rows` sentences of at most S and T pieces."""
-
     rows: int
     S: int
     T: int

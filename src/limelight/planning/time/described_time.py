@@ -26,12 +26,10 @@ class StepTime:
 
     @property
     def best(self) -> float:
-        """All that can go on beside the arithmetic does."""
         return max(self.computing, self.hidden) + self.exposed
 
     @property
     def worst(self) -> float:
-        """Nothing does. A real step lies between the two."""
         return self.computing + self.hidden + self.exposed
 
     @property

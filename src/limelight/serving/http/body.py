@@ -120,8 +120,6 @@ async def _multipart(request: Request, boundary: bytes) -> Form:
 
 
 class _Fields:
-    """Fields as they come, and no more of them than are allowed."""
-
     def __init__(self) -> None:
         self.found: dict[str, list[str]] = {}
         self.values = 0

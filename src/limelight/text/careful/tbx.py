@@ -15,8 +15,6 @@ UNWANTED = ("deprecated", "superseded", "forbidden", "obsolete")
 
 @dataclass(frozen=True)
 class TermEntry:
-    """An entry is a concept: by language, its terms in order, those that are preferred first."""
-
     line: int
     terms: dict[str, list[str]]
 

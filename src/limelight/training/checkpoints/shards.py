@@ -46,8 +46,6 @@ class RankShard:
 
 @dataclass(frozen=True)
 class TensorPart:
-    """A part describes to the other processes a tensor, or the piece of it that this one has."""
-
     name: str
     shape: tuple[int, ...]  # of the whole tensor
     dtype: str

@@ -89,8 +89,6 @@ def _what_now(saved: int, left: int, restarts: int) -> str:
 
 
 class Trial:
-    """A trial is one start of all ranks, and lasts until none is left."""
-
     def __init__(self, command: Sequence[str], nproc: int, attempt: int, meet: Meet, waiting: EventWaiter, patience: Patience) -> None:
         self.command, self.nproc, self.attempt, self.meet = command, nproc, attempt, meet
         self.waiting, self.patience = waiting, patience

@@ -198,8 +198,6 @@ class _Steps:
 
 @dataclass(frozen=True)
 class MemoryBaseline:
-    """The baseline is the bytes held before the first step, and the most that were ever held until then."""
-
     now: int | None  # None where it is unknown
     most: int
 

@@ -35,8 +35,6 @@ SIGNED: Final = re.compile(SIGNS)
 
 @dataclass(frozen=True)
 class TeacherWork:
-    """The work of a teacher is text to be translated into the folder of a run, with references of people where there are some."""
-
     folder: Path
     teachers: Sequence[Path]  # several decide together
     direction: Direction

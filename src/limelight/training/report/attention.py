@@ -56,8 +56,6 @@ class HeadMeans:
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention holds the traces of some steps, by step; the last is what the card is about."""
-
     traces: Mapping[int, Sequence[Trace]]
     kept: int  # steps on disk
     size: int  # bytes of all of them

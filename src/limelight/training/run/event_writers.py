@@ -167,8 +167,6 @@ class StatusWriter:
 
 
 class TensorBoard:
-    """TensorBoard gets the same figures, for those who look at several runs side by side."""
-
     def __init__(self, run: Path, step: int = 0) -> None:
         """What an earlier start wrote of the steps after `step` is no longer shown."""
         writer: Any = import_module("torch.utils.tensorboard")

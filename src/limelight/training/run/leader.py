@@ -70,8 +70,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class RunLeader:
-    """A leader takes one start through its phases. What must outlive it is in the folder."""
-
     asked: TrainRequest
     folder: Path
     engine: ExchangeEngine
