@@ -159,7 +159,6 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
 
 
 def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
-    """What is to be learnt, on disk; or why nothing is."""
     from limelight.learning.attempt import FEWEST, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator

@@ -125,7 +125,6 @@ def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
 
 
 def _unloaded() -> None:
-    """Stands for a verb in the help."""
     raise AssertionError("a verb was called that was not loaded")
 
 

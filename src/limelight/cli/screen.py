@@ -58,7 +58,6 @@ class Screen:
             self._plain_step(name, done, total, note)
 
     def show(self, progress: "CorpusProgress") -> None:
-        """Move the bar of a step of preparing a corpus."""
         note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
         self.step(progress.step, progress.done, progress.total, note)
 

@@ -103,7 +103,6 @@ class Sentence:
         return (*parts, self.write(translation[cursor:] + self._trail))
 
     def apart(self, translations: Sequence[str]) -> tuple[Part, ...]:
-        """Tags and blanks as they were, with the translated runs between them."""
         parts: list[Part] = []
         runs = iter(translations)
         for at, item in enumerate(self.items):
@@ -203,7 +202,6 @@ def pair(items: Sequence[InlineItem]) -> Pairing:
 
 
 def cut(items: Sequence[InlineItem]) -> list[list[InlineItem]]:
-    """Cut at every stray tag, which belongs to no part."""
     parts: list[list[InlineItem]] = [[]]
     stray = pair(items).stray
     for at, item in enumerate(items):

@@ -22,8 +22,6 @@ class Remark(NamedTuple):
 
 
 class UnitTranslation(Protocol):
-    """These parts of a `Translation` are needed."""
-
     @property
     def text(self) -> str: ...
 
@@ -54,7 +52,6 @@ class DocumentUnit:
     origin: Any = None  # what its format must know of it to finish the document
 
     def change_splices(self, change: Callable[[list[Splice] | None], list[Splice] | None]) -> "DocumentUnit":
-        """The same text, whose splices are changed before they are used."""
         return replace(self, whole=lambda new: change(self.whole(new)), apart=lambda runs: change(self.apart(runs)) or [])
 
 

@@ -139,7 +139,6 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
 
 
 def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
-    """Sources, targets and languages of a split of a prepared corpus; of several directions, of the first."""
     from limelight.corpus.feeding.shards import PreparedCorpus  # by Arrow, which files of text do not need
 
     prepared = PreparedCorpus.open(folder)
@@ -161,7 +160,6 @@ def language_of(path: str) -> str | None:
 
 
 def _lines(path: str, problems: list[str]) -> list[str]:
-    """The lines, and the first of each kind that cannot be read among the problems."""
     texts: list[str] = []
     unsaid = dict(_SAID)
     for lines, faults in read_strings(path):

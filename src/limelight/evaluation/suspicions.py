@@ -91,7 +91,6 @@ def _suspect(given: str, source: str | None, references: Sequence[str], same: bo
 
 
 def tally(found: Sequence[Sequence[Suspicion]]) -> dict[str, int]:
-    """Sentences of each kind, most frequent first."""
     return dict(Counter(str(suspicion.kind) for each in found for suspicion in each).most_common())
 
 

@@ -199,7 +199,6 @@ ARCHITECTURES = {one.model_type: one for one in (MARIAN, PEGASUS, M2M100)}
 
 
 def unlike_all(c: ModelConfig) -> list[str]:
-    """What none of the architectures can hold."""
     problems = []
     for name, wanted in (("positions", "sinusoidal"), ("norm", "layer"), ("bias", True), ("norm_eps", NORM_EPS)):
         if getattr(c, name) != wanted:

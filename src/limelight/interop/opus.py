@@ -117,7 +117,6 @@ def _check(name: str, archive: ZipFile, corpus: str, pair: str) -> list[ZipInfo]
 
 
 def _license(archive: ZipFile) -> str | None:
-    """The first line of the licence that says something."""
     if LICENSE not in archive.namelist():
         return None
     with ZipFile.open(archive, LICENSE) as file:

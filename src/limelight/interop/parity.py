@@ -40,7 +40,6 @@ class Parity(Settings):
     score_apart: float = Field(description="Largest difference between the scores of the same translation.")
 
     def problems(self) -> list[str]:
-        """What is beyond the bounds, in words."""
         found, exact = [], self.numbers == "float32"
         least = LEAST_SAME_MADE_UP if self.probe == NONSENSE else LEAST_SAME
         if exact and self.same < least:

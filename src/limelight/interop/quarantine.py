@@ -69,7 +69,6 @@ def _end(code: int) -> str:
 
 
 def _give_up(size: int, longer: float) -> None:
-    """Bounds that hold for the rest of this process."""
     computing = math.ceil(time.process_time()) + COMPUTING + int(longer)  # loading torch counts too
     limits = {
         "RLIMIT_AS": _measure_mapped() + 2 * size + MEMORY,

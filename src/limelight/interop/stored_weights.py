@@ -64,7 +64,6 @@ def read_weights(folder: Path, architecture: Architecture, config: ModelConfig) 
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The files that hold the weights, safetensors first."""
     for index, whole in ((INDEX, WHOLE), (PICKLED_INDEX, PICKLED)):
         if (folder / whole).is_file():
             return [whole]

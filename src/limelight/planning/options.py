@@ -224,7 +224,6 @@ def curve(
 
 
 def sizes(vocab_size: int) -> list[tuple[str, ModelConfig]]:
-    """Presets and what lies between them, smallest first."""
     named = [(name, ModelConfig.preset(name, vocab_size)) for name in PRESETS]
     for name, ((encoder, decoder), d_model, num_heads) in BETWEEN.items():
         shape = {"encoder_layers": encoder, "decoder_layers": decoder, "num_heads": num_heads, "d_ff": 4 * d_model}
@@ -240,7 +239,6 @@ def usual_pieces(text: TextStats) -> int:
 
 @cache
 def _presets(vocab_size: int) -> dict[str, int]:
-    """Parameters of every size that the rules know."""
     names = [*rules.TEXT_FOR, *rules.TEXT_FOR_MORE]
     return {name: count_of(ModelConfig.preset(name, vocab_size)) for name in names}
 

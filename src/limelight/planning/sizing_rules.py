@@ -100,7 +100,6 @@ def is_too_large(parameters: float, target: float, sizes: Mapping[str, float]) -
 
 
 def batch_for(seen: float, target: float) -> BatchChoice:
-    """Choose the batch of a run that sees `seen` pieces of a text of `target`."""
     wanted = min(max(seen / STEPS_WANTED, BATCH[0]), BATCH[1])
     beyond = min(seen / STEPS_OF_THE_PAPER, LARGEST_BATCH)
     most = max(LEAST_BATCH, target / BATCHES_OF_TEXT)
@@ -138,7 +137,6 @@ def reserve(budget: float) -> float:
 
 
 def training_seconds(budget: float, spent: float = 0.0) -> float:
-    """Return the seconds for steps alone, when `spent` went by before them."""
     return max(LEAST_TRAINING, (budget - reserve(budget) - spent) * (1 - VALIDATION_SHARE))
 
 

@@ -29,8 +29,6 @@ class Bar(NamedTuple):
 
 
 class Confidence(NamedTuple):
-    """A confidence is between 0 and 1, with a shade behind it."""
-
     value: float
 
 
@@ -57,8 +55,6 @@ class Listing(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Points form a list; each point is a row of cells."""
-
     points: Sequence[Sequence[Cell]]
 
 

@@ -43,7 +43,6 @@ class Identification:
     probabilities: Floats
 
     def probability(self, code: str) -> Floats:
-        """How likely each text is in this language."""
         return self.probabilities[:, self.known.index(code)]
 
 
@@ -73,7 +72,6 @@ class Identifier:
 
     @cached_property
     def known(self) -> tuple[str, ...]:
-        """Every language that can be the answer."""
         return tuple(dict.fromkeys(self.model.classes))
 
     def knows(self, code: str) -> bool:

@@ -79,7 +79,6 @@ def write_status(run: Path, state: State, step: int, steps: int, **more: Any) ->
 
 
 def put_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
-    """The same, or an OSError."""
     write_whole(run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False)
 
 

@@ -63,7 +63,6 @@ def demo(
 
 
 def _ensure_run(output: Path, targets: Sequence[str], threads: int | None, plain: bool, quiet: bool) -> tuple[Path, Path]:
-    """The text, and the run, finished. One that is there is taken as it is, or gone on with."""
     from limelight.cli.demo.corpus import recipe, write_corpus
     from limelight.training.run_folder import BUNDLE, read_status
 

@@ -25,7 +25,6 @@ class CauseOptions:
     places: str
 
     def check_sense(self) -> dict[str, bool]:
-        """Which options need a sentence."""
         if self.why is None and (self.instead_of is not None or self.patch_from is not None):
             raise ConfigError("--instead-of and --patch-from belong to a word; name it with --why")
         from limelight.inspection.causes import METHODS, PLACES

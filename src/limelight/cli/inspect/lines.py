@@ -118,7 +118,6 @@ def collect_pairs(translator: "Translator", folder: Path, asked: str, screen: Sc
 
 
 def _pair(translator: "Translator", text: str, source_ends: bool) -> "Pair":
-    """Ids of a sentence and of its translation, without their ends."""
     trace = translator.trace(text, nbest=1, topk=1)
     source, target = [each.id for each in trace.source.tokens], [each.id for each in trace.target.tokens]
     return source[:-1] if source_ends else source, target[:-1] if trace.target.finish == "eos" else target

@@ -27,7 +27,6 @@ class HeadOptions:
     output: Path | None
 
     def __post_init__(self) -> None:
-        """Before anything is loaded."""
         if (self.count is None) != (self.output is None):
             raise ConfigError("--prune and -o belong together: how many heads of each attention go, and where the smaller bundle is put")
         if self.count is not None and self.sentences is None:

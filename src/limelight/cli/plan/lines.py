@@ -31,8 +31,6 @@ class Line:
 
 @dataclass(frozen=True)
 class Beside:
-    """`Beside` holds what was asked for beside a run: a simulation, a corpus, serving."""
-
     simulation: "Simulation | None" = None
     corpus: "CorpusWork | None" = None
     corpus_pairs: float = 0.0

@@ -56,7 +56,6 @@ def html(outlook: "Forecast", lines: Sequence[Line], start: str) -> str:
 
 
 def _bind_units(text: str) -> str:
-    """A figure and its unit stay on one line."""
     return re.sub(r"(?<=\d) (?=%|(?:[kMGTP]?B|[kMG]|min|ms|s|h|USD)\b)", THIN_SPACE, text)
 
 

@@ -155,7 +155,6 @@ def _is_prepared(path: str) -> bool:
 
 
 def _start(paths: Sequence[str], written: Sequence[str], prepared: Path | None, options: PlanOptions) -> list[str]:
-    """Return the command, or nothing where there is no text to train on."""
     if not paths:
         return []
     if (file := _recipe_at(paths[0])) is not None:

@@ -74,7 +74,6 @@ def _pieces(manifest: "CorpusManifest") -> list[str]:
 
 
 def _tags(manifest: "CorpusManifest") -> list[str]:
-    """What sources are told, where they are told anything."""
     ways = [f"          {len(manifest.directions)} directions: {manifest.described}"] if len(manifest.directions) > 1 else []
     pieces = manifest.tag_set.pieces
     return [f"tags      {' '.join(pieces)}", *ways] if pieces else []

@@ -117,11 +117,9 @@ class LiveState:
 
     @property
     def best(self) -> ValidReport | None:
-        """The best so far: each was marked when it was made."""
         return next((valid for valid in reversed(self.valids) if valid.best), None)
 
     def last_valids(self, most: int) -> list[ValidReport]:
-        """The latest, and the best also when it was long ago."""
         shown = self.valids[-most:] if most > 0 else []
         best = self.best
         if best is not None and len(shown) > 1 and best not in shown:

@@ -194,7 +194,6 @@ class ShardWork:
             return False
 
     def _count_processes(self) -> int:
-        """How many can translate at a time."""
         alive = (node["Resources"] for node in ray.nodes() if node["Alive"])
         return sum(min(int(has.get(kind, 0) // number) for kind, number in self._needs.items() if number) for has in alive)
 

@@ -125,7 +125,6 @@ def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[Documen
 
 
 def _quote(attribute: Attribute, lead: str, trail: str, translation: str) -> str:
-    """The value of an attribute, in quotes even if there were none."""
     quote = attribute.quote or '"'
     return quote + _write(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
 

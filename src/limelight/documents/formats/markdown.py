@@ -145,7 +145,6 @@ def _list_markup(text: str, references: Any) -> list[str]:
 
 
 def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[int, int, int]) -> Iterator[DocumentUnit]:
-    """The units of a piece of HTML, at their places in the document."""
     line, start, end = place
 
     def join(translation: str) -> str:

@@ -168,7 +168,6 @@ def escape(text: str) -> str:
 
 
 def format_string(keyword: str, text: str, newline: str, wrap: bool) -> str:
-    """A keyword and its string, on one line if it fits."""
     lines = _LINE.findall(text)
     one = f'{keyword} "{escape(text)}"'
     if len(lines) <= 1 and (not wrap or columns(one) <= WIDEST + 2):

@@ -104,7 +104,6 @@ def _is_new(node: TextNode, same: Set[str | None] | None) -> bool:
 
 
 def _list_units(node: TextNode) -> Iterator[tuple[TextNode | None, TextNode]]:
-    """The state and the value of each text of a localization, in order."""
     for key, child in node.children:
         value = child.child("value") if key is not None and key.text == "stringUnit" else None
         if value is not None and value.text is not None:
@@ -141,7 +140,6 @@ def _find_place(text: str, string: tuple[TextNode, TextNode], target: str) -> tu
 
 
 def _indent_of(text: str, node: TextNode) -> str:
-    """The line end and the blanks before a node."""
     start = node.start
     while start and text[start - 1] in " \t\r\n":
         start -= 1

@@ -31,13 +31,11 @@ class Claims:
     unedited: Numbers = field(default_factory=lambda: np.zeros(0))  # 1: word for word the reference; none where nobody compared
 
     def means(self, values: Numbers) -> Numbers:
-        """The mean of a value of each word, in each sentence that has any words."""
         counts = np.bincount(self.sentence, minlength=len(self.whole))
         return (np.bincount(self.sentence, values, len(self.whole)) / np.maximum(1, counts))[counts > 0]
 
     @property
     def shares(self) -> Numbers:
-        """Return the share of right words in each sentence that has any words."""
         return self.means(self.right)
 
     def chances(self, means: Numbers) -> Numbers:

@@ -53,7 +53,6 @@ def reliability(confidence: Numbers, right: Numbers, claimed: Numbers) -> Reliab
 
 
 def bins(confidence: Numbers, right: Numbers) -> tuple[Bin, ...]:
-    """Return bins of equal width; a confidence of 1 is in the last."""
     numbers = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     found = []
     for number in np.unique(numbers).tolist():

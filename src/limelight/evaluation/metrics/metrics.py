@@ -71,7 +71,6 @@ class MetricCounts:
         return self.score_of(self.rows.sum(axis=0))
 
     def of_each(self) -> list[float]:
-        """The score of every sentence by itself."""
         return [self.score_of(row) for row in self.rows]
 
     def score(self, settings: EvaluateSettings) -> MetricScore:

@@ -97,7 +97,6 @@ def _chunks(pairs: Sequence[Pair], specials: Specials, device: torch.device, giv
 
 
 def _cells(pairs: Sequence[Pair]) -> int:
-    """Of one row, when these are padded to the longest."""
     return max(len(source) + 1 for source, _ in pairs) + max(len(target) + 1 for _, target in pairs)
 
 

@@ -18,8 +18,6 @@ PART = re.compile(r"(encoder|decoder)\.blocks\.(\d+)\.(cross_)?attention\.(qkv|q
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned model, and which heads of the whole one are left at each place."""
-
     model: Transformer
     left: dict[Place, list[int]]
 

@@ -18,7 +18,6 @@ LINKS: Final = "#0072b2"  # their blue
 
 
 def cividis(value: float) -> str:
-    """Return the colour of 0 to 1; what is outside gets the colour of its end."""
     place = min(max(value, 0.0), 1.0) * (len(_ANCHORS) - 1)
     at = min(int(place), len(_ANCHORS) - 2)
     share = place - at

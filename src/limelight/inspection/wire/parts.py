@@ -69,7 +69,6 @@ def _check_there(layers: Chosen, heads: Chosen, model: ModelFacts) -> None:
 
 
 def size(trace: Trace, attention: bool, stages: Sequence[str], layers: Chosen, heads: Chosen, encoding: Encoding) -> int:
-    """Bytes of all numbers, before base64."""
     numbers = 0
     share = len(select_numbers(heads, trace.model.heads)) / trace.model.heads
     for kind in KINDS if attention else ():

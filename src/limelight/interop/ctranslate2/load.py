@@ -178,7 +178,6 @@ def _full(value: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def _ours(config: ModelConfig, name: str, value: Tensor) -> Tensor:
-    """Rows of a joint projection back in our order."""
     joint = next((letters for letters in ("qkv", "kv") if f".{letters}." in name), None)
     if joint is None:
         return value.clone()
@@ -200,7 +199,6 @@ def _numbers(pieces: Sequence[str], found: ParsedEngineModel) -> Vocabulary:
 
 
 def _characters(pieces: Sequence[str]) -> bytes:
-    """A SentencePiece model that cuts text into these characters and nothing else."""
     letters, written = [piece for piece in pieces if not _is_special(piece)], io.BytesIO()
     if not "".join(letters).strip():
         raise ModelFileError("the vocabulary has no letters, so that no text can be cut into its pieces; get it again")

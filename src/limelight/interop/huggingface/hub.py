@@ -111,7 +111,6 @@ def _check(hub_id: str, folder: Path, files: Sequence[Any]) -> None:
 
 
 def _blob_id(path: Path) -> str:
-    """What git calls the content of a file."""
     content = path.read_bytes()  # the large ones have a SHA-256
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 

@@ -23,8 +23,6 @@ ONLY_ERRORS = 3  # ONNX Runtime's number for them
 
 @dataclass(frozen=True)
 class OnnxParity:
-    """ONNX parity is `worst`, the largest difference of a log-probability, and `agreed`, the steps with the same most probable piece."""
-
     worst: float
     steps: int
     agreed: int
@@ -77,7 +75,6 @@ class Graphs:
 
 
 def probes(config: ModelConfig) -> list[tuple[Tensor, int]]:
-    """Padded ids (B, S) and how many steps to take from them."""
     longest = min(LONGEST, config.max_length)
     few, many = [1, 7, 3, 5, 2], [1 + i % 9 for i in range(20)]
     return [
@@ -87,7 +84,6 @@ def probes(config: ModelConfig) -> list[tuple[Tensor, int]]:
 
 
 def _draw_sources(config: ModelConfig, lengths: Sequence[int]) -> Tensor:
-    """Sources of these lengths, their end included: any pieces but padding."""
     chance = torch.Generator().manual_seed(SEED)
     every = torch.arange(config.source_vocab)
     usable = every[every != config.pad_token]

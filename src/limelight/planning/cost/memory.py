@@ -24,8 +24,6 @@ OptimizerName = Literal["adamw", "muon"]
 
 @dataclass(frozen=True)
 class ProcessMemory:
-    """Process memory is the bytes of one process, the one that holds the most."""
-
     weights: float
     masters: float
     gradients: float
@@ -37,7 +35,6 @@ class ProcessMemory:
 
     @property
     def state(self) -> float:
-        """What lies there all the time."""
         return self.weights + self.masters + self.gradients + self.moments + self.average + self.tables + self.twin
 
     @property

@@ -129,11 +129,9 @@ class _Step:
 
     @property
     def _table(self) -> int:
-        """Numbers of the matrix that makes logits."""
         return self.config.vocab_size * self.config.d_model
 
     def _of_blocks(self, encoder: float, decoder: float) -> float:
-        """Kept by these numbers of blocks of either stack."""
         if self.recompute:
             layers = max(1, self.found.layers[0] * self.shape.source_stream + self.found.layers[1] * self.shape.target_stream)
             here = encoder * self.shape.source_stream + decoder * self.shape.target_stream

@@ -34,7 +34,6 @@ class StepTime:
 
     @property
     def efficiency(self) -> tuple[float, float]:
-        """Arithmetic as a share of the step, at worst and at best."""
         return self.computing / self.worst, self.computing / self.best
 
 

@@ -47,7 +47,6 @@ class Device:
     kind: Literal["accelerator", "cpu"]
 
     def rate(self, precision: str) -> float:
-        """Operations a second in the products of a step."""
         return self.achieved * (self.peak_float32 if precision == "float32" else self.peak)
 
     def cost(self, count: int, seconds: float) -> float | None:

@@ -54,7 +54,6 @@ class Rates:
         return sum(price * units for price, units in zip(self.prices.kinds, work.kinds, strict=True))
 
     def shares(self, work: Work) -> dict[str, float]:
-        """Where the time goes; they sum to 1."""
         whole = self.seconds(work)
         named = zip(fields(work), self.prices.kinds, work.kinds, strict=True)
         return {field.name: price * units / whole for field, price, units in named}

@@ -86,6 +86,5 @@ def plan_step(
 
 
 def shape_of(text: TextStats, pieces: float) -> BatchShape:
-    """A batch of pairs of mean length, without padding."""
     source, target = (max(1, round(side / text.pairs)) for side in (text.source, text.target))
     return BatchShape.padded(max(1, round(pieces / target)), source, target)

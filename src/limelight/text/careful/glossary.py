@@ -95,7 +95,6 @@ def is_met(term: Term, translation: str) -> bool:
 
 
 def unmet(terms: Iterable[Term], translation: str) -> list[Term]:
-    """The terms none of whose targets occurs."""
     written = TargetFinder(translation)
     return [term for term in terms if not any(map(written.has, term.targets))]
 
@@ -119,7 +118,6 @@ def _tsv_rows(content: bytes) -> tuple[list[_Row], list[str]]:
 
 
 def _merge_rows(rows: Sequence[_Row]) -> tuple[tuple[Term, ...], list[str]]:
-    """One term for each source, and every problem."""
     if len(rows) > MOST_TERMS:
         return (), [f"{len(rows):,} terms, of which {MOST_TERMS:,} can be used; leave out what no text has"]
     targets_of: dict[str, dict[str, None]] = {}

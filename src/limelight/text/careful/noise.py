@@ -48,7 +48,6 @@ def title(text: str, language: str) -> str:
 
 
 def without_final(text: str) -> str:
-    """Without what ends a sentence, and the space before it."""
     return text.rstrip(ENDS).rstrip() if text[-1:] and text[-1] in ENDS else text
 
 

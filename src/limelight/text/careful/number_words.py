@@ -106,7 +106,6 @@ def count_numbers(text: str, language: str) -> Counter[int]:
 
 
 def knows(language: str) -> bool:
-    """Is there a table of number words for it?"""
     return base(language) in _UNITS
 
 
@@ -118,7 +117,6 @@ def months(text: str) -> Counter[int]:
 
 @cache
 def _stems(code: str) -> dict[str, int]:
-    """What a number word begins with, to its value."""
     units, tens, large = ([names.split("|") for names in table[code].split(" ")] for table in (_UNITS, _TENS, _LARGE))
     stems = {name: value for value, names in enumerate(units) for name in names}
     stems |= {name: 10 * value for value, names in enumerate(tens, 2) for name in names}

@@ -164,7 +164,6 @@ class Tokenizer:
         return [self.vocabulary[i] for i in ids]
 
     def controls(self) -> frozenset[int]:
-        """Ids that leave no trace in a text."""
         if self.numbers is not None:
             return self.numbers.controls
         return frozenset(i for i in range(self.size) if self.processor.is_control(i))

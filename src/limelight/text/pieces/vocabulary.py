@@ -18,8 +18,6 @@ Piece = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class Vocabulary(Settings):
-    """A vocabulary has every piece by its id, and which of them are no text."""
-
     pieces: tuple[Piece, ...] = Field(min_length=1, max_length=10_000_000)
     pad: NonNegativeInt
     unknown: NonNegativeInt
@@ -49,7 +47,6 @@ class Vocabulary(Settings):
 
     @property
     def controls(self) -> frozenset[int]:
-        """All that leave no trace in a text."""
         return frozenset({self.pad, self.end, *([] if self.start is None else [self.start]), *self.control})
 
 

@@ -68,7 +68,6 @@ class Forecast:
 
     @property
     def rate(self) -> float:
-        """Target pieces a second, of all devices."""
         return self.chosen.pieces / self.chosen.step.worst
 
     @property
@@ -180,7 +179,6 @@ def _as_asked(q: ForecastRequest, found: list[Option], own: Mapping[str, ModelCo
 
 
 def _recipes_name(recipe: Recipe) -> str:
-    """The preset that a recipe's model is, if it is one."""
     for name, shape in PRESETS.items():
         if all(getattr(recipe.model, key) == value for key, value in shape.items() if "dropout" not in key):
             return name
@@ -199,7 +197,6 @@ def _choose_option(q: ForecastRequest, found: list[Option]) -> Option:
 
 
 def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
-    """Batch and steps of the recipe in place of chosen ones."""
     share = q.seen.target / (q.seen.source + q.seen.target)
     each = recipe.batch.budget * share
     batches = recipe.accumulate * compute_growth_ahead(0, recipe.schedule, recipe.accumulate)
@@ -217,7 +214,6 @@ def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
 
 
 def _taking(q: ForecastRequest, option: Option, steps: int) -> Option:
-    """Return the option with this number of steps, however long they take."""
     seen = steps * option.pieces
     seconds = steps * option.step.worst / (1 - VALIDATION_SHARE)
     epochs = seen / q.seen.target

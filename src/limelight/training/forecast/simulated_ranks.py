@@ -124,6 +124,5 @@ def _world(size: int) -> Iterator[None]:
 
 
 def _local(weight: Tensor) -> int:
-    """Bytes of this process's part."""
     part = weight.to_local() if isinstance(weight, DTensor) else weight
     return part.numel() * part.element_size()

@@ -64,7 +64,6 @@ def sample_text(settings: PrepareSettings, engine: ExchangeEngine, work: Path, w
 
 
 def _as_stored(settings: PrepareSettings, number: int) -> CorpusSettings:
-    """A corpus whose pairs stand as `prepare` would store them."""
     corpus, stored = settings.corpora[number], settings.stored[number]
     return corpus.changed(swapped=False, languages=None if stored == settings.languages else stored)
 

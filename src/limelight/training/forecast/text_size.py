@@ -63,7 +63,6 @@ def measure_prepared(folder: Path) -> EpochSize:
 
 
 def compute_size(manifest: CorpusManifest, pairs: float, read: int) -> EpochSize:
-    """Return the size of this number of pairs of the kind that was prepared."""
     figures = manifest.statistics["pieces"]["train"]
     fed = FedText.of(manifest)
     source, target = (pairs * (pieces / fed.rows + around) for pieces, around in zip(fed.pieces, fed.around, strict=True))

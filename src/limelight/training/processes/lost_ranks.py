@@ -21,8 +21,6 @@ LEFT_ALONE: Final = "left alone"  # ended since another did not answer
 
 @dataclass(frozen=True)
 class RankStatus:
-    """A status is what a process says of itself, about once a second."""
-
     host: str
     count: int  # of its words: one that does not grow is old
     name: str  # of the phase: "gradients"

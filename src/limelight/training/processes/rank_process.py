@@ -167,7 +167,6 @@ class EventWaiter:
                 self._selector.register(rank.said, selectors.EVENT_READ, rank)
 
     def until(self, seconds: float | None) -> None:
-        """Waits until something happens or the seconds have passed."""
         for key, _ in self._selector.select(seconds):
             if isinstance(key.data, Rank):
                 if not key.data.listen():

@@ -129,7 +129,6 @@ class Trial:
                 rank.send(number)
 
     def _limit(self) -> float | None:
-        """When those that still run have had their time."""
         codes = [rank.code for rank in self.ended]
         failed = any(code not in (0, *STOPPED) for code in codes)
         heard = len(self.waiting.heard)
@@ -207,7 +206,6 @@ class Trial:
 
 
 def find_saved_step(run: Path) -> int:
-    """That of the newest checkpoint, by its name."""
     try:
         names = [path.name for path in (run / CHECKPOINTS).iterdir()]
     except OSError:

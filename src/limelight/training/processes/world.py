@@ -65,7 +65,6 @@ class World:
             self.vigil.phase(name, step, long)
 
     def set_patience(self, seconds: float) -> None:
-        """How long a process may be silent from now on."""
         if self.vigil is not None:
             self.vigil.patience = seconds
 

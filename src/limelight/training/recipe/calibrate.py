@@ -93,8 +93,6 @@ def calibrate(
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Step costs hold on this machine, for one precision and one number of threads."""
-
     rates: Rates
     precision: Precision
     threads: int

@@ -194,7 +194,6 @@ class RecipePlanner:
         return self.asked.steps is None and self.asked.budget_seconds is not None and seen >= self.enough
 
     def _pieces(self, measured: CalibrationResult) -> float:
-        """Target pieces that the whole run will see."""
         if self.asked.steps is not None:
             return float(self.asked.steps * rules.BATCH[0])
         if self.asked.budget_seconds is None:

@@ -91,7 +91,6 @@ class Rounds:
         return None
 
     def _refuse_another_request(self) -> None:
-        """What is made here depends on all that was asked for."""
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
         if not path.exists() and RunFacts.load(self.folder).asked:
             raise ConfigError(f"{self.folder} holds a run without --mono; give another folder with -o")

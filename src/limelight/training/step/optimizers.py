@@ -68,7 +68,6 @@ class Optimizers:
             self._memory |= {f"{kinds[name]}/{name}/{key}": tensor for key, tensor in fresh.items()}
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate from now on, the same for all weights."""
         for optimizer in self._optimizers.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -148,7 +147,6 @@ def _muon(weights: list[Tensor], settings: OptimizerSettings, _: torch.device) -
 
 
 def _fresh_memory(kind: str, weight: Tensor, defaults: Mapping[str, object]) -> dict[str, Tensor]:
-    """What torch's optimizers begin with."""
     if kind == MUON:
         return {"momentum_buffer": torch.zeros_like(weight)}
     # The fused kernel counts steps where the weights are; the other way counts on the host.

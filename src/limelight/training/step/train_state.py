@@ -57,7 +57,6 @@ class TrainState:
 
 
 def read_rng_states(device: torch.device) -> dict[str, Tensor]:
-    """Return the state of the random numbers that the next step draws."""
     states = {"cpu": torch.get_rng_state()}
     return states | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 

@@ -51,7 +51,6 @@ class TrainedModel:
             weight.grad = None
 
     def publish(self) -> None:
-        """After each step of the optimizer."""
         if self._masters:
             self._masters.publish()
 
@@ -96,7 +95,6 @@ class MasterWeights:
             self._weights.append(weight)
 
     def parameters(self) -> list[Tensor]:
-        """What the optimizer and the clipping work on."""
         return list(self.named.values())
 
     def take_gradients(self) -> None:
@@ -115,5 +113,4 @@ class MasterWeights:
 
     @torch.no_grad()
     def publish(self) -> None:
-        """Round the masters into the model."""
         torch._foreach_copy_(self._weights, self.parameters())

@@ -21,8 +21,6 @@ FEWEST: Final = 10  # sentences that a direction is measured on
 
 @dataclass(frozen=True)
 class DirectionSet:
-    """A set has the tags that each of its sources is told, beside the language."""
-
     direction: Direction
     sources: list[str]
     references: list[str]
@@ -60,7 +58,6 @@ def sample_directions(pairs: Pairs, most: int) -> list[DirectionSet]:
 
 
 def count_test(prepared: PreparedCorpus) -> int:
-    """Pairs of the test set, in all directions."""
     return prepared.split("test").fed if "test" in prepared.manifest.splits else 0
 
 

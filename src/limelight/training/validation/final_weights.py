@@ -38,7 +38,6 @@ SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is 
 
 class RemainingBudget:
     def __init__(self, pace: BudgetClock, sentences: int) -> None:
-        """`sentences` of a validation."""
         self.pace = pace
         self.each = BEAM_COST * pace.validation / max(1, sentences)  # seconds of one
 
@@ -173,7 +172,6 @@ def write_bundle(
 
 
 def _tell_origin(recipe: Recipe) -> dict[str, str]:
-    """Where a translator comes from beside people's translations."""
     made_by = recipe.teacher and f"trained on translations made by {recipe.teacher}"
     told = {"parent": recipe.fine_tuning and recipe.fine_tuning.parent, "origin": made_by}
     return {key: value for key, value in told.items() if value}

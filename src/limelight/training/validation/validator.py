@@ -221,7 +221,6 @@ def build_bundle_settings(prepared: PreparedCorpus, model: ModelConfig, augment:
 
 
 def build_tags(prepared: PreparedCorpus) -> BundleTags | None:
-    """The ids of what sources are told; None where they are told nothing."""
     tags = prepared.manifest.tag_set
     if not tags.pieces:
         return None
@@ -234,7 +233,6 @@ def build_tags(prepared: PreparedCorpus) -> BundleTags | None:
 
 
 def _sample_sets(sets: Sequence[DirectionSet], most: int) -> list[int]:
-    """Sentences to watch, of as many directions as there is room for."""
     chosen: list[int] = []
     first = 0
     for each in sets[:most]:
