@@ -57,8 +57,6 @@ class DocumentUnit:
 
 @dataclass(frozen=True)
 class TranslatedUnit:
-    """The unit says what became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
-
     unit: DocumentUnit
     text: str  # as the translator wrote it, runs with a blank between them; empty where the document keeps its own
     confidence: float | None  # the lowest of its runs; None where nothing was written
@@ -66,7 +64,6 @@ class TranslatedUnit:
     reasons: tuple[Notice, ...]
     splices: tuple[Splice, ...] = ()
     results: tuple[UnitTranslation, ...] = ()
-
     reviewed: bool = False  # somebody has looked at it
 
     @property
@@ -93,8 +90,6 @@ def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:
 
 
 class ExtractionResult(NamedTuple):
-    """The result is what a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
-
     units: list[DocumentUnit]
     left: int = 0  # texts that have a translation, or must not get one
     remarks: tuple[Remark, ...] = ()

@@ -60,8 +60,6 @@ class Parity(Settings):
 
 @dataclass(frozen=True)
 class ParityProbes:
-    """Parity probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
-
     texts: list[str]
     origin: str
     directions: list[tuple[str, str]] | None = None

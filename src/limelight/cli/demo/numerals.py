@@ -1,8 +1,4 @@
-"""Numbers below a million become English, German and French words, whose parts are the pieces of a tokenizer.
-
-english(21)  ->  "twenty-one"            german(21)  ->  "einundzwanzig"            french(21)  ->  "vingt-et-un"
-pieces()     cuts the first two as  ▁twenty - one  and  ▁ein und zwanzig;  pieces(("de", "fr")) knows French, and a tag for each
-"""
+"""Numbers below a million become English, German and French words, whose parts are the pieces of a tokenizer."""
 
 import io
 from collections.abc import Callable, Sequence

@@ -22,8 +22,6 @@ SHOWN = 12  # heads of a ranking
 
 @dataclass
 class InspectOutput:
-    """The output collects lines for people, values for --json, files, and what the desk is opened with."""
-
     lines: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Head options say by which sentences heads are judged, how many of each attention go, and where the smaller bundle is put."""
-
     sentences: str | None
     count: int | None
     output: Path | None

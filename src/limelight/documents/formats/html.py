@@ -1,8 +1,4 @@
-"""`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text:
-
-<p>Open <a href="/s">the settings</a>.</p>    ->  Open <g id="1">the settings</g>.
-<img src="cat.png" alt="A cat">               ->  A cat
-"""
+"""`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text."""
 
 import re
 from collections import Counter

@@ -1,9 +1,4 @@
-"""`find_srt` joins a sentence that runs over several subtitles; its translation is split again by length. Numbers and times stay:
-
-    1                                    1
-    00:00:01,000 --> 00:00:03,000        00:00:01,000 --> 00:00:03,000
-    The ice cap shows,                   Die Eiskappe zeigt
-    in a sense,                          gewissermaßen
+"""`find_srt` joins a sentence that runs over several subtitles; its translation is split again by length. Numbers and times stay.
 
 Lines of a dialogue (- Yes. - No.) are texts of their own. Tags and positions ({\\an8}, <i>) stay; a cue with tags inside is not joined.
 WebVTT is the same with entities, voices (<v Ann>), times inside a cue, and blocks that are no cues (NOTE, STYLE), which stay.

@@ -42,8 +42,6 @@ NUMBERS: Final = ("uint8", "float32")  # the first is what the page uses unless 
 
 @dataclass(frozen=True)
 class WebExport:
-    """A web export says what was written, in bytes, and how close the browser comes to torch; no parity where none was at hand."""
-
     path: Path
     files: dict[str, int]
     browser: str | None
