@@ -88,7 +88,6 @@ def list_codes(code: str) -> tuple[str, ...]:
 
 
 def is_two_letters(code: str) -> bool:
-    """Is it one of ISO 639-1, in lower case?"""
     return bool(re.fullmatch("[a-z]{2}", code)) and code not in _OLD and _is_valid(code)
 
 

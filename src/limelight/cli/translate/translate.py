@@ -93,11 +93,7 @@ def translate(
     if cluster is None:
         _translate_chunks(chunks, account, asked)
     else:
-        try:
-            from limelight.cli.translate.cluster import translate_on_cluster
-        except ModuleNotFoundError:
-            raise MissingExtraError("ray", "--cluster ray", "cluster") from None
-        translate_on_cluster(chunks, account, asked)
+        _translate_on_cluster(chunks, account, asked)
 
 
 def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
@@ -112,6 +108,14 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked
             write_all(file, lines)
             account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
         account.close()
+
+
+def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
+    try:
+        from limelight.cli.translate.cluster import translate_on_cluster
+    except ModuleNotFoundError:
+        raise MissingExtraError("ray", "--cluster ray", "cluster") from None
+    translate_on_cluster(chunks, account, asked)
 
 
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:

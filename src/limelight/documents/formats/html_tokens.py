@@ -61,7 +61,6 @@ def tokens(page: str, xhtml: bool = False) -> Iterator[Token]:
 
 
 def value_of(page: str, attribute: Attribute) -> str:
-    """As it stands in the page, without quotes and with its entities."""
     inset = len(attribute.quote)
     return page[attribute.start + inset : attribute.end - inset]
 

@@ -173,7 +173,6 @@ def _weights(value: dict[str, Any]) -> Array:
 
 
 def _round(value: Any) -> Any:
-    """All numbers inside, with DIGITS digits after the point."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):

@@ -131,7 +131,6 @@ def _explain_pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
-    """Its files under models/, and what models.json says of it."""
     name = name_model(bundle.folder)
     place = folder / "models" / name
     shutil.rmtree(place, ignore_errors=True)

@@ -156,7 +156,6 @@ def _value_of(content: Tensor) -> Any:
 
 
 def is_distributed() -> bool:
-    """Was this process started as one of several?"""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
