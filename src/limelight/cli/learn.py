@@ -25,18 +25,13 @@ if TYPE_CHECKING:
 
 Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
 
-EXAMPLES = """Examples:
-
-limelight learn en-de --store sqlite:///limelight.db
-
-limelight learn en-de --corrections corrections.jsonl --minutes 30
-
-limelight learn en-de --history
-
-limelight learn en-de --back
-
-limelight learn en-de --store sqlite:///limelight.db --export corrections
-"""
+EXAMPLES = (
+    "limelight learn en-de --store sqlite:///limelight.db",
+    "limelight learn en-de --corrections corrections.jsonl --minutes 30",
+    "limelight learn en-de --history",
+    "limelight learn en-de --back",
+    "limelight learn en-de --store sqlite:///limelight.db --export corrections",
+)
 
 
 def learn(
@@ -164,7 +159,6 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
 
 
 def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
-    """What is to be learnt, on disk; or why nothing is."""
     from limelight.learning.attempt import FEWEST, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator

@@ -1,11 +1,4 @@
-"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
-
-    recipe = Recipe.load(Path("en-de/recipe.toml"))
-    recipe.optimizer.learning_rate -> 0.002
-
-What was measured of the defaults stands in docs/experiments.md, all of it on one small machine; what depends on the corpus and on the
-time at hand is chosen by `limelight.training.recipe.choose`.
-"""
+"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self

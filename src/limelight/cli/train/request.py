@@ -1,7 +1,4 @@
-"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run.
-
-Everything that can be found wrong without reading a corpus is found here: a run prepares for minutes before it needs its learning rate.
-"""
+"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run."""
 
 import re
 import shlex
@@ -13,7 +10,7 @@ from typing import Any
 
 from limelight.addresses.object_store import is_address
 from limelight.cli.language_arguments import is_line_file
-from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
+from limelight.cli.settings_arguments import corpora_of, put_settings, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
@@ -104,8 +101,13 @@ def parse_train_request(
         _check_bundle_options(asked, replay_data, text.get("vocab_size"))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
-        _check_probe(probe, folder)
-    return replace(asked, replay_data=_replay_data(replay_data)), folder
+        from limelight.training.validation.probes import read_probe_file, read_sentences
+
+        if read_sentences(folder / PROBES) is None:  # a run that goes on has its sentences, whatever became of the file
+            read_probe_file(probe)
+    # Under names of their own: a corpus of old text is often called as the new one.
+    old = [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(replay_data)]
+    return replace(asked, replay_data=old), folder
 
 
 def explain_preset(name: str | None) -> str | None:
@@ -143,9 +145,7 @@ def _refuse_decided(place: str, options: Mapping[str, Any], written: Sequence[st
 def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> dict[str, Any]:
     """Return the values that stand above whatever is chosen; those of the text are in its settings."""
     changes: dict[str, Any] = {}
-    for text in written:
-        if not text.startswith("data."):
-            put_setting(changes, *text.split("=", 1))
+    put_settings(changes, [text for text in written if not text.startswith("data.")])
     if no_augment:
         batch = changes.setdefault("batch", {})
         if "augment" in batch:
@@ -157,20 +157,11 @@ def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> di
     return changes
 
 
-def _check_probe(path: Path, folder: Path) -> None:
-    """Check the file before minutes of preparation. A run that goes on has its sentences, whatever became of the file."""
-    from limelight.training.validation.probes import read_probe_file, read_sentences
-
-    if read_sentences(folder / PROBES) is None:
-        read_probe_file(path)
-
-
 def _apply_changes(recipe: Recipe, written: Sequence[str]) -> Recipe:
     if not written:
         return recipe
     values = recipe.model_dump(exclude_unset=True)
-    for text in written:
-        put_setting(values, *text.split("=", 1))
+    put_settings(values, written)
     keys = {text.split("=", 1)[0] for text in written}
     # The budget of then would change the steps asked for now.
     if "schedule.steps" in keys and "budget_seconds" not in keys:
@@ -244,11 +235,6 @@ def _has_new_pieces(asked: TrainRequest, data: PrepareSettings) -> bool:
     from limelight.training.recipe.parent import is_parent
 
     return asked.bundle is not None and (asked.new_pieces or is_parent(read(asked.bundle).settings, *data.directions))
-
-
-def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
-    """Return old corpora under names of their own: a corpus of old text is often called as the new one."""
-    return [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(list(paths)) if paths]
 
 
 def _check_replay(asked: TrainRequest, replay_data: Sequence[str]) -> None:

@@ -18,18 +18,13 @@ from limelight.cli.prepare.prepare import EngineName, start_engine
 if TYPE_CHECKING:
     from limelight.training.recipe.request import TrainRequest, TrainResult
 
-EXAMPLES = """Examples:
-
-limelight train corpus.en corpus.de -o en-de --budget 30m
-
-limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m
-
-limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
-
-limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
-
-limelight train multi.en multi.de multi.fr -o multi --both-directions
-"""
+EXAMPLES = (
+    "limelight train corpus.en corpus.de -o en-de --budget 30m",
+    "limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m",
+    "limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000",
+    "limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8",
+    "limelight train multi.en multi.de multi.fr -o multi --both-directions",
+)
 ELSEWHERE = {"inputs", "no_export", "workers", "nproc", "restarts", "yes", "as_json", "plain", "quiet"}  # options that no request has
 
 
@@ -100,7 +95,6 @@ def train(
 
 
 def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
-    """`given` has every option by its name."""
     from limelight.cli.train.request import parse_train_request
 
     text = {name: tuple(given[name] or ()) for name in ("valid", "test", "weight", "pair", "tag")}

@@ -21,8 +21,6 @@ MBR_TOP_P = 0.9
 
 @dataclass(frozen=True)
 class ChunkTranslator:
-    """A chunk translator has a translator that is loaded, and what is wanted of it."""
-
     translator: "Translator"
     wishes: dict[str, Any]
     prefix: str | None  # how every translation begins
@@ -31,7 +29,6 @@ class ChunkTranslator:
 
     @classmethod
     def of(cls, loaded: "Translator", asked: dict[str, Any]) -> "ChunkTranslator":
-        """`asked`: all options, by name."""
         drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
         wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
         wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
@@ -46,7 +43,6 @@ class ChunkTranslator:
         return cls(translator, wishes, asked["prefix"], asked["phrase"] or (), asked["scores"])
 
     def translate(self, chunk: Chunk) -> "tuple[list[Translation], bytes]":
-        """Translations, and the lines to be written."""
         from limelight.translator.translation import InvalidScoresError
 
         count = len(chunk.texts)
@@ -74,10 +70,7 @@ def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
-    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
-
-    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
-    """
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was."""
     from limelight.decoding.config import Sampling
 
     values = dict(wanted)

@@ -1,7 +1,4 @@
-"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand:
-
-    plan = RecipePlanner(...).plan()
-    plan.recipe                     complete; plan.chosen says each choice in words, with its reason
+"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand.
 
 The rules stand in `limelight.planning.sizing_rules`, which plans go by too, and here; a value that a person gave wins over every rule.
 Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
@@ -14,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.directions import count_by_direction, list_fed, suggest_temperature, temper
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
@@ -25,7 +23,6 @@ from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
-from limelight.training.recipe.directions import choose_temperature
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.text_stats import PreparedText, frequencies
 from limelight.training.run_folder import RunChoice
@@ -96,7 +93,7 @@ class RecipePlanner:
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
                 "warmup": max(1, min(4_000, steps // (20 if keeps_pieces else 10))),
             },
-            "average": {"decay": _decay(steps)},
+            "average": {"decay": round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)},  # over about the last twentieth of the run
             "validation": self._validation(steps, pieces / measured.pieces_per_second),
             "machine": {
                 "device": str(self.stand.device),
@@ -114,7 +111,6 @@ class RecipePlanner:
         return 1 if self.asked.seed is None else self.asked.seed
 
     def _read_changes(self, section: str) -> Mapping[str, Any]:
-        """Return what a person gave of a section of the recipe."""
         given: Mapping[str, Any] = self.asked.changes.get(section, {})
         return given
 
@@ -181,7 +177,6 @@ class RecipePlanner:
             self._say("expect", short.value, short.why)
 
     def _why(self, seen: float, measured: CalibrationResult) -> str:
-        """The reason for the number of steps."""
         if self.asked.steps is not None:
             return "asked for"
         speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"
@@ -202,7 +197,6 @@ class RecipePlanner:
         return self.asked.steps is None and self.asked.budget_seconds is not None and seen >= self.enough
 
     def _pieces(self, measured: CalibrationResult) -> float:
-        """Target pieces that the whole run will see."""
         if self.asked.steps is not None:
             return float(self.asked.steps * rules.BATCH[0])
         if self.asked.budget_seconds is None:
@@ -262,11 +256,6 @@ class RecipePlanner:
         self.chosen = [each for each in self.chosen if each.name != name] + [RunChoice(name, value, why)]
 
 
-def _decay(steps: int) -> float:
-    """The average reaches over about the last twentieth of the run."""
-    return round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)
-
-
 def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> None:
     """Weights fit one shape. What is not in them, such as dropout, may change."""
     shape = {key: value for key, value in changes.items() if "dropout" not in key and getattr(model, key) != value}
@@ -290,3 +279,22 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(inner, Mapping)
         result[key] = merge(inner, value) if both else value  # type: ignore[arg-type]
     return result
+
+
+def choose_temperature(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[float, RunChoice | None]:
+    """`asked` is what a person gave for the batches. Nothing is said of one direction."""
+    manifest, pairs = prepared.manifest, prepared.split("train")
+    if len(manifest.directions) == 1:
+        return 1.0, None
+    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest, pairs.turns)
+    seen = {direction: count for direction, count in count_by_direction(pairs.counts, weights, fed).items() if count}
+    temperature = float(asked.get("temperature") or suggest_temperature(seen))
+    tempered = count_by_direction(pairs.counts, temper(pairs.counts, weights, fed, temperature), fed)
+    least, most = min(seen, key=lambda each: seen[each]), max(seen.values())
+    why = "asked for; " if "temperature" in asked else ""
+    why += f"the largest has {most / seen[least]:.1f} times the pairs of the smallest, {'-'.join(least)}"
+    if temperature == 1:
+        why += ": each is seen in proportion"
+    else:
+        why += f", whose {seen[least]:,.0f} are seen {tempered[least] / seen[least]:.1f} times in an epoch"
+    return temperature, RunChoice("directions", f"{len(seen)}, temperature {temperature:g}", why)

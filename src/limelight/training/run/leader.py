@@ -71,8 +71,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class RunLeader:
-    """A leader takes one start through its phases. What must outlive it is in the folder."""
-
     asked: TrainRequest
     folder: Path
     engine: ExchangeEngine
@@ -229,7 +227,6 @@ class RunLeader:
         watch = add_probes(watch, self.folder, recipe.probes, parts.validator, at["validated"] if resumed else None)
 
         def write_better(weights: Mapping[str, Tensor], step: int) -> None:
-            """From the first validation on there is a translator to try."""
             with self.spared("the translator"):
                 write_bundle(self.folder, recipe, prepared, weights, step)
 

@@ -93,7 +93,6 @@ class RunMirror:
             shutil.rmtree(self._staged, ignore_errors=True)
 
     def _settle(self, wait: bool) -> None:
-        """What became of the last commit."""
         if self._coming is None or not (wait or self._coming.done()):
             return
         coming, self._coming = self._coming, None

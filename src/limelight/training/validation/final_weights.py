@@ -36,10 +36,7 @@ SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is 
 
 
 class RemainingBudget:
-    """The remaining budget tells how many sentences can still be translated while a run ends."""
-
     def __init__(self, pace: BudgetClock, sentences: int) -> None:
-        """`sentences` of a validation."""
         self.pace = pace
         self.each = BEAM_COST * pace.validation / max(1, sentences)  # seconds of one
 
@@ -52,7 +49,6 @@ class RemainingBudget:
         self.each = speed.seconds / max(1, speed.sentences)
 
     def sentences(self, rows: int, share: float = 1.0) -> int:
-        """Return how many of `rows` sentences there is time for."""
         room = share * self.seconds
         return rows if self.each * rows <= room else max(0, int(room / self.each))
 
@@ -124,11 +120,7 @@ def choose_search(
     finally:
         validator.search = before
     best = max(compared, key=lambda each: compared[each], default=usual)
-    return best, {describe_search(each): score for each, score in compared.items()}
-
-
-def describe_search(search: SearchSettings) -> str:
-    return f"beam {search.beam}, length penalty {search.length_penalty:g}"
+    return best, {f"beam {each.beam}, length penalty {each.length_penalty:g}": score for each, score in compared.items()}
 
 
 def _inherited(recipe: Recipe) -> Inherited:
@@ -173,7 +165,6 @@ def write_bundle(
 
 
 def _tell_origin(recipe: Recipe) -> dict[str, str]:
-    """Where a translator comes from beside people's translations."""
     made_by = recipe.teacher and f"trained on translations made by {recipe.teacher}"
     told = {"parent": recipe.fine_tuning and recipe.fine_tuning.parent, "origin": made_by}
     return {key: value for key, value in told.items() if value}
