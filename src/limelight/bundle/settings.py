@@ -102,6 +102,11 @@ class BundleSettings(Settings):
         """Was the model taught to translate between its `languages`, or only each of them with others?"""
         return self.tags is None or not self.tags.directions or self.languages in self.tags.directions
 
+    @property
+    def takes_matches(self) -> bool:
+        """Was the model taught to be told translations of similar texts?"""
+        return self.learnt is not None and self.learnt.matches
+
     def aim(self, target: str | None = None, source: str | None = None, names: Collection[str] = ()) -> Self:
         """The settings of one direction, told these names: `languages`, `source_begin` and `target_begin` are its own.
 

@@ -117,7 +117,8 @@ def alterations(
     target of; `directions` the place of each in `speeches`."""
     signs, merges = may_hold(texts[0]), chances.kinds == DRAWN.index("merged")
     protects = chances.protects & (signs | merges)
-    rows, asking = np.flatnonzero((chances.kinds < len(DRAWN)) | protects), np.flatnonzero(merges | (chances.kinds == DRAWN.index("matches")))
+    rows = np.flatnonzero((chances.kinds < len(DRAWN)) | protects)
+    asking = np.flatnonzero(merges | (chances.kinds == DRAWN.index("matches")))
     other = dict(zip(asking.tolist(), others(asking), strict=True))
     source, target = (side.take(pa.array(rows)) for side in texts)
     plain = ~(signs[rows] | may_hold(target))
