@@ -125,7 +125,7 @@ class Reader:
     def tell(self, sentences: Sequence[SourceSentence], own: Sequence[list[int]]) -> list[list[int]]:
         """What each is told after its own ids: terms, and what a memory has, if that is no longer than what the model was taught."""
         terms = self._put_tags(TERM_TAG, [[term.targets[0] for term in each.care.terms] for each in sentences])
-        matches = self._put_tags(MATCH_TAG, [[each.care.protect_match(each.match)] if each.match else [] for each in sentences])
+        matches = self._put_tags(MATCH_TAG, [[match] if (match := each.care.protect_match(each.match)) else [] for each in sentences])
         room = min(self.longest, self.learnt.longest or self.longest)
         each = zip(own, terms, matches, strict=True)
         return [[*some, *match] if len(ids) + len(some) + len(match) <= room else some for ids, some, match in each]

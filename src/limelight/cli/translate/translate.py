@@ -120,11 +120,11 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked
 
 
 def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
+    open_memory(asked)  # refused: nodes have none
     try:
         from limelight.cli.translate.cluster import translate_on_cluster
     except ModuleNotFoundError:
         raise MissingExtraError("ray", "--cluster ray", "cluster") from None
-    open_memory(asked)  # refused: nodes have none
     translate_on_cluster(chunks, account, asked)
 
 

@@ -81,7 +81,7 @@ def lacking(source: Tokenizer, target: Tokenizer) -> dict[Kind, str]:
         if source is not target:
             found[kind] = "source and target have pieces of their own"
         elif tag(number) not in source.vocabulary:
-            found[kind] = "the pieces have no tags"
+            found[kind] = f"the pieces have no {tag(number)}"
     return found
 
 
