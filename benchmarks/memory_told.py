@@ -30,7 +30,7 @@ from memory import DATA, PAIR, lines_of, sentences, strings
 
 TRAINED = 100_000
 EXACT = 500
-FOREIGN = 100_000
+FOREIGN = 100_000  # sentences of Europarl
 BANDS = {"100": 1.0, "85-99": 0.85, "70-84": LEAST, "50-69": 0.5, "below": 0.0}  # and what begins each
 Texts = list[tuple[str, str]]
 
