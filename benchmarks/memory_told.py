@@ -29,6 +29,7 @@ from limelight.translator import Translator
 from memory import DATA, PAIR, lines_of, sentences, strings
 
 TRAINED = 100_000
+RUN = 50  # strings that follow each other in alphabetical order: so a window has as many similar ones as the whole memory
 EXACT = 500
 FOREIGN = 100_000  # sentences of Europarl
 BANDS = {"100": 1.0, "85-99": 0.85, "70-84": LEAST, "50-69": 0.5, "below": 0.0}  # and what begins each
@@ -50,7 +51,8 @@ def write_text(folder: Path) -> dict[str, Any]:
     held = {source.strip() for some in tested() for source, _ in some}
     pairs = sorted({pair for pair in strings() if pair[0].strip() not in held and "\n" not in pair[0] + pair[1]})
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = Random(2).sample(pairs, TRAINED)
+    places = Random(2).sample(range(len(pairs) // RUN), TRAINED // RUN)
+    chosen = [pair for place in places for pair in pairs[place * RUN : (place + 1) * RUN]]
     (folder / "train.jsonl").write_text(
         "".join(json.dumps(dict(zip(PAIR, pair, strict=True)), ensure_ascii=False) + "\n" for pair in chosen), encoding="utf-8"
     )

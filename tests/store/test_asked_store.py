@@ -63,7 +63,7 @@ def test_a_search_ends_when_its_client_leaves_or_its_time_is_over(store: Store, 
     looked_for, begun, go_on = list[str](), threading.Event(), threading.Event()
     deadline = Deadline(60 if leaves else 0.3)
 
-    def find(_: object, text: str) -> list[MemoryMatch]:
+    def find(_: object, text: str, most: int) -> list[MemoryMatch]:
         looked_for.append(text)
         begun.set()
         go_on.wait(10)

@@ -23,6 +23,7 @@ LEAST_SIMILAR: Final = 0.5  # the share of characters that need not be inserted 
 NEIGHBOURS: Final = 6  # on each side, from the front and from the back
 UNRELATED: Final = 5  # one in so many
 COMPARED: Final = 300  # characters
+SLICE: Final = 1 << 13  # rows compared at once: their texts take some 50 MB
 
 
 def find_matches(sources: pa.StringArray, groups: Integers, rows: Integers, chances: Words) -> Integers:
@@ -31,7 +32,8 @@ def find_matches(sources: pa.StringArray, groups: Integers, rows: Integers, chan
     assert isinstance(texts, pl.Series)
     front, back = (_sort(groups, each) for each in (texts, texts.str.reverse()))
     near = np.concatenate([_list_neighbours(order, rows) for order in (front, back)], axis=1)
-    scores = _compare(texts, groups, np.repeat(rows, near.shape[1]), near.ravel()).reshape(near.shape)
+    parts = [_compare(texts, groups, rows[at : at + SLICE], near[at : at + SLICE]) for at in range(0, len(rows), SLICE)]
+    scores = np.concatenate(parts)
     every, best = np.arange(len(rows)), scores.argmax(axis=1)
     number, drawn = np.divmod(chances, np.uint64(UNRELATED))
     begin, end = (np.searchsorted(groups[front], groups[rows], side) for side in ("left", "right"))
@@ -55,10 +57,11 @@ def _list_neighbours(order: Integers, rows: Integers) -> Integers:
     return found
 
 
-def _compare(texts: pl.Series, groups: Integers, rows: Integers, others: Integers) -> npt.NDArray[np.float32]:
-    """How similar each row is to the other; 0 if it is of another group, or the same text."""
-    mine, theirs = (texts.gather(which) for which in (rows, others))
-    apart = (mine == theirs).to_numpy() | (groups[rows] != groups[others])
+def _compare(texts: pl.Series, groups: Integers, rows: Integers, near: Integers) -> npt.NDArray[np.float32]:
+    """How similar each row is to each of its neighbours; 0 if that is of another group, or the same text."""
+    pairs = np.repeat(rows, near.shape[1]), near.ravel()
+    mine, theirs = map(texts.gather, pairs)
+    apart = (mine == theirs).to_numpy() | (groups[pairs[0]] != groups[pairs[1]])
     begins = (side.str.head(COMPARED).to_list() for side in (mine, theirs))
     scores = cpdist(*begins, scorer=Indel.normalized_similarity, score_cutoff=LEAST_SIMILAR)
-    return np.where(apart, np.float32(0), scores)
+    return np.where(apart, np.float32(0), scores).reshape(near.shape)

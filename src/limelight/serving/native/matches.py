@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.serving.native.requests import TranslateRequest
-from limelight.serving.queue.documents import check_told, find_told
+from limelight.serving.queue.documents import check_told
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.work import Deadline
@@ -47,18 +47,17 @@ async def recall_texts(service: Service, pair: tuple[str, str], asked: Translate
     if not use and not asked.matches:
         return RecalledTexts(texts, {}, None)
 
-    def find(store: "Store", text: str) -> "list[MemoryMatch]":
+    def find(store: "Store", text: str, most: int = 5) -> "list[MemoryMatch]":
         if deadline.is_over():
             raise deadline.late()
-        return store.memory.find(pair, text)
+        return store.memory.find(pair, text, most)
 
     def look(store: "Store") -> RecalledTexts:
         exact = store.memory.find_exact(pair, texts) if use else {}
         matches = [find(store, text) for text in texts] if asked.matches else None
         used = {at: exact[text] for at, text in enumerate(texts) if text in exact}
-        left = [text for text in texts if text not in exact] if asked.memory == "tell" else None
-        told = None if left is None else [find_told(store, pair, text, deadline) for text in left]
-        return RecalledTexts(texts, used, matches, told)
+        similar = [find(store, text, 1) for text in texts if text not in exact] if asked.memory == "tell" else None
+        return RecalledTexts(texts, used, matches, similar and [found[0].target if found else None for found in similar])
 
     assert service.store is not None  # `check_memory` was asked
     with deadline:

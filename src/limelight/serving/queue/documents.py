@@ -16,7 +16,6 @@ from limelight.translator.arguments import refuse_matches
 from limelight.translator.translation import Translation, recall
 
 if TYPE_CHECKING:
-    from limelight.store.memory import MemoryMatch
     from limelight.store.store import Store
 
 AT_ONCE = 2  # threads
@@ -117,16 +116,17 @@ def recall_first(store: ServedStore | None, served: ServedModel, tell: bool, tra
     if tell:
         check_told(served)
 
-    def find(opened: "Store", texts: Sequence[str]) -> "tuple[dict[str, MemoryMatch], list[str | None] | None]":
-        exact = opened.memory.find_exact(served.direction, texts)
-        left = [text for text in texts if text not in exact]
-        return exact, [find_told(opened, served.direction, text, deadline) for text in left] if tell else None
+    async def look(work: "Callable[[Store], Result]") -> Result:
+        return await _within(store.ask(work, search=True), deadline, "the answer")
 
     async def ask(texts: Sequence[str]) -> list[Translation]:
         with deadline:
-            found, told = await _within(store.ask(lambda opened: find(opened, texts), search=True), deadline, "the answer")
+            found = await look(lambda opened: opened.memory.find_exact(served.direction, texts))
+            left = [text for text in texts if text not in found]
+            # One by one, so that who asks for less need not wait for all.
+            best = [await look(lambda opened, text=text: opened.memory.find(served.direction, text, 1)) for text in left if tell]
+        told = [match[0].target if match else None for match in best] if tell else None
         known = {text: recall(text, match.target) for text, match in found.items()}
-        left = [text for text in texts if text not in known]
         known |= dict(zip(left, await translate(left, told), strict=True)) if left else {}
         return [known[text] for text in texts]
 
@@ -138,13 +138,6 @@ def check_told(served: ServedModel) -> None:
         refuse_matches(served.translator.settings)
     except ConfigError as error:
         raise BadRequest(f"memory=tell: {error}", "memory=use takes what the memory has of the same text alone.") from None
-
-
-def find_told(store: "Store", pair: tuple[str, str], text: str, deadline: Deadline) -> str | None:
-    """What the memory has for the most similar text."""
-    if deadline.is_over():
-        raise deadline.late()
-    return next((match.target for match in store.memory.find(pair, text, 1)), None)
 
 
 def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], admit: Admit | None) -> FoundUnits:
