@@ -56,8 +56,8 @@ async def recall_texts(service: Service, pair: tuple[str, str], asked: Translate
         exact = store.memory.find_exact(pair, texts) if use else {}
         matches = [find(store, text) for text in texts] if asked.matches else None
         used = {at: exact[text] for at, text in enumerate(texts) if text in exact}
-        similar = [find(store, text, 1) for text in texts if text not in exact] if asked.memory == "tell" else None
-        return RecalledTexts(texts, used, matches, similar and [found[0].target if found else None for found in similar])
+        similar = [find(store, text, 1) for text in texts if text not in exact and asked.memory == "tell"]
+        return RecalledTexts(texts, used, matches, [found[0].target if found else None for found in similar] or None)
 
     assert service.store is not None  # `check_memory` was asked
     with deadline:

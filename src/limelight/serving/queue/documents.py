@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight.documents.document import Kind, find_units
@@ -124,13 +125,16 @@ def recall_first(store: ServedStore | None, served: ServedModel, tell: bool, tra
             found = await look(lambda opened: opened.memory.find_exact(served.direction, texts))
             left = [text for text in texts if text not in found]
             # One by one, so that who asks for less need not wait for all.
-            best = [await look(lambda opened, text=text: opened.memory.find(served.direction, text, 1)) for text in left if tell]
-        told = [match[0].target if match else None for match in best] if tell else None
+            told = [await look(partial(_find_similar, served.direction, text)) for text in left] if tell else None
         known = {text: recall(text, match.target) for text, match in found.items()}
         known |= dict(zip(left, await translate(left, told), strict=True)) if left else {}
         return [known[text] for text in texts]
 
     return ask
+
+
+def _find_similar(pair: tuple[str, str], text: str, store: "Store") -> str | None:
+    return next((match.target for match in store.memory.find(pair, text, 1)), None)
 
 
 def check_told(served: ServedModel) -> None:
