@@ -84,10 +84,8 @@ def one_match_each(matches: Sequence[str | None] | None, count: int, settings: B
 def refuse_matches(settings: BundleSettings) -> None:
     """Unless the model was taught to use them, it would translate them, too."""
     if not settings.takes_matches:
-        raise ConfigError(
-            "this translator was not taught to be told translations of similar texts; leave them out, or train it with "
-            "batch.augment.matches=0.15 (also --from this one)"
-        )
+        why = "this translator was not taught to be told translations of similar texts"
+        raise ConfigError(f"{why}; leave them out, or train it with batch.augment.matches=0.15 (also --from this one)")
 
 
 def read_target(text: Text, reader: Reader) -> list[int]:

@@ -200,8 +200,8 @@ class Augmenter:
         def others(some: Integers) -> list[Texts | None]:
             found = np.full(len(some), -1, np.int64)
             for kind, find in (("merged", follow), ("matches", match)):
-                here = np.flatnonzero(chances.kinds[some] == NAMES.index(kind))
-                found[here] = find(some[here]) if len(here) else found[here]
+                if len(here := np.flatnonzero(chances.kinds[some] == NAMES.index(kind))):
+                    found[here] = find(some[here])
             there = np.flatnonzero(found >= 0)
             pairs = zip(*(side.to_pylist() for side in self.pairs.texts(found[there])), strict=True)
             by_place = dict(zip(there.tolist(), pairs, strict=True))

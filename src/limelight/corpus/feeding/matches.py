@@ -32,8 +32,8 @@ def find_matches(sources: pa.StringArray, groups: Integers, rows: Integers, chan
     assert isinstance(texts, pl.Series)
     front, back = (_sort(groups, each) for each in (texts, texts.str.reverse()))
     near = np.concatenate([_list_neighbours(order, rows) for order in (front, back)], axis=1)
-    parts = [_compare(texts, groups, rows[at : at + SLICE], near[at : at + SLICE]) for at in range(0, len(rows), SLICE)]
-    scores = np.concatenate(parts)
+    slices = (slice(at, at + SLICE) for at in range(0, len(rows), SLICE))
+    scores = np.concatenate([_compare(texts, groups, rows[some], near[some]) for some in slices])
     every, best = np.arange(len(rows)), scores.argmax(axis=1)
     number, drawn = np.divmod(chances, np.uint64(UNRELATED))
     begin, end = (np.searchsorted(groups[front], groups[rows], side) for side in ("left", "right"))
