@@ -1,9 +1,11 @@
 """What similar matches of a memory are worth to a model that is told them, and what foreign ones cost it: chrF by bands of similarity.
 
     python benchmarks/memory_told.py text FOLDER                  train.jsonl: 100,000 strings of l10n, none of them tested
-    limelight train FOLDER/train.jsonl --source en --target de -o RUN --preset tiny --budget 50m --anyway batch.augment.matches=0.25
+    python benchmarks/memory_told.py text DENSE --run 50          in runs of neighbours: as many similar ones as in the whole memory
+    limelight train FOLDER/train.jsonl --source en --target de -o RUN --preset tiny --anyway batch.augment.matches=0.15
+    limelight train DENSE/train.jsonl --source en --target de --from RUN --replay 0 -o TAUGHT --anyway batch.augment.matches=0.7
     python benchmarks/memory_told.py fill FOLDER                  l10n.db and europarl.db; what is there already stays
-    python benchmarks/memory_told.py measure RUN FOLDER
+    python benchmarks/memory_told.py measure TAUGHT FOLDER
 
 Tested are the test set of l10n, whose strings no package of the memory has, and 500 strings of the test packages that the memory has:
 the band 100. Each is translated `without` the memory and `with` it: of the same text its translation is used, of a similar one the model is
@@ -29,7 +31,6 @@ from limelight.translator import Translator
 from memory import DATA, PAIR, lines_of, sentences, strings
 
 TRAINED = 100_000
-RUN = 50  # strings that follow each other in alphabetical order: so a window has as many similar ones as the whole memory
 EXACT = 500
 FOREIGN = 100_000  # sentences of Europarl
 BANDS = {"100": 1.0, "85-99": 0.85, "70-84": LEAST, "50-69": 0.5, "below": 0.0}  # and what begins each
@@ -47,12 +48,12 @@ def tested() -> tuple[Texts, Texts]:
     return test, Random(1).sample(sorted(both.items()), EXACT)
 
 
-def write_text(folder: Path) -> dict[str, Any]:
+def write_text(folder: Path, run: int) -> dict[str, Any]:
     held = {source.strip() for some in tested() for source, _ in some}
     pairs = sorted({pair for pair in strings() if pair[0].strip() not in held and "\n" not in pair[0] + pair[1]})
     folder.mkdir(parents=True, exist_ok=True)
-    places = Random(2).sample(range(len(pairs) // RUN), TRAINED // RUN)
-    chosen = [pair for place in places for pair in pairs[place * RUN : (place + 1) * RUN]]
+    places = Random(2).sample(range(len(pairs) // run), TRAINED // run)
+    chosen = [pair for place in places for pair in pairs[place * run : (place + 1) * run]]
     (folder / "train.jsonl").write_text(
         "".join(json.dumps(dict(zip(PAIR, pair, strict=True)), ensure_ascii=False) + "\n" for pair in chosen), encoding="utf-8"
     )
@@ -135,6 +136,8 @@ def main() -> None:
         command = commands.add_parser(name)
         for word in words:
             command.add_argument(word, type=Path)
+        if name == "text":
+            command.add_argument("--run", type=int, default=1, help="Strings that follow each other in alphabetical order.")
     asked = vars(parser.parse_args())
     work = {"text": write_text, "fill": fill, "measure": measure}[asked.pop("command")]
     json.dump(work(**asked), sys.stdout, indent=1)
