@@ -12,14 +12,17 @@ from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_pairs
 from prepared_corpora import make
 
+from limelight.bundle import BundleSettings, Learnt, write
 from limelight.corpus.feeding.alter import DRAWN, KINDS
 from limelight.corpus.feeding.augment import AugmentSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.loader import Loader
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
+from limelight.model import ModelConfig, Transformer
+from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.config import Recipe, decisive, refuse_changed
-from limelight.training.recipe import choose
+from limelight.training.recipe import choose, resolve
 from limelight.training.recipe.augmentation import choose_augmentation, derive_learnt, describe_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup
 from limelight.training.recipe.choose import Plan, RecipePlanner
@@ -98,6 +101,19 @@ def test_a_translator_that_is_told_matches_goes_on_so_unless_one_says_otherwise(
     assert settings == AugmentSettings(matches=0.15) and "15 % with the translation of a similar text" in told.value
     assert choose_augmentation(prepared, {"augment": {"matches": 0}}, takes_matches=True)[0] == AugmentSettings()
     assert choose_augmentation(foreign, {}, takes_matches=True)[0] == AugmentSettings(protect=0, copied=0, terms=0)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_run_asks_the_translator_that_it_goes_on_from(
+    prepared: PreparedCorpus, measured_with: list[Any], tmp_path: Path, taught: bool
+) -> None:
+    pieces = (prepared.folder / "pieces.model").read_bytes()
+    config = ModelConfig.preset("toy", Tokenizer(pieces).size)
+    settings = BundleSettings(languages=("en", "de"), model=config, learnt=Learnt(marks=16, matches=taught))
+    write(tmp_path / "old", settings, Transformer(config).state_dict(), pieces)
+    asked, stand = TrainRequest(data=None, bundle=tmp_path / "old", replay=0.0, steps=5), ComputeSetup(torch.device("cpu"), "float32", 1)
+    recipe = resolve._choose_recipe(asked, prepared, stand, 0.0, lambda choice: None)
+    assert recipe.batch.augment == AugmentSettings(matches=0.15 if taught else 0.0)
 
 
 def test_a_model_was_taught_what_its_text_showed(prepared: PreparedCorpus) -> None:
