@@ -2,7 +2,7 @@
 
     python benchmarks/memory_told.py text FOLDER                  train.jsonl: 100,000 strings of l10n, none of them tested
     python benchmarks/memory_told.py text DENSE --run 50          in runs of neighbours: as many similar ones as in the whole memory
-    limelight train FOLDER/train.jsonl --source en --target de -o RUN --preset tiny --anyway batch.augment.matches=0.15
+    limelight train FOLDER/train.jsonl --source en --target de -o RUN --preset tiny --anyway batch.augment.matches=0.25
     limelight train DENSE/train.jsonl --source en --target de --from RUN --replay 0 -o TAUGHT --anyway batch.augment.matches=0.7
     python benchmarks/memory_told.py fill FOLDER                  l10n.db and europarl.db; what is there already stays
     python benchmarks/memory_told.py measure TAUGHT FOLDER
@@ -10,8 +10,8 @@
 Tested are the test set of l10n, whose strings no package of the memory has, and 500 strings of the test packages that the memory has:
 the band 100. Each is translated `without` the memory and `with` it: of the same text its translation is used, of a similar one the model is
 told it; `match` is the score of the match itself as the translation. Below 0.7 nothing is told, but for the band 50-69: what would it do?
-`foreign`: the test set is told its nearest sentence of Europarl, however unlike, and then the translation of any string of l10n and of any
-sentence of Europarl, drawn by chance. One JSON object on standard output.
+`foreign`: the test set is told what a memory of Europarl has from 0.7 on; its nearest sentence there, however unlike; the translation of
+any string of l10n, and of any sentence of Europarl, drawn by chance. One JSON object on standard output.
 """
 
 import argparse
@@ -109,13 +109,17 @@ def measure_bands(translator: Translator, store: Store, texts: Texts, plain: Seq
 def measure_foreign(translator: Translator, foreign: Store, test: Texts, plain: Sequence[str]) -> dict[str, Any]:
     sources, references = [source for source, _ in test], [target for _, target in test]
     nearest, random = find_best(foreign, sources), Random(3)
-    ways: dict[str, list[str]] = {"nearest of Europarl": [match.target if match else "" for match in nearest]}
+    ways: dict[str, list[str]] = {
+        "Europarl from 0.7 on": [match.target if match and match.score >= LEAST else "" for match in nearest],
+        "nearest of Europarl": [match.target if match else "" for match in nearest],
+    }
     for name, pairs in (("any of l10n", strings()), ("any of Europarl", islice(sentences(), FOREIGN))):
         ways[name] = random.sample([target for _, target in pairs], len(test))
     told: dict[str, Any] = {"strings": len(test), "without": judge(plain, references)}
     for name, matches in ways.items():
         made = [each.text for each in translator.translate(sources, matches=matches)]
         told[name] = {"with": judge(made, references), "changed": sum(a != b for a, b in zip(made, plain, strict=True))}
+        told[name]["told"] = sum(map(bool, matches))
     told["similarity of the nearest"] = round(sum(match.score for match in nearest if match) / len(nearest), 3)
     return told
 
