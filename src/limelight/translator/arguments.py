@@ -85,7 +85,7 @@ def refuse_matches(settings: BundleSettings) -> None:
     """Unless the model was taught to use them, it would translate them, too."""
     if not settings.takes_matches:
         why = "this translator was not taught to be told translations of similar texts"
-        raise ConfigError(f"{why}; leave them out, or train it with batch.augment.matches=0.15 (also --from this one)")
+        raise ConfigError(f"{why}; leave them out, or train it with batch.augment.matches=0.5 (also --from this one)")
 
 
 def read_target(text: Text, reader: Reader) -> list[int]:
