@@ -2,6 +2,7 @@
 
 python benchmarks/ray_hosts.py --runs 20          half the runs prepare, half translate: equal output, or an error within 120 s
 python benchmarks/ray_hosts.py --runs 4 --lines 5000
+python benchmarks/ray_hosts.py --curve            seconds with one, two and three hosts, nothing lost
 
 The hosts are network namespaces of this machine (`hosts.py`): the first has the head of the cluster and the command, the others a core each
 to be lost. Pairs are number words, and the translator is the repository's own. One line for each run; the exit code is 1 if any hung, gave
@@ -28,7 +29,12 @@ PORT: Final = 6399
 RAY: Final = Path(sys.executable).with_name("ray")
 GERMAN: Final = ("null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 # Nobody else can reach these hosts: tokens are left out.
-USUAL: Final = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "300"}
+USUAL: Final = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_worker_niceness": "0",
+}
 
 
 class HostCluster:
@@ -110,14 +116,38 @@ def judge(process: "subprocess.Popen[bytes]", output: Path, log: Path, wanted: M
     return "error in time" if named and time.monotonic() - began <= IN_TIME else f"UNCLEAR {code}: {told[-300:]}"
 
 
+def measure_curve(folder: Path) -> int:
+    """Each host has a core of its own by Ray's count; how many there really are, the machine decides."""
+    print("| hosts | prepare | translate |\n| --- | --- | --- |")
+    for count in (1, 2, 3):
+        seconds = []
+        with hosts(count) as lan:
+            cluster = HostCluster(lan, folder / f"ray{count}")
+            for verb in ("prepare", "translate"):
+                output, began = folder / f"{verb}{count}", time.monotonic()
+                process, log = start(cluster, verb, folder, output)
+                if process.wait(1_800):
+                    sys.exit(f"{verb} on {count} hosts ended with {process.returncode}: {log.read_text(errors='replace')[-2000:]}")
+                seconds.append(time.monotonic() - began)
+                if content_of(output) != content_of(folder / f"{verb}1"):
+                    sys.exit(f"{verb} on {count} hosts gave another output than on one")
+        print(f"| {count} | {' | '.join(f'{each:.0f} s' for each in seconds)} |", flush=True)
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--lines", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--curve", action="store_true")
     asked = parser.parse_args()
     if why := available():
         sys.exit(why)
+    if asked.curve:
+        with tempfile.TemporaryDirectory(prefix="ray-hosts-") as work:
+            write_pairs(Path(work), asked.lines)
+            return measure_curve(Path(work))
     draw, seen = random.Random(asked.seed), Counter[str]()
     with tempfile.TemporaryDirectory(prefix="ray-hosts-") as work, hosts(3) as lan:
         folder = Path(work)

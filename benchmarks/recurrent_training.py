@@ -20,7 +20,7 @@ from limelight.engines.torch import OnHost
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.text.pieces.tokenizer import END, PAD, START, Tokenizer
-from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.trained_model import MasterWeights
 from recurrent_models import Recurrent
 
 TRANSFORMER, LSTM, FED = "transformer", "lstm", "input-feeding"

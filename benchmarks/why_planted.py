@@ -20,7 +20,7 @@ from typing import Any
 
 from limelight.bundle.layout import WEIGHTS
 from limelight.files import sha256_of
-from limelight.inspection.analysis import omissions
+from limelight.inspection.analysis import attribution
 from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.translator.translate import Translator
 
@@ -41,7 +41,7 @@ def plant(translator: Translator, texts: Sequence[str], kept: Path, model: str, 
     """For each sentence what was found; what `kept` has already of this model is not found again."""
     languages, told = translator.settings.languages, hashlib.sha256("\n".join(texts).encode()).hexdigest()
     found = read_kept(kept, {"model": model, "languages": list(languages), "texts": told, "seed": seed})
-    usual, omissions.OMITTED, omissions.ADDED = (omissions.OMITTED, omissions.ADDED), math.inf, math.inf  # all effects are told
+    usual, attribution.OMITTED, attribution.ADDED = (attribution.OMITTED, attribution.ADDED), math.inf, math.inf  # all effects are told
     try:
         made = [each.text.split(" ") for each in translator.translate(list(texts))] if len(found) < len(texts) else []
         strangers = sorted({word for words in made for word in words if is_plain(word)})
@@ -51,7 +51,7 @@ def plant(translator: Translator, texts: Sequence[str], kept: Path, model: str, 
                 file.write(json.dumps(found[-1]).encode() + b"\n")
                 file.flush()
     finally:
-        omissions.OMITTED, omissions.ADDED = usual
+        attribution.OMITTED, attribution.ADDED = usual
     return found
 
 
@@ -161,7 +161,7 @@ def wilson(part: float, count: int) -> tuple[float, float]:
 
 def tell_planted(chosen_by: dict[str, Planted], measured_on: dict[str, Planted]) -> None:
     titles = {"omission": "left out: its source word", "translation": "left out: its translation", "addition": "put in"}
-    in_use = {"omission": omissions.OMITTED, "translation": omissions.OMITTED, "addition": omissions.ADDED}
+    in_use = {"omission": attribution.OMITTED, "translation": attribution.OMITTED, "addition": attribution.ADDED}
     for kind, title in titles.items():
         chose, other = chosen_by[kind], measured_on[kind]
         print(f"{title}: {sum(planted for _, planted in other.checked)} planted of {len(other.checked)}")

@@ -109,7 +109,7 @@ def overtaken(claims: Claims, work: Path) -> None:
 
 
 def killed(claims: Claims, work: Path) -> None:
-    stage = Stage(work, 100)
+    stage = Stage(work, 50)
     straight, other = stage.new("straight"), stage.new("other")
     stage.train(straight, ONE)
     remote = RemoteRun(stage, ONE, "s3://bucket/killed")

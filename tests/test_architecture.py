@@ -361,7 +361,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "planted"),
     [
-        ("limelight.model.attention", "from limelight.training.step.master_weights import MasterWeights"),
+        ("limelight.model.attention", "from limelight.training.step.trained_model import MasterWeights"),
         ("limelight.model.attention", "import limelight.text.pieces.tokenizer"),
         ("limelight.model.attention", "def f():\n    from limelight.engines import torch"),
         (

@@ -109,7 +109,7 @@ def test_what_windows_lacks_is_never_used_without_a_look() -> None:
     }
     looks = re.compile(r"os\.name|sys\.platform|hasattr\((os|signal), |suppress\(AttributeError")
     # Of runs in several processes, which `launch` refuses there, and of Ctrl-Z, which nobody can send.
-    refused = {"rank_process.py", "supervisor.py", "supervisor_signals.py", "watchdog.py"}
+    refused = {"rank_process.py", "supervisor.py", "watchdog.py"}
     found = []
     for path in SOURCE.rglob("*.py"):
         text = path.read_text("utf-8")

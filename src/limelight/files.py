@@ -46,6 +46,14 @@ def write_whole(path: Path, content: bytes, durable: bool = True) -> None:
         beside.write_bytes(content)
 
 
+def link_file(there: str | Path, here: str | Path) -> None:
+    """A second name of a file; a copy, on a disk without second names."""
+    try:
+        os.link(there, here)
+    except OSError:
+        shutil.copy2(there, here)
+
+
 def sha256_of(path: Path) -> str:
     """Hex digest of a file's content."""
     with path.open("rb") as file:

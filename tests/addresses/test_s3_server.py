@@ -1,6 +1,7 @@
 """A real server of S3 and a network with faults: moto in a process of its own, and a proxy before it that answers 503, is slow or cuts."""
 
 import hashlib
+import itertools
 import os
 import socket
 import sys
@@ -15,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 from moto_process import SERVER, environment, serving_s3
-from prepared_corpora import make
+from prepared_corpora import fingerprint, make
 from stores import read_files, write_files
 from test_object_store import race
 
@@ -23,9 +24,14 @@ from limelight.addresses.folders import publish
 from limelight.addresses.lease import Lease
 from limelight.addresses.object_store import BLOCK, ObjectStore
 from limelight.addresses.snapshots import OvertakenError, Snapshots
+from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shard_cache import BOUND, GIGABYTE
+from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.reading.finding import find
 from limelight.corpus.reading.streams import content_hash, size_of
-from limelight.corpus.remote import fetch_prepared, list_prepared
+from limelight.corpus.remote import fetch_prepared, list_prepared, place_prepared
 from limelight.errors import DataError, ModelFileError
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(SERVER is None, reason="moto_server is not installed")]
@@ -178,6 +184,29 @@ def test_a_prepared_corpus_goes_there_and_back(store: ObjectStore, tmp_path: Pat
     publish(store, made, list_prepared(made))
     fetch_prepared(store, tmp_path / "copy")
     assert all((made / name).read_bytes() == (tmp_path / "copy" / name).read_bytes() for name in list_prepared(made))
+
+
+def test_batches_come_through_a_network_with_faults_as_from_a_disk(
+    proxy: Proxy, store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a cache of two shards of eight, with workers, which fetch for themselves; and a loader that goes on with an empty cache."""
+    made, settings = make(tmp_path / "made", [[30, 5, 1]] * 8), BatchSettings(budget=400, window=40, shards_at_once=1)
+    publish(store, made, list_prepared(made))
+    expected = [fingerprint(batch) for batch in itertools.islice(Loader(PreparedCorpus.open(made), settings), 50)]
+    place_prepared(store.address, tmp_path / "run")
+    sizes = [shard.ids.bytes for shard in CorpusManifest.load(made).splits["train"]]
+    for number, (workers, groups) in enumerate(((0, 2), (1, 3))):
+        monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path / f"cache-{number}"))
+        monkeypatch.setenv(BOUND, repr(groups * max(sizes) / GIGABYTE))
+        proxy.faults += ["503", "slow", "", "cut"] if workers == 0 else []
+        prepared = PreparedCorpus.open(tmp_path / "run")
+        with Loader(prepared, settings, workers=workers) as loader:
+            found = list(itertools.islice(loader, 50))
+        assert [fingerprint(batch) for batch in found] == expected
+        monkeypatch.setenv("LIMELIGHT_CACHE", str(tmp_path / f"elsewhere-{number}"))
+        later = Loader(PreparedCorpus.open(tmp_path / "run"), settings, state=found[29].state)
+        assert [fingerprint(batch) for batch in itertools.islice(later, 5)] == expected[30:35]
+    assert proxy.met.count("503") == 1
 
 
 def test_corpora_are_found_and_read_where_they_are(store: ObjectStore, tmp_path: Path) -> None:

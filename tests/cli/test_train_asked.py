@@ -353,7 +353,7 @@ def test_a_file_in_the_place_of_the_run_is_refused() -> None:
 def test_help_has_five_examples_that_can_be_told_apart() -> None:
     from limelight.cli.train.train import EXAMPLES
 
-    examples = [line.split() for line in EXAMPLES.split("\n") if line.startswith("limelight train ")]
+    examples = [line.split() for line in EXAMPLES if line.startswith("limelight train ")]
     assert len(examples) == 5 == len({tuple(line) for line in examples})
     assert {"--budget", "--from", "--nproc"} <= {word for line in examples for word in line}
     assert any(word.endswith("recipe.toml") for line in examples for word in line)
@@ -363,7 +363,7 @@ def test_the_keys_in_the_examples_are_keys_of_a_recipe() -> None:
     from limelight.cli.train.recipe_keys import check_changes
     from limelight.cli.train.train import EXAMPLES
 
-    written = re.findall(r"\b[a-z_]+\.[a-z_]+=\S+", EXAMPLES)
+    written = re.findall(r"\b[a-z_]+\.[a-z_]+=\S+", "\n".join(EXAMPLES))
     assert written
     check_changes(written)
     with pytest.raises(ConfigError):

@@ -12,7 +12,7 @@ import pytest
 from test_translate_command import command, environment, run
 
 from limelight.cli.translate.output import write_all
-from limelight.inspection.analysis import omissions
+from limelight.inspection.analysis import attribution
 
 CATALOGUE = """msgid ""
 msgstr ""
@@ -149,7 +149,7 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with() -> None:
 def test_words_left_out_are_told_of_lines_and_listed_of_documents(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = run(b"four nine six\n", "--max-length", 2, "--check")
     assert short.stdout == b"vier neun\n" and b"line 1: omission: nothing in the translation came from word 3 of the source" in short.stderr
-    monkeypatch.setattr(omissions, "OMITTED", math.inf)  # so that every word counts as left out
+    monkeypatch.setattr(attribution, "OMITTED", math.inf)  # so that every word counts as left out
     done = run(b"", "--document", folder / "menu.po", folder / "menu.de.po", "--check", "--review", folder / "review.tsv")
     assert done.code == 0
     rows = [row.split("\t") for row in (folder / "review.tsv").read_text("utf-8").strip("\n").split("\n")[1:]]

@@ -85,7 +85,7 @@ def manifest(corpora: tuple[CorpusEntry, ...] = DIRTY, hostile: str = "plain", *
     """As `prepare` leaves it. `hostile` stands wherever a user's text may stand."""
     corpora = tuple(entry.model_copy(update={"name": f"{entry.name} {hostile}"}) for entry in corpora)
     kept = {split: sum(entry.kept.get(split, 0) for entry in corpora) for split in ("train", "valid", "test")}
-    file = FileEntry(path="x", bytes=1, sha256="00")
+    file = FileEntry(path="x", bytes=1, sha256="00" * 32)
     chosen = PrepareSettings(
         languages=("en", "de"),
         corpora=[CorpusSettings(name=hostile, paths=[hostile])],

@@ -76,8 +76,8 @@ def test_columns_are_views_of_the_mapped_file(tmp_path: Path) -> None:
     before = pa.total_allocated_bytes()
     pairs = prepared.split("train")
     assert pa.total_allocated_bytes() - before < 10_000
-    assert not pairs._source[0].values.flags.owndata
-    assert not pairs._source[0].values.flags.writeable
+    assert not pairs._ids_of(0)[0].values.flags.owndata
+    assert not pairs._ids_of(0)[0].values.flags.writeable
 
 
 def test_a_sample_that_is_not_there_is_refused(pairs: Pairs) -> None:

@@ -16,7 +16,7 @@ from random_weights import random_translator
 
 from limelight.decoding.config import SearchSettings
 from limelight.documents.document import translate_document
-from limelight.documents.formats.placeholder_formats import is_part, keeps_format
+from limelight.documents.formats.po import is_part, keeps_format
 
 needs_gettext = pytest.mark.skipif(which("msgfmt") is None, reason="gettext is not installed: apt-get install gettext")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stand_ins import Answer, Translate, each, unchanged, upper
 
 from limelight.documents.document import translate_document
-from limelight.documents.formats.po_strings import format_string
+from limelight.documents.formats.po import format_string
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import ConfigError, DataError
 from limelight.translator.translation import recall

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import why_planted
-from limelight.inspection.analysis import omissions
+from limelight.inspection.analysis import attribution
 from limelight.translator.translate import Translator
 from why_planted import Planted, choose_threshold, gather, plant, recall_and_precision, separation
 
@@ -19,7 +19,7 @@ TEXTS = ["seven two five nine", "six", "four nine six eight", "one two three fou
 
 @pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_and_finds_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = (omissions.OMITTED, omissions.ADDED)
+    usual = (attribution.OMITTED, attribution.ADDED)
     with Translator.load(BUNDLE, engine="torch", threads=1) as translator:
         whole = plant(translator, TEXTS, tmp_path / "whole.jsonl", "model")
         lines = (tmp_path / "whole.jsonl").read_bytes().split(b"\n")
@@ -33,12 +33,12 @@ def test_a_run_that_was_stopped_goes_on_and_finds_the_same(tmp_path: Path, monke
         assert (tmp_path / "torn.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
         with pytest.raises(SystemExit, match="of other sentences or of another model"):
             plant(translator, TEXTS, tmp_path / "torn.jsonl", "another")
-    assert usual == (omissions.OMITTED, omissions.ADDED)
+    assert usual == (attribution.OMITTED, attribution.ADDED)
     assert whole[1] == {}, "one word is too few"
     found = gather(whole)
     assert sum(planted for _, planted in found["omission"].checked) == sum(planted for _, planted in found["addition"].checked) == 3
     assert [planted for _, planted in found["translation"].mean] == [False, True] * 3
-    assert recall_and_precision(found["omission"].checked, omissions.OMITTED)[0] == 1, "digits, word by word: nothing is easier"
+    assert recall_and_precision(found["omission"].checked, attribution.OMITTED)[0] == 1, "digits, word by word: nothing is easier"
 
 
 def test_separation_is_the_share_of_pairs_in_the_right_order() -> None:

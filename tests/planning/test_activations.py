@@ -16,7 +16,7 @@ from limelight.planning.cost import activations, shape
 from limelight.planning.cost.activations import estimate_activations
 from limelight.planning.cost.parallel import Precision
 from limelight.planning.cost.shape import BatchShape
-from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.trained_model import MasterWeights
 
 
 def alive(config: ModelConfig, shape: BatchShape, precision: Precision, recompute: bool) -> int:
@@ -74,7 +74,8 @@ def test_recomputation_pays_from_the_second_layer_on() -> None:
     for layers in (2, 6, 24):
         config = ModelConfig.preset("base", 8_000, encoder_layers=layers, decoder_layers=layers)
         found = estimate_activations(config, BatchShape.padded(32, 64, 64), "masters", "accelerator")
-        assert found.recomputed < found.total
+        again = max(found.encoder, found.decoder)  # one block at a time is computed again (Chen et al. 2016)
+        assert found.between + found.outside + again + found.casts < found.total
         assert replace(found, layers=(2 * layers, 2 * layers)).total > found.total
 
 

@@ -32,8 +32,8 @@ def found_in(counted: CollectiveCounter) -> dict[str, tuple[int, int]]:
 
 def planned_by(plan: Communication) -> dict[str, tuple[int, float]]:
     """Of the two passes; words are exchanged after them."""
-    passes = Communication(tuple(each for each in plan.traffic if each.purpose != WORDS))
-    return {name: (sum(each.calls for each in passes.traffic if each.collective == name), passes.payload(name)) for name in COLLECTIVES}
+    by_name = {name: [each for each in plan.traffic if each.purpose != WORDS and each.collective == name] for name in COLLECTIVES}
+    return {name: (sum(each.calls for each in some), sum(each.payload for each in some)) for name, some in by_name.items()}
 
 
 @pytest.mark.slow

@@ -207,6 +207,17 @@ def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: PreparedCorp
 
 
 @pytest.mark.usefixtures("fast")
+def test_a_long_run_with_enough_to_validate_on_chooses_its_search(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = prepared.split("valid").fed
+    assert not plan(prepared, steps=1_000).recipe.validation.search, "too few to choose by"
+    monkeypatch.setattr(choose, "LEAST_TO_CHOOSE_BY", few)
+    assert plan(prepared, steps=1_000).recipe.validation.search
+    assert not plan(prepared, steps=400).recipe.validation.search
+    assert not plan(prepared, steps=1_000, budget_seconds=600).recipe.validation.search
+    assert not plan(prepared, {"validation": {"search": False}}, steps=1_000).recipe.validation.search
+
+
+@pytest.mark.usefixtures("fast")
 def test_a_step_sees_a_small_part_of_a_short_text(prepared: PreparedCorpus) -> None:
     """Also in a long run, for which the batch would grow."""
     made = plan(with_text(prepared, 60_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000)
@@ -260,6 +271,9 @@ def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: PreparedCorpus)
     assert recipe.batch.longest == 199
     assert recipe.optimizer.learning_rate == new.optimizer.learning_rate / 4
     assert recipe.fine_tuning == tuning
+    often = plan(prepared, model=old.changed(dropout=0.15), fine_tuning=tuning, steps=100_000)
+    assert often.recipe.model.dropout == 0.15
+    assert why(often, "dropout").why == "that of the translator it goes on from"
     with pytest.raises(ConfigError, match=r"(?s)without --from.*model.d_model=64, but it has d_model=128"):
         plan(prepared, {"model": {"d_model": 64}}, model=old, fine_tuning=tuning, steps=4)
 

@@ -39,7 +39,7 @@ from limelight.training.recipe.replay import OldText, inherit_from, mix_old_text
 from limelight.training.recipe.resolve import _check_marks
 from limelight.training.run_folder import METRICS, PREPARED, RECIPE, RunFacts
 from limelight.training.step.gradients import batch_of
-from limelight.training.step.r_drop import r_drop_loss
+from limelight.training.step.sharding import r_drop_loss
 from limelight.training.validation.validator import Validator
 from limelight.translator import Translator
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from limelight.training.step.master_weights import MasterWeights
+from limelight.training.step.trained_model import MasterWeights
 
 
 def small_model() -> nn.Linear:

@@ -26,4 +26,3 @@ def test_a_calibration_foretells_no_fewer_seconds_for_more_work(precision: Preci
     assert found.step_seconds(config, shape) <= found.step_seconds(larger, shape) <= found.step_seconds(larger, longer)
     assert found.step_seconds(larger, shape, recompute=True) >= found.step_seconds(larger, shape)
     assert found.threads == torch.get_num_threads() and found.spread >= 0
-    assert found.flops_per_second >= 0

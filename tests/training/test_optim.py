@@ -12,8 +12,8 @@ from torch import Tensor
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.training.config import OptimizerSettings
-from limelight.training.step.master_weights import MasterWeights
 from limelight.training.step.optimizers import Optimizers, build
+from limelight.training.step.trained_model import MasterWeights
 
 CPU = torch.device("cpu")
 ADAMW, MUON = OptimizerSettings(learning_rate=0.01), OptimizerSettings(name="muon", learning_rate=0.01)

@@ -8,9 +8,9 @@ from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.parallel import Parallel
 from limelight.training.config import MachineSettings, Recipe
-from limelight.training.recipe.choose_parallel import choose_parallel
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.resolve import extend_recipe
+from limelight.training.run.assembly import choose_parallel
 
 BASE = ModelConfig(vocab_size=37_000)  # 63 M parameters, 1.4 GB of state
 WIDE = ModelConfig(vocab_size=32_000, d_model=4096, d_ff=16384, num_heads=32, encoder_layers=24, decoder_layers=24)

@@ -14,7 +14,7 @@ from limelight.model.transformer import Batch, Transformer
 from limelight.training.config import Precision
 from limelight.training.step import gradients as step_gradients
 from limelight.training.step.gradients import batch_of, gradients
-from limelight.training.step.r_drop import r_drop_loss
+from limelight.training.step.sharding import r_drop_loss
 from limelight.training.step.trained_model import TrainedModel, choose_precision
 
 V = 23

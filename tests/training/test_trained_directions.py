@@ -17,7 +17,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model import ModelConfig, Transformer
 from limelight.training.config import Inherited, ValidationSettings
 from limelight.training.events import DirectionScore, ValidReport, event_of, line_of
-from limelight.training.recipe.directions import choose_temperature
+from limelight.training.recipe.choose import choose_temperature
 from limelight.training.recipe.replay import aim_at, special_ids_of
 from limelight.training.recipe.text_stats import PreparedText
 from limelight.training.report.run_record import read_run

@@ -510,7 +510,7 @@ def test_durations_are_short() -> None:
 @pytest.fixture
 def command() -> typer.Typer:
     app = typer.Typer()
-    app.command("report", epilog=report.EXAMPLES)(report.report)
+    app.command("report")(report.report)
     return app
 
 

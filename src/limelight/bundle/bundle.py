@@ -1,7 +1,6 @@
 """A bundle is verified before it is parsed, and is written beside its place, read back and renamed as a whole."""
 
 import json
-import os
 import shutil
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from limelight.bundle.strict_json import read_json, settings_of
 from limelight.bundle.tags import BundleTags
 from limelight.bundle.versions import LEARNT, find_version
 from limelight.errors import DataError, ModelFileError
-from limelight.files import Stamp, stamp_of, whole_folder
+from limelight.files import Stamp, link_file, stamp_of, whole_folder
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.text.pieces.vocabulary import LARGEST, Vocabulary
 
@@ -149,7 +148,7 @@ def changed_copy(bundle: Bundle, left_out: str = "") -> Iterator[Path]:
         return {left_out} & set(names) if Path(place) == folder else set()
 
     with whole_folder(folder) as beside:
-        shutil.copytree(folder, beside, copy_function=_link_or_copy, ignore=ignore, dirs_exist_ok=True)
+        shutil.copytree(folder, beside, copy_function=link_file, ignore=ignore, dirs_exist_ok=True)
         yield beside
         relist(beside)
         read(beside)
@@ -159,14 +158,6 @@ def put_settings(folder: Path, settings: BundleSettings) -> None:
     """config.json is replaced. It may be a link, and what it leads to stays as it is, for a process that reads the old folder now."""
     (folder / CONFIG).unlink()
     (folder / CONFIG).write_bytes(settings.encode())
-
-
-def _link_or_copy(old: str, new: str) -> None:
-    """The same file under another name, or a copy where the file system has no links."""
-    try:
-        os.link(old, new)
-    except OSError:
-        shutil.copy2(old, new)
 
 
 def _find(folder: Path) -> Path:

@@ -1,10 +1,5 @@
 """Two functions offer a shell the words that may follow an option, such as presets. A key was pressed and somebody waits: nothing here
 loads torch.
-
-limelight train --preset <TAB>   toy tiny small base big deep 3b 10b
-limelight export --to <TAB>      ctranslate2 huggingface onnx
-
-Verbs, options and the words of an enum come from Typer itself, files from the shell.
 """
 
 EXPORTS = {

@@ -12,18 +12,13 @@ from limelight.cli.completion import exports
 from limelight.cli.fetching import Yes
 from limelight.errors import ConfigError, MissingExtraError
 
-EXAMPLES = """Examples:
-
-limelight export en-de
-
-limelight export en-de --quantize int8 --probe news.en
-
-limelight export en-de --to huggingface -o en-de-hf
-
-limelight export en-de --to web -o en-de-web
-
-limelight export en-de --to web --single-file -o en-de.html
-"""
+EXAMPLES = (
+    "limelight export en-de",
+    "limelight export en-de --quantize int8 --probe news.en",
+    "limelight export en-de --to huggingface -o en-de-hf",
+    "limelight export en-de --to web -o en-de-web",
+    "limelight export en-de --to web --single-file -o en-de.html",
+)
 
 
 def export(

@@ -9,14 +9,11 @@ import typer
 
 from limelight.cli.fetching import Yes
 
-EXAMPLES = """Examples:
-
-limelight import hf:Helsinki-NLP/opus-mt-en-de -o en-de --yes
-
-limelight import nllb-200-distilled-600M -o sw-fr --source sw --target fr
-
-limelight import ./finetuned -o en-de --source en --target de --json
-"""
+EXAMPLES = (
+    "limelight import hf:Helsinki-NLP/opus-mt-en-de -o en-de --yes",
+    "limelight import nllb-200-distilled-600M -o sw-fr --source sw --target fr",
+    "limelight import ./finetuned -o en-de --source en --target de --json",
+)
 
 
 def import_model(

@@ -1,10 +1,4 @@
-"""Arguments that name several languages and tags become corpora:
-
-multi.en multi.de multi.fr          corpora en-de and en-fr; lines that one of the languages lacks are no pairs of it
---pair en-is=b.tsv                  a corpus en-is
---valid dev.en --valid dev.de ...   a set for each pair
---tag ui=l10n                       the sources of the corpus l10n are told <ui>
-"""
+"""Arguments that name several languages and tags become corpora. See docs/languages.md."""
 
 import re
 from collections.abc import Sequence

@@ -25,18 +25,13 @@ if TYPE_CHECKING:
 
 Told = tuple[list[str], dict[str, Any], int]  # lines for people, values for programs, the exit code
 
-EXAMPLES = """Examples:
-
-limelight learn en-de --store sqlite:///limelight.db
-
-limelight learn en-de --corrections corrections.jsonl --minutes 30
-
-limelight learn en-de --history
-
-limelight learn en-de --back
-
-limelight learn en-de --store sqlite:///limelight.db --export corrections
-"""
+EXAMPLES = (
+    "limelight learn en-de --store sqlite:///limelight.db",
+    "limelight learn en-de --corrections corrections.jsonl --minutes 30",
+    "limelight learn en-de --history",
+    "limelight learn en-de --back",
+    "limelight learn en-de --store sqlite:///limelight.db --export corrections",
+)
 
 
 def learn(
@@ -164,7 +159,6 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
 
 
 def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
-    """What is to be learnt, on disk; or why nothing is."""
     from limelight.learning.attempt import FEWEST, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator
@@ -218,13 +212,15 @@ def _export(folder: Path, url: str, place: Path) -> Told:
 
 
 def _train(folder: Path, run: Path, plan: "LearningPlan", asked: dict[str, Any]) -> "TrainResult":
-    from limelight.learning.attempt import HELD, TAUGHT
+    from limelight.learning.attempt import HELD, REPLAY, TAUGHT
+    from limelight.training.recipe.replay import OldText
 
     source, target = asked["languages"]
     steps = any(each.startswith("schedule.steps=") for each in asked["inputs"])
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()}
     given |= {name: asked[name] for name in ("replay_data", "threads")}
     given |= {"bundle": folder, "output": run, "source": source, "target": target, "anyway": True, "test": [str(run.parent / HELD)]}
+    given["replay"] = REPLAY if asked["replay_data"] or OldText(folder, None).prepared else None
     given |= {"budget": None if steps else f"{plan.minutes * 60:.1f}s"}
     given["inputs"] = [str(run.parent / TAUGHT), "data.held_out.largest_share=0.15", *asked["inputs"]]
     request, _ = read_request(given)
@@ -239,16 +235,22 @@ def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dic
     from limelight.evaluation.config import InferenceOptions
     from limelight.interop.ctranslate2.export import try_export
     from limelight.learning.attempt import HELD, clear_up, read_corrections
-    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, measure_effect
+    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, forgets, measure_effect
+    from limelight.learning.halfway import MARK, take_back
     from limelight.training.run_folder import BUNDLE
 
     kept, why, effect = False, "its training diverged", {}
+    attempt = folder / LEARNT / str(plan.number)
     if old is not None:
-        held = read_corrections(folder / LEARNT / str(plan.number) / HELD, given["languages"])
+        held = read_corrections(attempt / HELD, given["languages"])
         sources, references = zip(*held[-MOST_PAIRS:], strict=True)
         places = find_version(folder, plan.parent), find_version(folder, plan.number)
-        effect = measure_effect(*places, {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"]))
+        sets, running = {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"])
+        effect = measure_effect(*places, sets, running)
+        if forgets(effect[OLD]) and effect[NEW].difference > 0 and take_back(*places, attempt):
+            effect = measure_effect(*places, sets, running)
         kept, why = decide(effect)
+        why += "; half of the way, since the whole of it forgot" if (attempt / MARK).exists() else ""
         if kept and (read(places[0], weights=False).folder / EXPORT).is_dir() and not (places[1] / BUNDLE / EXPORT).is_dir():
             try_export(places[1] / BUNDLE)  # the budget left no time for it, and what was fast stays fast
     figures = {name: (each.system, each.other, each.p) for name, each in effect.items()}

@@ -116,7 +116,8 @@ def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
     for verb, (place, first) in VERBS.items():
         if verb in loaded:
             module = import_module(f"limelight.cli.{place}")
-            app.command(verb, cls=LocalCommand, epilog=module.EXAMPLES, short_help=first)(getattr(module, place.rpartition(".")[2]))
+            examples = "\n\n".join(("Examples:", *module.EXAMPLES))
+            app.command(verb, cls=LocalCommand, epilog=examples, short_help=first)(getattr(module, place.rpartition(".")[2]))
         else:
             app.command(verb, short_help=first)(_unloaded)
     app.callback(invoke_without_command=True)(version)
@@ -124,7 +125,6 @@ def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
 
 
 def _unloaded() -> None:
-    """Stands for a verb in the help."""
     raise AssertionError("a verb was called that was not loaded")
 
 

@@ -7,14 +7,11 @@ import typer
 from limelight.cli.fetching import Yes
 from limelight.errors import MissingExtraError
 
-EXAMPLES = """Examples:
-
-limelight mcp en-de
-
-limelight mcp en-de multi --threads 2
-
-limelight mcp news=/models/en-de --engine ctranslate2
-"""
+EXAMPLES = (
+    "limelight mcp en-de",
+    "limelight mcp en-de multi --threads 2",
+    "limelight mcp news=/models/en-de --engine ctranslate2",
+)
 
 
 def mcp(

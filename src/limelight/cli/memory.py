@@ -17,16 +17,12 @@ from limelight.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from limelight.store.store import Store
 
-EXAMPLES = """Examples:
-
-limelight memory add sqlite:///limelight.db menu.tmx old.po --from en --to de
-
-limelight memory find sqlite:///limelight.db "Could not open the file" --from en --to de
-
-limelight memory list sqlite:///limelight.db
-
-limelight memory delete sqlite:///limelight.db menu.tmx
-"""
+EXAMPLES = (
+    "limelight memory add sqlite:///limelight.db menu.tmx old.po --from en --to de",
+    'limelight memory find sqlite:///limelight.db "Could not open the file" --from en --to de',
+    "limelight memory list sqlite:///limelight.db",
+    "limelight memory delete sqlite:///limelight.db menu.tmx",
+)
 
 
 class Action(Enum):

@@ -1,11 +1,4 @@
-"""Options and arguments that name a folder may name an address, where the verb can: it is then given a folder of this machine.
-
-    translate, inspect, serve, mcp, evaluate    the bundle is fetched first
-    prepare, import                             the folder is published when it is done
-    train                                       the run works in a folder, and its snapshots are at the address
-
-Every other address is refused, before anything is fetched.
-"""
+"""Options and arguments that name a folder may name an address, where the verb can: it is then given a folder of this machine."""
 
 import re
 import shutil

@@ -9,14 +9,11 @@ import typer
 
 from limelight.errors import DataError
 
-EXAMPLES = """Examples:
-
-limelight report en-de
-
-limelight report en-de && open en-de/report.html
-
-limelight report runs/en-de --json | jq -r .html
-"""
+EXAMPLES = (
+    "limelight report en-de",
+    "limelight report en-de && open en-de/report.html",
+    "limelight report runs/en-de --json | jq -r .html",
+)
 
 
 def report(

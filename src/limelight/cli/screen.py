@@ -1,7 +1,4 @@
-"""A screen shows the progress of a verb: bars on a terminal, plain lines in a pipe, nothing beside JSON.
-
-All of it goes to standard error, except the result itself, so that a result can be piped on.
-"""
+"""A screen shows the progress of a verb: bars on a terminal, plain lines in a pipe, nothing beside JSON."""
 
 import math
 import os
@@ -61,7 +58,6 @@ class Screen:
             self._plain_step(name, done, total, note)
 
     def show(self, progress: "CorpusProgress") -> None:
-        """Move the bar of a step of preparing a corpus."""
         note = f"{group_digits(progress.pairs)} pairs" if progress.pairs else ""
         self.step(progress.step, progress.done, progress.total, note)
 

@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from limelight.serving.queue.served_model import ServedModel
     from limelight.serving.settings import ServeSettings
 
-EXAMPLES = """Examples:
-
-limelight serve en-de
-
-limelight serve en-de de-en --metrics --port 8080
-
-limelight serve en-de --store sqlite:///limelight.db --keep-days 90
-
-limelight serve --make-key forum --api-key-file keys.toml
-
-limelight serve en-de --host 0.0.0.0 --api-key-file keys.toml queue.wait_seconds=1
-"""
+EXAMPLES = (
+    "limelight serve en-de",
+    "limelight serve en-de de-en --metrics --port 8080",
+    "limelight serve en-de --store sqlite:///limelight.db --keep-days 90",
+    "limelight serve --make-key forum --api-key-file keys.toml",
+    "limelight serve en-de --host 0.0.0.0 --api-key-file keys.toml queue.wait_seconds=1",
+)
 
 
 def serve(
@@ -80,13 +75,12 @@ def is_setting(written: str) -> bool:
 
 
 def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
-    from limelight.cli.settings_arguments import put_setting
+    from limelight.cli.settings_arguments import put_settings
     from limelight.serving.settings import ServeSettings
 
     base = {} if config is None else _read(config)
     base.update(values)
-    for text in written:
-        put_setting(base, *text.split("=", 1))
+    put_settings(base, written)
     if isinstance(base.get("hosts"), str):
         base["hosts"] = [name.strip() for name in base["hosts"].split(",")]
     try:

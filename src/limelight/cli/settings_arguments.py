@@ -28,7 +28,6 @@ SETTING = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*=")
 
 
 def split_settings(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return files, and what is written as section.key=value."""
     paths = [text for text in inputs if not SETTING.match(text) or os.path.exists(text)]  # noqa: PTH110
     return paths, [text for text in inputs if text not in paths]
 

@@ -35,7 +35,7 @@ class FileEntry(Settings):
 
     path: str
     bytes: int
-    sha256: str
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")  # it is the name of a file in a cache
 
 
 class InputEntry(Settings):
@@ -139,7 +139,12 @@ class CorpusManifest(Settings):
     @property
     def files(self) -> list[FileEntry]:
         """All files that training opens."""
-        shards = [shard for shards in self.splits.values() for shard in shards]
+        return [*self.without_training, *(entry for shard in self.splits["train"] for entry in (shard.text, shard.ids))]
+
+    @property
+    def without_training(self) -> list[FileEntry]:
+        """All but the shards of the training split, which are as good as all of the text."""
+        shards = [shard for split, shards in self.splits.items() if split != "train" for shard in shards]
         return [*self.cutting, *(entry for shard in shards for entry in (shard.text, shard.ids))]
 
     @classmethod
@@ -147,13 +152,17 @@ class CorpusManifest(Settings):
         path = folder / NAME
         if not path.is_file():
             raise DataError(f"{folder} is no prepared corpus: it has no {NAME}; make one with `limelight prepare ... -o {folder}`")
+        return cls.decode(path.read_bytes(), str(path))
+
+    @classmethod
+    def decode(cls, content: bytes, where: str) -> "CorpusManifest":
         try:
-            value = json.loads(path.read_bytes())
+            value = json.loads(content)
             if value.get("format") != FORMAT:
-                raise DataError(f"{path} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again")
+                raise DataError(f"{where} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again")
             return cls.model_validate(value)
         except (ValueError, AttributeError) as error:
-            raise DataError(f"{path} is damaged ({type(error).__name__}); prepare the corpus again") from None
+            raise DataError(f"{where} is damaged ({type(error).__name__}); prepare the corpus again") from None
 
     def encode(self) -> bytes:
         """manifest.json as it is written."""

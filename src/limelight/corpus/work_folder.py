@@ -4,7 +4,6 @@ OUTPUT/.work/ADDRESS/         chunks, outcomes: what an interrupted run goes on 
 OUTPUT/.work/ADDRESS/build/   the new folder; its manifest is written last, then everything moves up, the manifest last again
 """
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from limelight.corpus.manifest import HELD_OUT, NAME, CorpusManifest
 from limelight.corpus.tokenizers import VOCABULARIES
 from limelight.errors import ConfigError, DataError
+from limelight.files import link_file
 
 REPORT = "report.html"
 OURS = ("shards", "dropped", "pieces.model", "source.model", "target.model", *VOCABULARIES, REPORT)
@@ -43,12 +43,8 @@ class WorkFolder:
         texts = [shard.text.path for shards in before.splits.values() for shard in shards]
         dropped = [f"dropped/{path.name}" for path in (self.folder / "dropped").glob("*.jsonl")]
         for name in (*texts, *dropped):
-            there, here = self.folder / name, self.build / name
-            here.unlink(missing_ok=True)
-            try:
-                os.link(there, here)
-            except OSError:  # a file system without links
-                shutil.copyfile(there, here)
+            (self.build / name).unlink(missing_ok=True)
+            link_file(self.folder / name, self.build / name)
 
     def publish(self, manifest: CorpusManifest) -> None:
         """Moves the build up. Done again after a stop in the middle, it goes on."""

@@ -1,10 +1,5 @@
 """`translate_document` returns a document with its text translated and all else as it was:
-
-    translate_document(data, "po", ("en", "de"), translator.translate).data
-
 It has two phases, which others may take one by one: `find_units` finds the texts, and what it returns splices their translations in.
-What is translated, and where it goes, is each format's to know; `docs/documents.md` says it. A finished document has the same structure by
-construction: it is the old one with texts put in their places. Counts account for every text that was found.
 """
 
 from collections.abc import Callable

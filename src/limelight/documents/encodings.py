@@ -33,8 +33,6 @@ _GUESSED = {"html", "srt", "txt", "csv", "tsv", "usfm"}  # where nothing is said
 
 @dataclass(frozen=True)
 class Document:
-    """A document is its text, and how to make bytes of it again."""
-
     name: str  # for errors
     data: bytes
     text: str
@@ -52,7 +50,6 @@ class Document:
         return self.mark + text.encode(self.encoding, "xmlcharrefreplace" if self.references else "strict")
 
     def lacks(self, text: str) -> bool:
-        """Whether the document's encoding has no way to write a text."""
         if self.references:
             return False
         try:

@@ -28,8 +28,6 @@ MOST_TAGS = 999_999
 
 
 class InlineItem(NamedTuple):
-    """An item is a stretch of the document."""
-
     kind: Literal["text", "open", "close", "single"]
     start: int
     end: int
@@ -44,8 +42,6 @@ class Pairing(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """How the tags of a text stand."""
-
     parents: dict[int, tuple[int, bool]]  # of each number: that of the tag around it, and whether it is a single one
     worded: set[int]  # those with words inside
 
@@ -107,7 +103,6 @@ class Sentence:
         return (*parts, self.write(translation[cursor:] + self._trail))
 
     def apart(self, translations: Sequence[str]) -> tuple[Part, ...]:
-        """Tags and blanks as they were, with the translated runs between them."""
         parts: list[Part] = []
         runs = iter(translations)
         for at, item in enumerate(self.items):
@@ -207,7 +202,6 @@ def pair(items: Sequence[InlineItem]) -> Pairing:
 
 
 def cut(items: Sequence[InlineItem]) -> list[list[InlineItem]]:
-    """Cut at every stray tag, which belongs to no part."""
     parts: list[list[InlineItem]] = [[]]
     stray = pair(items).stray
     for at, item in enumerate(items):

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 
 class Range(NamedTuple):
-    """A range is characters of the document: from `start` up to `end`."""
-
     start: int
     end: int
 
@@ -32,7 +30,6 @@ class Splice(NamedTuple):
 
 
 def join_parts(text: str, parts: Iterable[Part]) -> str:
-    """What parts say, with ranges as they stand in the document."""
     return "".join(part if isinstance(part, str) else text[part.start : part.end] for part in parts)
 
 

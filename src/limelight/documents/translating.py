@@ -192,12 +192,7 @@ class FoundUnits:
 
 
 def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], unsure_below: float) -> tuple[Notice, ...]:
-    """Why somebody should look at a text that these results were written for; nothing where all is well.
-
-    unsure        the confidence is below a threshold
-    unprotected   a placeholder, a tag or an address is lost
-    all others    warnings of the translator (numbers, loop, too_long ...) and of the document (apart, and what was left as it was)
-    """
+    """Why somebody should look at a text that these results were written for; nothing where all is well."""
     reasons = [notice for notice in dict.fromkeys(notices) if notice.code not in HARMLESS]
     if not all(result.protected for result in results) and all(notice.code != "unprotected" for notice in reasons):
         reasons.append(Notice("unprotected", "something that must not be translated was lost"))
@@ -208,7 +203,6 @@ def find_reasons(results: Sequence[UnitTranslation], notices: Sequence[Notice], 
 
 
 def _leave(unit: DocumentUnit, code: str, message: str, results: Sequence[UnitTranslation] = ()) -> TranslatedUnit:
-    """A unit that stays as it is in the document."""
     said = (Notice(code, message),)
     return TranslatedUnit(unit, "", None, said, said, results=tuple(results))
 

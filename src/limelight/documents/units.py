@@ -22,8 +22,6 @@ class Remark(NamedTuple):
 
 
 class UnitTranslation(Protocol):
-    """These parts of a `Translation` are needed."""
-
     @property
     def text(self) -> str: ...
 
@@ -54,14 +52,11 @@ class DocumentUnit:
     origin: Any = None  # what its format must know of it to finish the document
 
     def change_splices(self, change: Callable[[list[Splice] | None], list[Splice] | None]) -> "DocumentUnit":
-        """The same text, whose splices are changed before they are used."""
         return replace(self, whole=lambda new: change(self.whole(new)), apart=lambda runs: change(self.apart(runs)) or [])
 
 
 @dataclass(frozen=True)
 class TranslatedUnit:
-    """The unit says what became of one text, how sure the translator was of it, and for which reasons somebody should look at it."""
-
     unit: DocumentUnit
     text: str  # as the translator wrote it, runs with a blank between them; empty where the document keeps its own
     confidence: float | None  # the lowest of its runs; None where nothing was written
@@ -69,7 +64,6 @@ class TranslatedUnit:
     reasons: tuple[Notice, ...]
     splices: tuple[Splice, ...] = ()
     results: tuple[UnitTranslation, ...] = ()
-
     reviewed: bool = False  # somebody has looked at it
 
     @property
@@ -96,8 +90,6 @@ def collect_splices(units: Sequence[TranslatedUnit]) -> list[Splice]:
 
 
 class ExtractionResult(NamedTuple):
-    """The result is what a format sees in a document: texts to translate, texts that are left alone and why, and remarks."""
-
     units: list[DocumentUnit]
     left: int = 0  # texts that have a translation, or must not get one
     remarks: tuple[Remark, ...] = ()

@@ -27,8 +27,6 @@ class InferenceOptions:
 
 @dataclass(frozen=True)
 class Speed:
-    """The speed is that of the search alone, without the time that loading takes."""
-
     sentences: int
     seconds: float
     source_pieces: int

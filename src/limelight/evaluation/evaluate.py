@@ -1,7 +1,4 @@
-"""`evaluate` scores a system's translations against references and says what looks wrong with them.
-
-evaluate(["Das war gut."], [["Das war gut."]]).scores[0].value -> 100.0
-"""
+"""`evaluate` scores a system's translations against references and says what looks wrong with them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -130,10 +127,7 @@ def worst(
     found: Sequence[Sequence[Suspicion]],
     most: int,
 ) -> list[WorstSentence]:
-    """The `most` sentences of lowest chrF, where a short one counts for less: of three letters chrF tells next to nothing.
-
-    Each is ranked as if AVERAGE characters of the set's mean quality were added to it.
-    """
+    """The `most` sentences of lowest chrF, where a short one counts for less: of three letters chrF tells next to nothing."""
     mean = sum(chrf) / max(1, len(chrf))
 
     def rank(i: int) -> float:

@@ -1,9 +1,5 @@
 """`read_inputs` reads the systems, sources and references that were named on the command line. Files may be packed, and every problem with
-them is in one error.
-
-en-de test.en test.de     a translator, a source, a reference
-en-de prepared            a translator, the test split of a prepared corpus
-output.de reference.de    translations that exist, a reference
+them is in one error. See docs/metrics.md.
 """
 
 from collections.abc import Sequence
@@ -31,8 +27,6 @@ _SAID = {RowFault.BROKEN_ENCODING: "is not UTF-8", RowFault.TOO_LONG: "is too lo
 
 @dataclass(frozen=True)
 class System:
-    """A system is translations that exist, or the folder of a translator that will make them."""
-
     name: str
     folder: Path | None
     texts: list[str] | None
@@ -82,7 +76,6 @@ def read_inputs(
 
 
 def _roles(targets: Sequence[str], source: str | None) -> tuple[Path | None, str | None, str | None, Path | None]:
-    """Translator, source, reference and prepared corpus, of which some are None."""
     first = Path(targets[0]) if targets else None
     if first is None or len(targets) > 3:
         raise ConfigError(f"{len(targets)} names are not understood; {USAGE}")
@@ -146,7 +139,6 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
 
 
 def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
-    """Sources, targets and languages of a split of a prepared corpus; of several directions, of the first."""
     from limelight.corpus.feeding.shards import PreparedCorpus  # by Arrow, which files of text do not need
 
     prepared = PreparedCorpus.open(folder)
@@ -168,7 +160,6 @@ def language_of(path: str) -> str | None:
 
 
 def _lines(path: str, problems: list[str]) -> list[str]:
-    """The lines, and the first of each kind that cannot be read among the problems."""
     texts: list[str] = []
     unsaid = dict(_SAID)
     for lines, faults in read_strings(path):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import pairwise
 
 from limelight.corpus.config import FilterSettings
@@ -75,8 +76,9 @@ def _suspect(given: str, source: str | None, references: Sequence[str], same: bo
     if not ours.strip():  # of an empty translation all is said
         return _judge_length(given, references)
     witnesses = [*([] if source is None else [source]), *references]
+    copies = partial(is_copied, source or "", words=FilterSettings().copied_words)
     flags = {
-        SuspicionKind.COPIED: source is not None and _copies(source, ours, references),
+        SuspicionKind.COPIED: source is not None and copies(ours) and not any(map(copies, references)),
         SuspicionKind.LOOP: _repeats(ours) and not any(map(_repeats, references)),
         SuspicionKind.SAME: same,
         SuspicionKind.PLACEHOLDERS: all(placeholders_differ(other, ours) for other in witnesses),
@@ -89,7 +91,6 @@ def _suspect(given: str, source: str | None, references: Sequence[str], same: bo
 
 
 def tally(found: Sequence[Sequence[Suspicion]]) -> dict[str, int]:
-    """Sentences of each kind, most frequent first."""
     return dict(Counter(str(suspicion.kind) for each in found for suspicion in each).most_common())
 
 
@@ -116,11 +117,6 @@ def _judge_length(text: str, references: Sequence[str]) -> list[Suspicion]:
     if mine > LONG * longest and mine >= longest + LEEWAY:
         return [Suspicion(SuspicionKind.LONG, f"{mine} characters where the reference has {longest}")]
     return []
-
-
-def _copies(source: str, ours: str, references: Sequence[str]) -> bool:
-    words = FilterSettings().copied_words
-    return is_copied(source, ours, words) and not any(is_copied(source, each, words) for each in references)
 
 
 def _repeats(text: str) -> bool:

@@ -1,7 +1,4 @@
-"""`translate_set` translates a set of sentences with a bundle and measures the speed.
-
-Pieces are counted on both sides and the number is called so: "tokens per second" without a side has misled people by a factor of two.
-"""
+"""`translate_set` translates a set of sentences with a bundle and measures the speed."""
 
 import time
 from collections import Counter

@@ -1,12 +1,5 @@
 """`judge` says what a translator is good for, in words that cannot be misread. It looks at its scores, its broken translations and how
-often it saw its text:
-
-    judge(QualityEvidence(chrf=Bound(8.0, 7.6), bleu=Bound(0.1, 0.0), sentences=500, degenerate=480, epochs=0.1))
-        -> QualityVerdict(Use.NOT_USABLE, reasons=("chrF 8.0, ...",), change=("more time: ...",))
-
-A pure function, so that `train`, its report, `evaluate` and the card of a bundle say the same. The bounds depend on language, kind of text
-and references (docs/metrics.md): that is why there are two scores, why what is visibly broken counts beside them, and why even the best
-verdict speaks of text like the test set alone.
+often it saw its text. See docs/metrics.md.
 """
 
 from collections.abc import Sequence
@@ -104,7 +97,6 @@ class QualityVerdict:
         return f"{told}.{helps}"
 
     def values(self) -> dict[str, Any]:
-        """Return the verdict as plain values, for programs."""
         return {"use": self.use.value, "reasons": list(self.reasons), "change": list(self.change)}
 
 
@@ -132,13 +124,11 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
 
 
 def evidence_of(evaluation: Evaluation, language: str | None = None, confidence_error: float | None = None) -> QualityEvidence:
-    """What an evaluation alone tells."""
     chrf, bleu = bounds(evaluation.scores, evaluation.notes)
     return QualityEvidence(chrf, bleu, language, evaluation.sentences, evaluation.degenerate, confidence_error)
 
 
 def bounds(scores: Sequence[MetricScore], notes: Sequence[str]) -> tuple[Bound | None, Bound | None]:
-    """Return the bounds of chrF, and of BLEU where it means something."""
     named = {score.name: score for score in scores}
     return Bound.of(named.get("chrF2")), None if NO_BLEU in notes else Bound.of(named.get("BLEU"))
 

@@ -57,7 +57,7 @@ class Attribution:
 class Unmatched:
     """A word is unmatched if nothing came from it (`omission`, of the source) or if it came from nothing (`addition`, of the translation).
 
-    `effect`: how much more likely the translation is with a source word than without; of a word of the translation, see `omissions`.
+    `effect`: how much more likely the translation is with a source word than without; of a word of the translation, see `find_unmatched`.
     """
 
     kind: Literal["omission", "addition"]

@@ -52,10 +52,7 @@ def heads_of(config: ModelConfig) -> list[Head]:
 
 
 def resolve_gates(gates: Mapping[str, float], config: ModelConfig) -> dict[Kind, Gates]:
-    """The gate of every head (layers, heads), by kind: 1 unless a pattern names it; of several patterns the last one counts.
-
-    resolve_gates({"*": 0, "cross.1.0": 1}, config) is solo for cross.1.0.
-    """
+    """The gate of every head (layers, heads), by kind: 1 unless a pattern names it; of several patterns the last one counts."""
     found = {kind: np.ones((layers_of(kind, config), config.num_heads), np.float32) for kind in KINDS}
     problems = []
     for pattern, gate in gates.items():

@@ -109,8 +109,6 @@ class Guess:
 
 @dataclass(frozen=True)
 class Node:
-    """A node has the names of the JSON."""
-
     n: int  # its number, which is its place among the nodes
     p: int  # the number of its parent, NO_PARENT for the root; always smaller than its own
     t: int  # pieces from the root to here, this one counted: the root has 0
@@ -247,5 +245,4 @@ class Trace:
         return {"enc": (source, source), "dec": (target, self.target.inputs), "cross": (target, source)}[kind]
 
     def gate_of(self, head: Head) -> float:
-        """How far a head is dimmed; 1: not at all."""
         return next((each.gate for each in self.heads if each.id == str(head)), 1.0)

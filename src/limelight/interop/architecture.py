@@ -1,8 +1,4 @@
-"""An `Architecture` of Hugging Face turns its config.json into our ModelConfig and back, or says why it cannot.
-
-The architectures are near relatives. All have sinusoidal positions, layer norms with eps 1e-5 and biases everywhere. `ARCHITECTURES` says
-what is their own.
-"""
+"""An `Architecture` of Hugging Face turns its config.json into our ModelConfig and back, or says why it cannot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -203,7 +199,6 @@ ARCHITECTURES = {one.model_type: one for one in (MARIAN, PEGASUS, M2M100)}
 
 
 def unlike_all(c: ModelConfig) -> list[str]:
-    """What none of the architectures can hold."""
     problems = []
     for name, wanted in (("positions", "sinusoidal"), ("norm", "layer"), ("bias", True), ("norm_eps", NORM_EPS)):
         if getattr(c, name) != wanted:

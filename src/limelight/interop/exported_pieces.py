@@ -1,8 +1,4 @@
-"""The tokenizer of a bundle is written as files that AutoTokenizer loads, with the same ids.
-
-Pieces of ours, and those of a Marian model, go as a MarianTokenizer: SentencePiece models beside a list of ids. It cuts a text with
-SentencePiece alone, so that byte fallback and placeholders come out the same. Models of many languages get the files they came with.
-"""
+"""The tokenizer of a bundle is written as files that AutoTokenizer loads, with the same ids. See docs/interop.md."""
 
 import json
 import re

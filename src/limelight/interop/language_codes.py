@@ -1,8 +1,4 @@
-"""Languages of multilingual models are found by the code that a person means.
-
-find("de", ("eng_Latn", "deu_Latn"))   ->  "deu_Latn"
-find("zh", ("zho_Hans", "zho_Hant"))   ->  an error that lists both
-"""
+"""Languages of multilingual models are found by the code that a person means."""
 
 import difflib
 from collections import Counter

@@ -79,7 +79,6 @@ def rows(config: ModelConfig) -> Iterator[tuple[str, list[str], int | None]]:
 
 
 def to_ours(theirs: Mapping[str, Tensor], config: ModelConfig) -> Weights:
-    """Every weight of `config`, by our names. `theirs` has them all."""
     ours: Weights = {}
     for name, names, axis in rows(config):
         parts = [theirs[one] for one in names]

@@ -117,7 +117,6 @@ def _check(name: str, archive: ZipFile, corpus: str, pair: str) -> list[ZipInfo]
 
 
 def _license(archive: ZipFile) -> str | None:
-    """The first line of the licence that says something."""
     if LICENSE not in archive.namelist():
         return None
     with ZipFile.open(archive, LICENSE) as file:
@@ -126,8 +125,6 @@ def _license(archive: ZipFile) -> str | None:
 
 
 class FarFile(io.RawIOBase):
-    """A file on a server, of which parts are read, if the server has parts."""
-
     def __init__(self, address: str) -> None:
         self.address, self.at, self.asked = address, 0, 0
         with _open(address, "HEAD") as answer:

@@ -31,8 +31,6 @@ MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
 
 class Parity(Settings):
-    """Parity says what was compared, and how close it came."""
-
     engine: str
     numbers: str = Field(description="What the other engine computes in.")
     probe: str = Field(description="Where the sentences come from.")
@@ -42,7 +40,6 @@ class Parity(Settings):
     score_apart: float = Field(description="Largest difference between the scores of the same translation.")
 
     def problems(self) -> list[str]:
-        """What is beyond the bounds, in words."""
         found, exact = [], self.numbers == "float32"
         least = LEAST_SAME_MADE_UP if self.probe == NONSENSE else LEAST_SAME
         if exact and self.same < least:
@@ -63,8 +60,6 @@ class Parity(Settings):
 
 @dataclass(frozen=True)
 class ParityProbes:
-    """Parity probes are sentences to compare engines with, where they come from, and the direction of each where it is known."""
-
     texts: list[str]
     origin: str
     directions: list[tuple[str, str]] | None = None
@@ -111,7 +106,6 @@ def translate_probes(bundle: Bundle, engine: Engine, probes: ParityProbes) -> li
 
 
 def compare(ours: Sequence[Translation], theirs: Sequence[Translation], engine: str, numbers: str, probe: str) -> Parity:
-    """Compare translations of the same probes, by our own engine and by another."""
     equal = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.text == b.text]
     found, wanted = [b.text for b in theirs], [a.text for a in ours]
     return Parity(

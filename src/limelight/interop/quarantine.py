@@ -1,7 +1,5 @@
 """Foreign files that C++ reads are tried first in a process of their own, which may crash, hang or fill its memory.
 
-    pieces_problem(model)       None, or what is wrong: "makes the library that reads it crash (SIGSEGV) ..."
-
     python -P -m limelight.interop.quarantine pieces < source.spm      {"problem": null} on standard output
 
 Before it reads, the process gives up what it does not need: files and the network, memory beyond a bound, time. Windows has no such bounds
@@ -71,7 +69,6 @@ def _end(code: int) -> str:
 
 
 def _give_up(size: int, longer: float) -> None:
-    """Bounds that hold for the rest of this process."""
     computing = math.ceil(time.process_time()) + COMPUTING + int(longer)  # loading torch counts too
     limits = {
         "RLIMIT_AS": _measure_mapped() + 2 * size + MEMORY,

@@ -1,7 +1,4 @@
-"""The weights of a Hugging Face folder are found, compared with what the model needs, then loaded. Nothing in a file runs.
-
-model.safetensors, or the parts that model.safetensors.index.json names, or else pytorch_model.bin, of which torch reads tensors only.
-"""
+"""The weights of a Hugging Face folder are found, compared with what the model needs, then loaded. Nothing in a file runs."""
 
 import pickle
 import re
@@ -67,7 +64,6 @@ def read_weights(folder: Path, architecture: Architecture, config: ModelConfig) 
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The files that hold the weights, safetensors first."""
     for index, whole in ((INDEX, WHOLE), (PICKLED_INDEX, PICKLED)):
         if (folder / whole).is_file():
             return [whole]

@@ -27,6 +27,7 @@ from limelight.training.run_folder import BUNDLE, FACTS, RECIPE, STATUS
 FEWEST = 50  # corrections that can be taught: of fewer nobody could tell whether they help
 FEWEST_HELD = 8  # of fewer no paired test can be sure
 HELD_OUT = 51 / 256  # of the sources
+REPLAY = 0.8  # of what is seen is old text, where there is some: with half, what was learnt was paid for by forgetting
 OF_USE = (BUNDLE, FACTS, STATUS, RECIPE)  # of a run; all else holds texts
 PLAN, TAUGHT, HELD, REFUSED = "plan.json", "taught.jsonl", "held-out.jsonl", "refused.jsonl"
 

@@ -49,12 +49,16 @@ def measure_effect(before: Path, after: Path, sets: Mapping[str, TestSet], runni
     return found
 
 
+def forgets(old: Difference) -> bool:
+    return (old.significant and old.difference < 0) or old.difference < -MOST_LOST
+
+
 def decide(effect: Mapping[str, Difference]) -> tuple[bool, str]:
     """Whether it is kept, and why."""
     new, old = effect[NEW], effect[OLD]
     if not (new.significant and new.difference > 0):
         return False, f"it is not surely better on corrections that were held out: {new.difference:+.1f} chrF, p = {new.p:.3f}"
-    if (old.significant and old.difference < 0) or old.difference < -MOST_LOST:
+    if forgets(old):
         return False, f"it forgets: {old.difference:+.1f} chrF on old text, p = {old.p:.3f}"
     return (
         True,

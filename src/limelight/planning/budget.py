@@ -1,7 +1,4 @@
-"""A `Budget` is devices and time as a person writes them.
-
-parse_budget("8xH100 24h") -> Budget(count=8, device="H100", seconds=86400.0)
-"""
+"""A `Budget` is devices and time as a person writes them."""
 
 import re
 from dataclasses import dataclass
@@ -37,10 +34,7 @@ def budget_seconds(text: str) -> float:
 
 
 def parse_budget(text: str) -> Budget:
-    """Devices, time or both: "8xH100 24h", "2 x L4 90m", "H100 1h30m", "30m", "8xH100".
-
-    Whether there is such a device is for `planning.time.devices` to say.
-    """
+    """Devices, time or both: "8xH100 24h", "2 x L4 90m", "H100 1h30m", "30m", "8xH100"."""
     words = text.split()
     first = next((n for n in range(len(words)) if TIME.fullmatch("".join(words[n:]).lower())), len(words))
     named, time = " ".join(words[:first]), " ".join(words[first:])

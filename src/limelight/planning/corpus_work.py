@@ -1,10 +1,4 @@
-"""Seconds and bytes to prepare a corpus on one machine follow from what was measured on two cores (docs/scale.md).
-
-    corpus_work(20e6, cores=2, identify=False).seconds -> 302, as measured
-
-Core time is in proportion to pairs: 1 and 20 million pairs took the same for each. Beyond that it is extrapolated; what would stop it first
-is said in `notes`.
-"""
+"""Seconds and bytes to prepare a corpus on one machine follow from what was measured on two cores (docs/scale.md)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -32,7 +26,6 @@ class CorpusWork:
 
 
 def corpus_work(pairs: float, cores: int = 2, identify: bool = True, bytes_of_pair: float = BYTES) -> CorpusWork:
-    """Time is taken in proportion to the bytes of a pair."""
     longer = bytes_of_pair / BYTES
     computing = pairs * longer * (CORE + (IDENTIFY if identify else 0.0)) / cores
     reading = pairs * longer * READING

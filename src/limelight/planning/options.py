@@ -1,9 +1,5 @@
 """Options say what can be trained on a text with given devices and time, and which of it to take.
 
-    options(TextStats(29_000, 450_000, 515_000), this_machine(...), 1, 1_800, "masters")[0].name -> "small"
-    curve(text, device("H100"), "masters").devices      how long the same run takes on 1, 2, 4 ... devices
-    curve(text, device("H100"), "masters").frontier     the best that can be had for a cost
-
 The first option is what the rules of `planning.sizing_rules` take, by which `limelight train --budget` goes too; the others follow by
 expected loss, those that do not fit or that the text is too short for at the end. Times on devices that are only described rest on
 assumptions (`planning.time.devices`, `planning.time.planned_step`), which `timing` replaces by what was measured.
@@ -36,8 +32,6 @@ HOURS: Final = (0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 48, 96, 168)
 
 @dataclass(frozen=True)
 class PlanReason:
-    """A reason says why one thing of a plan is as it is."""
-
     about: Literal["size", "batch", "devices", "passes", "memory"]
     text: str
 
@@ -66,7 +60,6 @@ class Option:
     why: tuple[PlanReason, ...]  # the first that of the size
 
     def explain(self, *about: str) -> str:
-        """Join the reasons about some things: explain("batch") -> "small, so that there are more steps"."""
         return "; ".join(reason.text for reason in self.why if reason.about in about)
 
 
@@ -86,8 +79,6 @@ class CostPoint:
 
 @dataclass(frozen=True)
 class CostCurve:
-    """A cost curve is what more devices and more money buy, as points to draw."""
-
     devices: tuple[DevicePoint, ...]
     frontier: tuple[CostPoint, ...]
 
@@ -134,7 +125,6 @@ class _Plan:
         )  # fmt: skip
 
     def choose(self, named: Sequence[tuple[str, ModelConfig]]) -> Option:
-        """By the rule that a run goes by."""
         found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_FOR}
         size = rules.preset_for(
             self.text.target,
@@ -234,7 +224,6 @@ def curve(
 
 
 def sizes(vocab_size: int) -> list[tuple[str, ModelConfig]]:
-    """Presets and what lies between them, smallest first."""
     named = [(name, ModelConfig.preset(name, vocab_size)) for name in PRESETS]
     for name, ((encoder, decoder), d_model, num_heads) in BETWEEN.items():
         shape = {"encoder_layers": encoder, "decoder_layers": decoder, "num_heads": num_heads, "d_ff": 4 * d_model}
@@ -250,7 +239,6 @@ def usual_pieces(text: TextStats) -> int:
 
 @cache
 def _presets(vocab_size: int) -> dict[str, int]:
-    """Parameters of every size that the rules know."""
     names = [*rules.TEXT_FOR, *rules.TEXT_FOR_MORE]
     return {name: count_of(ModelConfig.preset(name, vocab_size)) for name in names}
 

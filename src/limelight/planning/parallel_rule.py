@@ -1,7 +1,4 @@
-"""A rule chooses how devices share a model, from its size and their memory, for a run and for a plan.
-
-choose_layout(config, size=16, per_host=8, memory=80e9) -> Parallel("ddp", replicas=16), "all of it fits ..."
-"""
+"""A rule chooses how devices share a model, from its size and their memory, for a run and for a plan."""
 
 from typing import Final
 

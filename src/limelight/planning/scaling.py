@@ -1,7 +1,5 @@
 """A law predicts the loss of a model from the text it has seen, in nats per target piece of a validation set.
 
-    predict_loss(config, seen=11e6, unique=515_000) -> LossPrediction(loss=1.46, low=..., high=..., in_range=True, notes=(...))
-
     loss = E + (ln V - E) h / (1 + h)                 between E, which no model gets below, and guessing among V pieces
     h    = a (1 / D + b / N^(ALPHA/DELTA))^DELTA + c / T^beta
 
@@ -17,12 +15,6 @@ is lower, the loss is
 
 where U is the entropy of the pieces of this very text, which is counted (`training.recipe.text_stats`), less what is soon gained. A text
 whose pieces are harder to guess by themselves than those of captions stays harder: its level is taken to be higher (`unknown_level`).
-
-ALPHA and DELTA are published, since runs as small as ours cannot tell them; a, b, c, beta and the level E of each corpus are fitted to our
-own (benchmarks/scaling_runs.json, made by scaling_runs.py beside it; scaling_fit.py does it, and a test that the numbers below come out);
-U and n to runs of 6 to 120 steps, which leave the others as they are.
-Differences between two models on one text are worth more than the level: that depends on language, kind of text and pieces, and is not
-known before a run.
 """
 
 import math
@@ -153,10 +145,7 @@ def loss_of(fit: Fit, level: float, config: ModelConfig, seen: float, unique: fl
 
 
 def predict_early_loss(config: ModelConfig, steps: float, frequencies: float | None = None, beginning: Beginning | None = None) -> float:
-    """The loss after `steps` steps of a run that has learnt little yet but how frequent each piece is; ln V before the first.
-
-    predict_early_loss(config of 4,000 pieces, steps=0) -> 8.29
-    """
+    """The loss after `steps` steps of a run that has learnt little yet but how frequent each piece is; ln V before the first."""
     b, guessing = beginning or BEGINNING, math.log(config.vocab_size)
     level = min((USUAL if frequencies is None else frequencies) - b.gained, guessing)
     return level + (guessing - level) / (1 + (steps / b.steps) ** 2)
@@ -171,9 +160,7 @@ def unknown_level(fit: Fit, config: ModelConfig, frequencies: float | None, begi
 def worth(seen: float, unique: float) -> float:
     """New text that would teach as much as `seen` pieces of a text that has `unique` (Muennighoff et al. 2023).
 
-        D = U + U R (1 - e^(-(passes - 1) / R)),  R = WORTH;  what is seen, as long as nothing is seen twice
-
-    worth(500, 1_000) -> 500;  at most U (1 + R), however often it is seen
+    D = U + U R (1 - e^(-(passes - 1) / R)),  R = WORTH;  what is seen, as long as nothing is seen twice
     """
     passes = seen / unique
     return seen if passes <= 1 else unique * (1 + WORTH * (1 - math.exp(-(passes - 1) / WORTH)))

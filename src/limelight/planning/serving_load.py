@@ -1,16 +1,4 @@
-"""The number of servers that answer a load in time follows from what was measured on one core (docs/operate.md).
-
-    replicas(small, requests=100, pieces=60).replicas -> 14
-    replicas(small, requests=10, pieces=44, latency=0.6)             more of them, so that the 95th percentile of waiting stays below
-
-Capacity: S source pieces a second of a core in full batches, of which a server is to be busy UTILISATION, and one to spare:
-
-    N = ceil(D / (u S)) + 1
-
-Latency: one at a time a core does ALONE of what it does in batches, and before it is busy nothing is batched. So the queue of a server is
-M/M/1 with that rate, and a text takes the 95th percentile of a client alone and then that of waiting. At half load this says 0.92 s;
-measured were 1.07 s, 2.6 to 4.6 times that of a client alone. For other models all of it is scaled by operations.
-"""
+"""The number of servers that answer a load in time follows from what was measured on one core (docs/operate.md)."""
 
 import math
 from dataclasses import dataclass
@@ -43,7 +31,9 @@ class ServingLoad:
 
 def replicas(config: ModelConfig, requests: float, *, pieces: float = PIECES_OF_A_TEXT, latency: float | None = None) -> ServingLoad:
     """For a peak of `requests` texts a second of `pieces` source pieces; `latency`: seconds that all but LATE of them may take."""
-    slower = _slower(config)
+    measured, length = ModelConfig.preset("small", config.vocab_size), PIECES_OF_A_TEXT
+    # Work of a piece against the one measured. Long texts are cut into sentences, so a piece costs the same in them.
+    slower = flops_of_pair(config, length, length) / flops_of_pair(measured, length, length)
     capacity = PIECES_PER_SECOND / slower / pieces
     alone = ALONE_SECONDS * slower * pieces / PIECES_OF_A_TEXT
     count = max(1, math.ceil(requests / (UTILISATION * capacity)))
@@ -65,12 +55,6 @@ def replicas(config: ModelConfig, requests: float, *, pieces: float = PIECES_OF_
         possible=possible,
         notes=tuple(notes),
     )
-
-
-def _slower(config: ModelConfig) -> float:
-    """Work of a piece against the one measured. Long texts are cut into sentences, so a piece costs the same in them."""
-    measured, length = ModelConfig.preset("small", config.vocab_size), PIECES_OF_A_TEXT
-    return flops_of_pair(config, length, length) / flops_of_pair(measured, length, length)
 
 
 def _waiting(arriving: float, capacity: float) -> float:

@@ -1,9 +1,4 @@
-"""A `Shortfall` says that a run will not get the gist of a text across, and how much longer it would take.
-
-    find_shortfall(config, text, seen=60_000, steps=20, pieces_per_second=2_400) -> Shortfall(expected=..., pieces=3.1e6, seconds=1_500.0)
-
-The same law that a plan's expected loss is from (`planning.scaling`); `limelight train` says it before it begins, `limelight plan` too.
-"""
+"""A `Shortfall` says that a run will not get the gist of a text across, and how much longer it would take."""
 
 import math
 from dataclasses import dataclass
@@ -24,8 +19,6 @@ NOT_ENOUGH: Final = "NOT ENOUGH for a usable translator"  # as it is said, in ca
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A shortfall is of a run that is not expected to reach GIST."""
-
     expected: LossPrediction
     unique: float  # target pieces of the text
     passes: float

@@ -1,8 +1,5 @@
 """Rules choose size, batch and passes from text and time, for the advice of a plan and for a run itself.
 
-    preset_for(target=500_000, parameters={"tiny": 1.9e6, "small": 7.6e6}, seen=lambda name: 12e6) -> Size("small", "...")
-    batch_for(seen=12e6, target=500_000) -> BatchChoice(3_072, "small, so that there are more steps")
-
 Numbers without a reason beside them were set by hand, after trials on tens of thousands of pairs; what was measured with care stands in
 docs/experiments.md. Pieces are target pieces.
 """
@@ -47,8 +44,6 @@ DEPTH_OF_THE_PAPER: Final = 6  # layers of a stack; with norms after the sub-lay
 
 @dataclass(frozen=True)
 class TextStats:
-    """Text statistics say how much there is to learn from in an epoch."""
-
     pairs: float
     source: float  # pieces, with what stands around them
     target: float
@@ -105,7 +100,6 @@ def is_too_large(parameters: float, target: float, sizes: Mapping[str, float]) -
 
 
 def batch_for(seen: float, target: float) -> BatchChoice:
-    """Choose the batch of a run that sees `seen` pieces of a text of `target`."""
     wanted = min(max(seen / STEPS_WANTED, BATCH[0]), BATCH[1])
     beyond = min(seen / STEPS_OF_THE_PAPER, LARGEST_BATCH)
     most = max(LEAST_BATCH, target / BATCHES_OF_TEXT)
@@ -143,7 +137,6 @@ def reserve(budget: float) -> float:
 
 
 def training_seconds(budget: float, spent: float = 0.0) -> float:
-    """Return the seconds for steps alone, when `spent` went by before them."""
     return max(LEAST_TRAINING, (budget - reserve(budget) - spent) * (1 - VALIDATION_SHARE))
 
 

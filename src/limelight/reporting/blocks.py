@@ -1,7 +1,4 @@
-"""Blocks make up a report before it is Markdown or HTML; their cells are text, figures, code or translations.
-
-Both formats are written from the same blocks, so they cannot tell different stories. A block that is a string is a paragraph.
-"""
+"""Blocks make up a report before it is Markdown or HTML; their cells are text, figures, code or translations."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
@@ -28,14 +25,10 @@ class Quote(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar is a share, drawn and printed."""
-
     share: float
 
 
 class Confidence(NamedTuple):
-    """A confidence is between 0 and 1, with a shade behind it."""
-
     value: float
 
 
@@ -58,14 +51,10 @@ class Table(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """A listing has lines to copy."""
-
     text: str
 
 
 class Points(NamedTuple):
-    """Points form a list; each point is a row of cells."""
-
     points: Sequence[Sequence[Cell]]
 
 

@@ -64,10 +64,7 @@ def chart(
 
 
 def _for_a_page(svg: str, alt: str) -> Markup:
-    """As wide as its place, and without what would reach beyond it.
-
-    That is the head of a file with its addresses, names that two pictures share, and a rule of style that holds for the whole page.
-    """
+    """As wide as its place, and without what would reach beyond it."""
     svg = re.sub(r"<metadata>.*?(?:</metadata>|\Z)|<style.*?(?:</style>|\Z)", "", svg, flags=re.DOTALL)
     svg = re.sub(r' id="[\w.]+_\d+"', "", svg)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)

@@ -1,11 +1,4 @@
-"""Two formats write the same blocks: HTML for a browser, Markdown for forges, diffs and editors. Text of users stays text in both.
-
-    write_html("en-de", ["Best at step 900.", *sections]) -> "<!doctype html>..."
-    write_markdown("en-de", ["Best at step 900.", *sections]) -> "# en-de\\n\\nBest at step 900.\\n..."
-
-A template has a macro for each kind of block and cell, of the same name, and all text that a macro prints is escaped on its way. A page is
-one file: no script, nothing from another address, so it opens without network, on a phone, and years later.
-"""
+"""Two formats write the same blocks: HTML for a browser, Markdown for forges, diffs and editors. Text of users stays text in both."""
 
 import html
 import re
@@ -39,11 +32,8 @@ def spell_out(value: str) -> str:
 
     A terminal obeys control characters, U+2028 breaks a line, and direction marks show a text in another order than it has.
     """
-    return "".join(f"\\u{ord(character):04x}" if _acts(character) else character for character in value)
-
-
-def _acts(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in JOINERS
+    acts = (unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") and sign not in JOINERS for sign in value)
+    return "".join(f"\\u{ord(sign):04x}" if acting else sign for sign, acting in zip(value, acts, strict=True))
 
 
 def html_text(value: str) -> Markup:

@@ -1,7 +1,4 @@
-"""Figures are written as people read them: 166 241, 17.8 %, 7.6 M, 1.9 GB, 4 h 38 min, 7,490 USD.
-
-Those of a page are a `Figure` and hold a narrow space, at which no line breaks. Those of a terminal are plain text.
-"""
+"""Figures are written as people read them: 166 241, 17.8 %, 7.6 M, 1.9 GB, 4 h 38 min, 7,490 USD."""
 
 import math
 from collections.abc import Sequence

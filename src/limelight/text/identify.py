@@ -43,14 +43,11 @@ class Identification:
     probabilities: Floats
 
     def probability(self, code: str) -> Floats:
-        """How likely each text is in this language."""
         return self.probabilities[:, self.known.index(code)]
 
 
 @dataclass(frozen=True)
 class Model:
-    """The model is the tables of py3langid as arrays."""
-
     next_state: Integers  # at row_of_state[state] + byte
     row_of_state: Integers
     ngram_of_state: Integers  # -1: none ends here
@@ -60,8 +57,6 @@ class Model:
 
 
 class Identifier:
-    """An identifier loads its model at first use."""
-
     @cached_property
     def model(self) -> Model:
         tables = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -77,7 +72,6 @@ class Identifier:
 
     @cached_property
     def known(self) -> tuple[str, ...]:
-        """Every language that can be the answer."""
         return tuple(dict.fromkeys(self.model.classes))
 
     def knows(self, code: str) -> bool:

@@ -1,8 +1,5 @@
 """Language codes are standardized and named by the registry of BCP 47, which has every one of ISO 639. langcodes carries it.
 
-standard("ger") -> "de"; standard("pt_BR") -> "pt-BR"; standard("xx") -> an error that names the nearest
-name("hsb") -> "Upper Sorbian"
-
 langcodes takes a third of a second to load, and is loaded for what the commonest languages do not need.
 """
 
@@ -91,7 +88,6 @@ def list_codes(code: str) -> tuple[str, ...]:
 
 
 def is_two_letters(code: str) -> bool:
-    """Is it one of ISO 639-1, in lower case?"""
     return bool(re.fullmatch("[a-z]{2}", code)) and code not in _OLD and _is_valid(code)
 
 

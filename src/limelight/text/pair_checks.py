@@ -1,7 +1,4 @@
-"""A translation is compared with its source or reference here, text by text: numbers, placeholders, copies, repetition.
-
-`corpus.cleaning.filters` objects to the same by columns of Polars, which is faster for a corpus; a few thousand sentences need no Polars.
-"""
+"""A translation is compared with its source or reference here, text by text: numbers, placeholders, copies, repetition."""
 
 import re
 import unicodedata

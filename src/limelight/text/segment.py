@@ -1,6 +1,4 @@
-"""`segments` cuts a text into sentences and what stands between them, so that joining them loses nothing:
-
-    segments("Dr. Müller kam.  Er ging.\\n", "de")  ->  "Dr. Müller kam." "  ", "Er ging." "\\n"
+"""`segments` cuts a text into sentences and what stands between them, so that joining them loses nothing.
 
 sentencex knows where sentences end in some 300 languages (decision 0023). What it is not asked: a line break ends a segment whatever it
 says, and a tag, an address or a placeholder is never cut. `split_long` parts a sentence that a model cannot take.
@@ -47,8 +45,6 @@ _CUTS = (
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment is what is translated, and what follows it untouched."""
-
     text: str
     after: str
 
@@ -102,8 +98,6 @@ def split_long(text: str, length: Callable[[str], int], longest: int) -> list[Se
 
 
 class _Spans:
-    """Ranges that are not to be cut."""
-
     def __init__(self, found: Sequence[Range]) -> None:
         self.starts = [start for start, _, _ in found]
         self.ends = [end for _, end, _ in found]
@@ -132,10 +126,7 @@ def _split_at(text: str, starts: Sequence[int]) -> Segments:
 
 
 def _as_words(text: str, spans: Sequence[Range]) -> str:
-    """The text as sentencex sees it, of the same length: tags are blanks, whatever else must stay whole is a word.
-
-    _as_words("See <b>a.org/c?</b>! Go")  ->  "See    Xxxxxxx    ! Go"
-    """
+    """The text as sentencex sees it, of the same length: tags are blanks, whatever else must stay whole is a word."""
     pieces, reached = list[str](), 0
     for start, end, kind in spans:
         if kind in ("number", "emoji"):  # a word would hide what it is
@@ -147,10 +138,7 @@ def _as_words(text: str, spans: Sequence[Range]) -> str:
 
 
 def _before_its_signs(text: str, seen: str, reached: int, start: int) -> int:
-    """Which tags and quotation marks before a sentence are its own: not those that close, and none before a space.
-
-    "One.</b> <i>Two"  ->  "One.</b>", "<i>Two"
-    """
+    """Which tags and quotation marks before a sentence are its own: not those that close, and none before a space."""
     edge = reached + len(seen[reached:start].rstrip())
     closers = _CLOSERS.match(text, edge)
     return min(start, closers.end()) if closers else start

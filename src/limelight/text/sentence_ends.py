@@ -1,6 +1,4 @@
-"""`sentence_starts` finds where sentences of a line begin, by sentencex and by what it was seen to get wrong:
-
-    sentence_starts("Dr. Müller kam. Er ging.", "de")  ->  [16]
+"""`sentence_starts` finds where sentences of a line begin, by sentencex and by what it was seen to get wrong.
 
 It is given a line as `unquote` shows it, since it keeps a quotation whole, however many sentences it has, and pairs quotation marks in the
 wrong order where one is missing.

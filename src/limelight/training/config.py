@@ -1,11 +1,4 @@
-"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora.
-
-    recipe = Recipe.load(Path("en-de/recipe.toml"))
-    recipe.optimizer.learning_rate -> 0.002
-
-What was measured of the defaults stands in docs/experiments.md, all of it on one small machine; what depends on the corpus and on the
-time at hand is chosen by `limelight.training.recipe.choose`.
-"""
+"""A recipe holds every setting that decides a run. `limelight train` writes a complete one, and takes one in place of corpora."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -79,7 +72,7 @@ class ValidationSettings(SparseSettings):
     beam: int = Field(default=1, ge=1, le=64)
     patience: int | None = Field(default=None, ge=1, description="Validations without a better score, after which the run ends.")
     samples: int = Field(default=5, ge=0, le=100, description="Sentences to watch while it learns.")
-    search: bool = Field(default=False, description="At the end, beam and length penalty are chosen by the validation set too.")
+    search: bool = Field(default=False, description="At the end, the length penalty is chosen by the validation set too.")
 
 
 class ProbeSettings(Settings):

@@ -38,8 +38,6 @@ class StepReport:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample is one sentence that is translated again and again while the model learns."""
-
     source: str
     reference: str
     translation: str
@@ -48,8 +46,6 @@ class Sample:
 
 @dataclass(frozen=True)
 class DirectionScore:
-    """A direction score is what a validation measured of one direction, of several."""
-
     direction: str  # en-de
     bleu: float
     chrf: float
@@ -70,8 +66,6 @@ class ValidReport:
 
 @dataclass(frozen=True)
 class RunNotice:
-    """Something happened that a person may want to know."""
-
     step: int
     elapsed: float
     kind: NoticeKind

@@ -23,8 +23,6 @@ State = Literal["preparing", "training", "scoring", "done", "interrupted", "pree
 
 @dataclass(frozen=True)
 class RunChoice:
-    """A choice is something that the run decided by itself, with the reason."""
-
     name: str  # "model"
     value: str  # "small: 3+3 layers, 256 wide, 7.6 M parameters"
     why: str
@@ -81,7 +79,6 @@ def write_status(run: Path, state: State, step: int, steps: int, **more: Any) ->
 
 
 def put_status(run: Path, state: State, step: int, steps: int, **more: Any) -> None:
-    """The same, or an OSError."""
     write_whole(run / STATUS, json.dumps({"state": state, "step": step, "steps": steps, **more}).encode() + b"\n", durable=False)
 
 
@@ -94,6 +91,5 @@ def read_status(run: Path) -> dict[str, Any]:
 
 
 def list_probed_steps(folder: Path) -> list[int]:
-    """Return all steps that anything was traced at."""
     names = {path.name.removesuffix(PROBE) for path in folder.glob(f"*/*{PROBE}")}
     return sorted(int(name) for name in names if name.isdecimal())

@@ -1,8 +1,4 @@
-"""The demo learns from generated number words, English to German, by a small recipe. Some of the numbers are never shown to it.
-
-demo/corpus/    train.en train.de  valid.en valid.de  test.en test.de  probes.en  pieces.model
-demo/en-de/     an ordinary run; with French it is demo/en-de-fr, and its text stands in demo/corpus-de-fr
-"""
+"""The demo learns from generated number words, English to German, by a small recipe. Some of the numbers are never shown to it."""
 
 import zlib
 from collections.abc import Sequence

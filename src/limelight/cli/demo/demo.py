@@ -18,16 +18,12 @@ if TYPE_CHECKING:
     from limelight.training.config import Recipe
     from limelight.training.recipe.request import TrainResult
 
-EXAMPLES = """Examples:
-
-limelight demo
-
-limelight demo --french
-
-limelight demo -o numbers --port 8080
-
-limelight demo --no-open --json
-"""
+EXAMPLES = (
+    "limelight demo",
+    "limelight demo --french",
+    "limelight demo -o numbers --port 8080",
+    "limelight demo --no-open --json",
+)
 SENTENCE, CORPUS = "twenty-one", "corpus"
 
 
@@ -67,7 +63,6 @@ def demo(
 
 
 def _ensure_run(output: Path, targets: Sequence[str], threads: int | None, plain: bool, quiet: bool) -> tuple[Path, Path]:
-    """The text, and the run, finished. One that is there is taken as it is, or gone on with."""
     from limelight.cli.demo.corpus import recipe, write_corpus
     from limelight.training.run_folder import BUNDLE, read_status
 

@@ -1,10 +1,4 @@
-"""Numbers below a million become English, German and French words, whose parts are the pieces of a tokenizer.
-
-    english(21)  ->  "twenty-one"            german(21)  ->  "einundzwanzig"            french(21)  ->  "vingt-et-un"
-    pieces()     cuts the first two as  ▁twenty - one  and  ▁ein und zwanzig;  pieces(("de", "fr")) knows French, and a tag for each
-
-German says the units before the tens, so a translator must look back and forth. This is the text of `limelight demo`.
-"""
+"""Numbers below a million become English, German and French words, whose parts are the pieces of a tokenizer."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -84,10 +78,7 @@ SAY: Final[dict[str, Callable[[int], str]]] = {"en": english, "de": german, "fr"
 
 
 def pieces(targets: Sequence[str] = ("de",)) -> bytes:
-    """A SentencePiece model whose pieces are the parts of the words: each has a meaning, so one sees what looks at what.
-
-    Learnt pieces would be those that occur most, such as "undzwan" and "zig". Of several targets each has its tag.
-    """
+    """A SentencePiece model whose pieces are the parts of the words: each has a meaning, so one sees what looks at what."""
     german_words = [*_GERMAN, "eins", *_GERMAN_TENS]
     first = [*_ENGLISH, *_ENGLISH_TENS, "hundred", "thousand", *german_words]
     within = [*_ENGLISH[1:10], "-", *german_words[1:], "und", "hundert", "tausend"]

@@ -9,14 +9,11 @@ import typer
 
 from limelight.errors import RuntimeChoiceError
 
-EXAMPLES = """Examples:
-
-limelight doctor
-
-limelight doctor --markdown > environment.md
-
-limelight doctor --json | jq .problems
-"""
+EXAMPLES = (
+    "limelight doctor",
+    "limelight doctor --markdown > environment.md",
+    "limelight doctor --json | jq .problems",
+)
 
 
 def doctor(

@@ -57,7 +57,6 @@ def _cell(text: str) -> str:
 
 
 def describe_machine(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The machine, a line for each subject."""
     system, python, cpu, memory = facts["system"], facts["python"], facts["cpu"], facts["memory"]
     yield "limelight", facts["limelight"]["version"] + (" (editable)" if facts["limelight"]["editable"] else "")
     yield "Python", f"{python['version']} ({python['environment']})"

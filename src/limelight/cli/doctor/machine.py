@@ -1,7 +1,4 @@
-"""The facts of a machine are collected for a bug report, without names of users, hosts, folders or files.
-
-facts({"torch": {...}})  ->  {"limelight": {...}, "python": {...}, "cpu": {...}, "memory": {...}, "disk": {...}, "packages": {...}, ...}
-"""
+"""The facts of a machine are collected for a bug report, without names of users, hosts, folders or files."""
 
 import os
 import platform

@@ -1,7 +1,4 @@
-"""The self-tests run in another process, and their results survive that it is killed or hangs.
-
-run_self_tests()  ->  SelfTestOutcome(parts=[SelfTestResult("step", True, 0.2, "the loss of toy fell ...")], facts={"torch": {...}})
-"""
+"""The self-tests run in another process, and their results survive that it is killed or hangs."""
 
 import json
 import os
@@ -100,10 +97,7 @@ def read_lines(written: bytes, end: str) -> SelfTestOutcome:
 
 
 def private(text: str) -> str:
-    """Keep of each path the last name alone: errors of libraries name folders, and reports are pasted where everybody reads them.
-
-    private("/home/ada/secret project/lib/libtorch_cpu.so: not found")  ->  ".../libtorch_cpu.so: not found", for ada
-    """
+    """Keep of each path the last name alone: errors of libraries name folders, and reports are pasted where everybody reads them."""
     for place in (sys.prefix, sys.base_prefix, str(Path.home()), str(Path.cwd()), tempfile.gettempdir()):
         if len(place) > 1:  # those that we know of may have blanks in them
             text = text.replace(place, "/...")

@@ -22,7 +22,6 @@ MARGIN = 1e-3  # between the scores of two engines in float32; they differ by so
 
 
 def torch_facts() -> dict[str, Any]:
-    """What torch says about itself and about what it can compute on."""
     import torch
 
     from limelight.runtime import bfloat16_units, choose_device, choose_dtype, choose_threads
@@ -89,7 +88,6 @@ def try_step() -> str:
 
 
 def try_pieces() -> str:
-    """SentencePiece learns a vocabulary, cuts a word and puts it together again."""
     from sentencepiece import SentencePieceProcessor
 
     from limelight.cli.demo.numerals import pieces
@@ -102,7 +100,6 @@ def try_pieces() -> str:
 
 
 def try_safetensors() -> str:
-    """Weights in a file and back, the same to the bit."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -116,7 +113,6 @@ def try_safetensors() -> str:
 
 
 def try_corpus() -> str:
-    """Polars and Parquet, which carry every corpus."""
     import polars
 
     with tempfile.TemporaryDirectory() as folder:

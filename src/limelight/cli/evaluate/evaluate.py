@@ -15,6 +15,7 @@ from limelight.cli.evaluate.lines import EvaluationReport, as_json, describe
 from limelight.cli.fetching import Yes
 from limelight.cli.screen import Screen, group_digits
 from limelight.errors import ConfigError, DataError
+from limelight.files import write_whole
 
 if TYPE_CHECKING:
     from limelight.evaluation.confidence.calibration import ConfidenceCheck
@@ -25,14 +26,11 @@ if TYPE_CHECKING:
     from limelight.evaluation.metrics.metrics import MetricCounts
     from limelight.evaluation.translating import TranslatedSet
 
-EXAMPLES = """Examples:
-
-limelight evaluate en-de test.en test.de
-
-limelight evaluate output.de reference.de --source test.en --compare other-output.de
-
-limelight evaluate en-de prepared --metrics bleu,chrf --json
-"""
+EXAMPLES = (
+    "limelight evaluate en-de test.en test.de",
+    "limelight evaluate output.de reference.de --source test.en --compare other-output.de",
+    "limelight evaluate en-de prepared --metrics bleu,chrf --json",
+)
 
 
 PATIENCE = 4.0  # seconds after which a slow metric is explained
@@ -96,8 +94,6 @@ def evaluate(
 
 @dataclass
 class _Run:
-    """One evaluation with its progress."""
-
     inputs: "EvaluationInputs"
     settings: "EvaluateSettings"
     judge: "CometSettings | None"
@@ -111,7 +107,7 @@ class _Run:
 
         texts, translated = self.texts_of(self.inputs.system, "translate")
         if save is not None:
-            _save(save, texts)
+            write_whole(save, "".join(f"{' '.join(text.split(chr(10)))}\n" for text in texts).encode())
         if self.inputs.other is None:
             evaluation, believed = self.score_texts(texts, ""), self.check_confidence(translated)
             return EvaluationReport(self.inputs, self.settings, evaluation, translated, save, believed, self.calibrate)
@@ -239,9 +235,3 @@ def _refuse_unused(inputs: "EvaluationInputs", save: Path | None, running: "Infe
         problems.append("--calibrate is for the bundle's own search; leave out --beam")
     if problems:
         raise ConfigError("these options cannot be used:", problems)
-
-
-def _save(path: Path, texts: list[str]) -> None:
-    from limelight.files import write_whole
-
-    write_whole(path, "".join(f"{' '.join(text.split(chr(10)))}\n" for text in texts).encode())

@@ -46,7 +46,8 @@ class EvaluationReport:
 def describe(report: EvaluationReport) -> list[str]:
     """What it is good for and the score first, then what it is made of, then what it takes to get it again."""
     evaluation, settings = report.evaluation, report.settings
-    counted = f"{group_digits(evaluation.sentences)} sentences, {_plural(evaluation.references, 'reference')}"
+    references = "1 reference" if evaluation.references == 1 else f"{evaluation.references} references"
+    counted = f"{group_digits(evaluation.sentences)} sentences, {references}"
     verdict = _verdict(report)
     said = [] if verdict is None else [f"{verdict.headline}.", verdict.because, ""]
     lines = [f"{_sanitize(report.inputs.system.name)}: {counted}", *said, *_scores(evaluation.scores, settings)]
@@ -225,7 +226,3 @@ def _digits(metric: str) -> int:
 def _sanitize(text: str) -> str:
     calm = _STEERING.sub("\ufffd", text)
     return calm if len(calm) <= CUT else calm[: CUT - 1] + "…"
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

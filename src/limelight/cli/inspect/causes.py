@@ -17,8 +17,6 @@ STRONGEST = 8  # places of a patch map that are told
 
 @dataclass(frozen=True)
 class CauseOptions:
-    """Cause options say which word is asked about, and how."""
-
     why: str | None
     instead_of: str | None
     method: str
@@ -27,18 +25,15 @@ class CauseOptions:
     places: str
 
     def check_sense(self) -> dict[str, bool]:
-        """Which options need a sentence."""
         if self.why is None and (self.instead_of is not None or self.patch_from is not None):
             raise ConfigError("--instead-of and --patch-from belong to a word; name it with --why")
-        problems = [f"--{name} {given}: there are {', '.join(known)}" for name, given, known in self._choices() if given not in known]
+        from limelight.inspection.causes import METHODS, PLACES
+
+        choices = [("method", self.method, METHODS), ("places", self.places, PLACES)]
+        problems = [f"--{name} {given}: there are {', '.join(known)}" for name, given, known in choices if given not in known]
         if problems:
             raise ConfigError("these are not known:", problems)
         return {"--why": self.why is not None, "--check": self.check}
-
-    def _choices(self) -> list[tuple[str, str, tuple[str, ...]]]:
-        from limelight.inspection.causes import METHODS, PLACES
-
-        return [("method", self.method, METHODS), ("places", self.places, PLACES)]
 
     def find(self, trace: "LiveTrace", trace_other: "Callable[[str], LiveTrace]", found: InspectOutput) -> "Picture | None":
         """Add what was asked for to the output; return the picture of a patching."""

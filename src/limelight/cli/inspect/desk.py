@@ -43,7 +43,6 @@ def desk_view(
 
 
 def open_desk(bundle: Path, view: str, port: int | None, threads: int | None, browse: bool, say: Callable[[str], None]) -> int:
-    """Serves until it is stopped, and returns the exit code."""
     try:
         from limelight.serving.http.lifecycle import bind_socket
         from limelight.serving.http.lifecycle import serve as live

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,34 +13,30 @@ import typer
 
 from limelight.cli.fetching import Yes
 from limelight.cli.inspect.causes import CauseOptions
-from limelight.cli.inspect.checkpoints import show_checkpoints
 from limelight.cli.inspect.desk import desk_view, open_desk, say
-from limelight.cli.inspect.lines import InspectOutput, explanation, tensor
+from limelight.cli.inspect.lines import InspectOutput, tensor
 from limelight.cli.inspect.pruning import HeadOptions
-from limelight.cli.inspect.request import InterventionOptions, changes_of, head_of
-from limelight.errors import ConfigError
+from limelight.cli.inspect.request import InterventionOptions, cell_of, changes_of, head_of
+from limelight.errors import ConfigError, DataError, ModelFileError
 
 if TYPE_CHECKING:
     from limelight.inspection.drawing.svg import Picture
     from limelight.inspection.head_names import Head
     from limelight.inspection.interventions import Changes
     from limelight.inspection.tracing.live_trace import LiveTrace
+    from limelight.training.checkpoints.checkpoint import CheckpointSummary
     from limelight.translator.translate import Translator
 
-EXAMPLES = """Examples:
-
-limelight inspect en-de "A cat sits on the mat."
-
-limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html
-
-limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1
-
-limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores
-
-limelight inspect en-de "A cat sits on the mat." --why Katze --instead-of Hund
-
-limelight inspect runs/en-de --checkpoints
-"""
+EXAMPLES = (
+    'limelight inspect en-de "A cat sits on the mat."',
+    'limelight inspect en-de "A cat sits on the mat." --mute c5.2 --all --html cat.html',
+    'limelight inspect multi "A cat sits on the mat." --to fr --tag formal --hide 1',
+    'limelight inspect en-de "A cat sits on the mat." --explain c5.2:1,1 --tensor enc.0.scores',
+    'limelight inspect en-de "A cat sits on the mat." --why Katze --instead-of Hund',
+    "limelight inspect runs/en-de --checkpoints",
+)
+SOUND = "sound"
+GOES_ON = "sound; the run goes on from here"
 IN_A_PIPE = 100  # columns, where no terminal says how many it has
 
 
@@ -119,8 +116,6 @@ def inspect(
 
 @dataclass(frozen=True)
 class InspectRequest:
-    """A request says what is wanted of one trace."""
-
     head: str
     kind: KindName | None
     every: bool
@@ -170,7 +165,7 @@ def _inspect_text(translator: "Translator", text: str | None, changes: "Changes"
         found.values = {**trace.as_json(encoding="f32"), **found.values}
     found.lines[at:at] = _lines(trace, head, look.every, look.head != "auto" or look.kind is not None)
     found.lines += [line for name in look.tensors for line in ("", *tensor(trace, name))]
-    found.lines += [line for cell in look.cells for line in ("", *explanation(trace, cell))]
+    found.lines += [line for cell in look.cells for line in ("", *str(trace.explain(*cell_of(cell))).split("\n"))]
 
 
 def trace_to(trace: "LiveTrace", path: Path, head: "Head", picture: PictureName, patched: "Picture | None" = None) -> None:
@@ -205,3 +200,36 @@ def _print(found: InspectOutput, as_json: bool) -> None:
         typer.echo("\n".join(told), err=True, nl=bool(told))
         return
     sys.stdout.write("".join(f"{harmless(line)}\n" for line in [*found.lines, *told]))
+
+
+def show_checkpoints(run: Path, as_json: bool) -> None:
+    """Prints them, the newest first. If there are some and none is sound, that is an error: the run cannot go on."""
+    from limelight.training.checkpoints.checkpoint import list_checkpoints
+    from limelight.training.run_folder import CHECKPOINTS
+
+    found = list_checkpoints(run / CHECKPOINTS)
+    if not found:
+        raise DataError(f"{run} has no checkpoints; name the folder of a run that has trained for some minutes")
+    if as_json:
+        values = [{**vars(each), "folder": str(each.folder), "sound": not each.problems} for each in found]
+        sys.stdout.write(json.dumps(values) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _table(found)))
+    if all(each.problems for each in found):
+        raise ModelFileError(
+            f"{run} cannot go on, every checkpoint of it is damaged; to begin again from the first step, remove {run / CHECKPOINTS}"
+        )
+
+
+def _table(found: list["CheckpointSummary"]) -> list[str]:
+    from limelight.cli.train.live_state import harmless
+
+    rows = [("step", "size", "written", "as", "state")]
+    newest = next((each for each in found if not each.problems), None)
+    for each in found:
+        when = datetime.fromtimestamp(each.when).strftime("%Y-%m-%d %H:%M:%S") if each.when else "-"
+        layout = f"{each.shards} shard{'s' * (each.shards > 1)}" if each.shards else "whole"
+        state = "; ".join(each.problems) or (GOES_ON if each is newest else SOUND)
+        rows.append((str(each.step), f"{each.bytes / 1e6:.1f} MB", when, layout, harmless(state)))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows]

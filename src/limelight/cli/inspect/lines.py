@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from limelight.cli.inspect.request import cell_of
 from limelight.cli.screen import Screen
 from limelight.errors import ConfigError, DataError
 
@@ -23,8 +22,6 @@ SHOWN = 12  # heads of a ranking
 
 @dataclass
 class InspectOutput:
-    """The output collects lines for people, values for --json, files, and what the desk is opened with."""
-
     lines: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)
@@ -51,10 +48,6 @@ def tensor(trace: "Trace", name: str) -> list[str]:
         facts += f"   from {seen.min():.4g} to {seen.max():.4g}, mean {seen.mean():.4g}"
     with np.printoptions(precision=3, suppress=True, threshold=400, edgeitems=4, linewidth=110):
         return [facts, *str(found).split("\n")]
-
-
-def explanation(trace: "Trace", cell: str) -> list[str]:
-    return str(trace.explain(*cell_of(cell))).split("\n")
 
 
 def rank(translator: "Translator", folder: Path, asked: str | None, quiet: bool, shown: InspectOutput) -> None:
@@ -123,14 +116,12 @@ def collect_pairs(translator: "Translator", folder: Path, asked: str, screen: Sc
 
 
 def _pair(translator: "Translator", text: str, source_ends: bool) -> "Pair":
-    """Ids of a sentence and of its translation, without their ends."""
     trace = translator.trace(text, nbest=1, topk=1)
     source, target = [each.id for each in trace.source.tokens], [each.id for each in trace.target.tokens]
     return source[:-1] if source_ends else source, target[:-1] if trace.target.finish == "eos" else target
 
 
 def _lines(path: Path) -> Sequence[tuple[str | None, str]]:
-    """Read the sentences of a file, each with its place."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
     except OSError as error:

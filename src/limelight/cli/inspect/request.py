@@ -1,8 +1,4 @@
-"""The options of `limelight inspect` are parsed into heads, interventions and cells.
-
-head_name("c5.2")                               ->  cross.5.2
-changes_of(InterventionOptions(solo=["c5.2"]))  ->  Changes(gates={"cross.*.*": 0, "cross.5.2": 1})
-"""
+"""The options of `limelight inspect` are parsed into heads, interventions and cells."""
 
 import re
 from collections.abc import Sequence
@@ -22,8 +18,6 @@ _SHORT = re.compile(r"(enc|dec|cross|[edc])\.?(\*|\d{1,4})\.(\*|\d{1,5})")
 
 @dataclass(frozen=True)
 class InterventionOptions:
-    """These options say what shall be other than trained."""
-
     mute: Sequence[str] = ()
     solo: Sequence[str] = ()
     dim: Sequence[str] = ()

@@ -1,7 +1,4 @@
-"""A forecast becomes about ten lines, each with a value and its reason.
-
-Memory   1.9 GB of 8.0 GB: program 0.5 GB, activations 0.4 GB, ... (a batch of the longest sentences, 60 + 64 pieces)
-"""
+"""A forecast becomes about ten lines, each with a value and its reason."""
 
 import textwrap
 from collections.abc import Sequence
@@ -34,8 +31,6 @@ class Line:
 
 @dataclass(frozen=True)
 class Beside:
-    """`Beside` holds what was asked for beside a run: a simulation, a corpus, serving."""
-
     simulation: "Simulation | None" = None
     corpus: "CorpusWork | None" = None
     corpus_pairs: float = 0.0
@@ -54,8 +49,6 @@ def lines(outlook: "Forecast", beside: Beside) -> list[Line]:
 
 
 class PlanLines:
-    """The lines of a plan are made one by one, None where there is nothing to say."""
-
     def __init__(self, outlook: "Forecast", beside: Beside) -> None:
         self.outlook, self.beside = outlook, beside
         self.chosen, self.question, self.device = outlook.chosen, outlook.question, outlook.question.device
@@ -159,7 +152,7 @@ class PlanLines:
         return Line("Disk", f"{size(total)}: {named}", why)
 
     def cost(self) -> Line:
-        device, cost = self.device, self.outlook.cost
+        device, cost = self.device, self.chosen.cost
         if cost is None:
             why = f"{device.name} has no price; --device H100 says what rented ones would cost"
             return Line("Cost", "not known", why)

@@ -40,7 +40,7 @@ def html(outlook: "Forecast", lines: Sequence[Line], start: str) -> str:
         ("parameters", short(sum(o.parameters.values()))),
         ("memory" + (" each" if o.question.count > 1 else ""), size(o.peak.total)),
         ("time", duration(o.seconds)),
-        ("cost", "not known" if o.cost is None else money(o.cost)),
+        ("cost", "not known" if o.chosen.cost is None else money(o.chosen.cost)),
         ("expected loss", f"{o.chosen.expected.loss:.2f}"),
     ]
     plan = [[line.name, _bind_units(line.value), _bind_units(line.why)] for line in lines]
@@ -56,7 +56,6 @@ def html(outlook: "Forecast", lines: Sequence[Line], start: str) -> str:
 
 
 def _bind_units(text: str) -> str:
-    """A figure and its unit stay on one line."""
     return re.sub(r"(?<=\d) (?=%|(?:[kMGTP]?B|[kMG]|min|ms|s|h|USD)\b)", THIN_SPACE, text)
 
 

@@ -26,7 +26,6 @@ MOST_TICKS = 6
 
 
 def draw_pictures(outlook: "Forecast", curve: "CostCurve") -> list[tuple[Markup, str]]:
-    """Draw the pictures, each with its caption; none without matplotlib."""
     made = [_memory(outlook), _devices(outlook, curve), _frontier(outlook, curve)]
     return [(svg, caption) for svg, caption in made if svg]
 
@@ -50,7 +49,6 @@ def _memory(o: "Forecast") -> tuple[Markup, str]:
 
 
 def _devices(o: "Forecast", curve: "CostCurve") -> tuple[Markup, str]:
-    """Draw time against devices, and nothing for one device."""
     points = [point for point in curve.devices if point.option.fits]
     if len(points) < 2:
         return Markup(""), ""
@@ -111,7 +109,6 @@ def _frontier(o: "Forecast", curve: "CostCurve") -> tuple[Markup, str]:
 
 
 def _time_axis(axis: Any, values: Sequence[float]) -> None:
-    """Ticks at times that people think in."""
     inside = [at for at in TIMES if min(values) / 1.5 <= at <= max(values) * 1.5]
     axis.set_major_locator(charts.ticker.FixedLocator(inside[:: -(-len(inside) // MOST_TICKS)]))
     axis.set_minor_locator(charts.ticker.NullLocator())

@@ -24,16 +24,12 @@ if TYPE_CHECKING:
     from limelight.training.forecast.forecast import Forecast, ForecastRequest
     from limelight.training.forecast.text_size import EpochSize
 
-EXAMPLES = """Examples:
-
-limelight plan corpus.en corpus.de --budget 2h
-
-limelight plan corpus.en corpus.de --budget "8xH100 24h" --html plan.html
-
-limelight plan en-de/recipe.toml --calibrate
-
-limelight plan --preset 3b --pairs 100M --device 64xH100 --simulate
-"""
+EXAMPLES = (
+    "limelight plan corpus.en corpus.de --budget 2h",
+    'limelight plan corpus.en corpus.de --budget "8xH100 24h" --html plan.html',
+    "limelight plan en-de/recipe.toml --calibrate",
+    "limelight plan --preset 3b --pairs 100M --device 64xH100 --simulate",
+)
 CORES_ELSEWHERE = 8  # that prepare a text on a machine with accelerators: an assumption
 
 
@@ -98,7 +94,6 @@ def plan(
 
 
 def _question(asked: "PlanRequest", workers: int | None, screen: Screen) -> "tuple[ForecastRequest, str | None]":
-    """Measure the text and the machine, and say what was measured."""
     from limelight.training.forecast.forecast import ForecastRequest
 
     seen = _measure_text(asked, workers, screen)

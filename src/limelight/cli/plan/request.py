@@ -1,7 +1,4 @@
-"""The command line of `limelight plan` becomes a request: text, model, devices, time.
-
-Everything that can be found wrong without reading a corpus is found here.
-"""
+"""The command line of `limelight plan` becomes a request: text, model, devices, time."""
 
 import re
 from collections.abc import Sequence
@@ -28,8 +25,6 @@ EXAMPLE = "limelight plan corpus.en corpus.de --budget 2h"
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """Options hold what was given by name; None is what was not."""
-
     budget: str | None = None
     preset: str | None = None
     device: str | None = None
@@ -120,7 +115,6 @@ def _check(options: PlanOptions, paths: Sequence[str], written: Sequence[str]) -
 
 
 def _devices(options: PlanOptions) -> tuple[float | None, str | None, int | None]:
-    """Return seconds, device, and number of devices."""
     budget = parse_budget(options.budget) if options.budget else None
     number, name = split_count(options.device) if options.device else (None, None)
     if budget and budget.device:
@@ -161,7 +155,6 @@ def _is_prepared(path: str) -> bool:
 
 
 def _start(paths: Sequence[str], written: Sequence[str], prepared: Path | None, options: PlanOptions) -> list[str]:
-    """Return the command, or nothing where there is no text to train on."""
     if not paths:
         return []
     if (file := _recipe_at(paths[0])) is not None:

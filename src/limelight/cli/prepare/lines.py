@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limelight.cli.screen import clock, group_digits
 
 if TYPE_CHECKING:
-    from limelight.corpus.manifest import CorpusEntry, CorpusManifest, InputEntry
+    from limelight.corpus.manifest import CorpusEntry, CorpusManifest
     from limelight.corpus.prepare import Findings
 
 
@@ -26,7 +26,8 @@ def describe_prepared(manifest: "CorpusManifest", folder: Path, seconds: float |
 def describe_findings(findings: "Findings") -> list[str]:
     shown = []
     for row in findings.tally["shown"]:
-        shown.append(f"{row['reason']}: {_place(findings.inputs, row)}")
+        segment = f" ({row['segment']})" if row["segment"] else ""
+        shown.append(f"{row['reason']}: {findings.inputs[row['file']].paths[0]}:{row['line']}{segment}")
         shown += [f"    {side}  {row[side]}" for side in ("source", "target")]
     first = ["", "the first of each kind:", *shown] if shown else []
     mistakes = [f"mistake   {problem}" for problem in findings.mistakes]
@@ -55,7 +56,6 @@ def _counts(corpora: Sequence["CorpusEntry"]) -> list[str]:
 
 
 def _pieces(manifest: "CorpusManifest") -> list[str]:
-    """Pieces per word, and lengths of the training text."""
     from limelight.corpus.encode import at_most
 
     figures, words = manifest.statistics["pieces"]["train"], manifest.statistics["tally"]["words"]
@@ -74,7 +74,6 @@ def _pieces(manifest: "CorpusManifest") -> list[str]:
 
 
 def _tags(manifest: "CorpusManifest") -> list[str]:
-    """What sources are told, where they are told anything."""
     ways = [f"          {len(manifest.directions)} directions: {manifest.described}"] if len(manifest.directions) > 1 else []
     pieces = manifest.tag_set.pieces
     return [f"tags      {' '.join(pieces)}", *ways] if pieces else []
@@ -90,11 +89,6 @@ def _warnings(corpora: Sequence["CorpusEntry"]) -> list[str]:
         f"kept, to drop them: {Reason[reason.upper()].setting}=drop"
         for reason, pairs in warned.items()
     ]
-
-
-def _place(inputs: Sequence["InputEntry"], row: dict[str, Any]) -> str:
-    segment = f" ({row['segment']})" if row["segment"] else ""
-    return f"{inputs[row['file']].paths[0]}:{row['line']}{segment}"
 
 
 def _sum_tables(tables: Iterable[dict[str, int]]) -> Counter[str]:

@@ -19,16 +19,12 @@ from limelight.errors import MissingExtraError
 if TYPE_CHECKING:
     from limelight.corpus.exchange.engine import ExchangeEngine
 
-EXAMPLES = """Examples:
-
-limelight prepare corpus.en corpus.de -o prepared
-
-limelight prepare memory.tmx docs/ --source en --target de --valid dev.en --valid dev.de filters.copied=off
-
-limelight prepare corpus.en corpus.de --check-only
-
-limelight prepare multi.en multi.de multi.fr --both-directions
-"""
+EXAMPLES = (
+    "limelight prepare corpus.en corpus.de -o prepared",
+    "limelight prepare memory.tmx docs/ --source en --target de --valid dev.en --valid dev.de filters.copied=off",
+    "limelight prepare corpus.en corpus.de --check-only",
+    "limelight prepare multi.en multi.de multi.fr --both-directions",
+)
 
 
 class EngineName(StrEnum):

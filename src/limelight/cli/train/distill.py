@@ -13,14 +13,11 @@ from limelight.cli.screen import Screen
 from limelight.cli.train.train import read_request, run_training, train
 from limelight.errors import ConfigError
 
-EXAMPLES = """Examples:
-
-limelight distill big --text corpus.en -o small --preset student --valid dev.en --valid dev.de
-
-limelight distill big --text corpus.en --references corpus.de -o small --budget 2h
-
-limelight distill --text corpus.en --translations corpus.mt.de --source en --target de -o small
-"""
+EXAMPLES = (
+    "limelight distill big --text corpus.en -o small --preset student --valid dev.en --valid dev.de",
+    "limelight distill big --text corpus.en --references corpus.de -o small --budget 2h",
+    "limelight distill --text corpus.en --translations corpus.mt.de --source en --target de -o small",
+)
 
 # Options of `train` that a student has too. What they say of text holds for what its teacher made.
 OF_TRAIN = (

@@ -1,7 +1,4 @@
-"""The live state keeps what a person wants to know of a run. That is smoothed numbers, their history, validations and the last notices.
-
-Nothing here draws or prints; the screen and the log line read the same values.
-"""
+"""The live state keeps what a person wants to know of a run. That is smoothed numbers, their history, validations and the last notices."""
 
 import itertools
 import math
@@ -29,10 +26,7 @@ def harmless(text: str) -> str:
 
 
 class History:
-    """A curve has at most LONGEST_HISTORY points: when it is full, neighbours become their mean and each point stands for twice as many.
-
-    History of 1 2 3 4, full at four, then 5 6 -> 1.5 3.5 5.5
-    """
+    """A curve has at most LONGEST_HISTORY points: when it is full, neighbours become their mean and each point stands for twice as many."""
 
     def __init__(self) -> None:
         self.points: list[float] = []
@@ -82,8 +76,6 @@ class Smooth:
 
 @dataclass
 class LiveState:
-    """The state holds all that the events of a run told so far."""
-
     step: StepReport | None = None
     valids: list[ValidReport] = field(default_factory=list)
     notices: deque[RunNotice] = field(default_factory=lambda: deque(maxlen=NOTICES))
@@ -125,11 +117,9 @@ class LiveState:
 
     @property
     def best(self) -> ValidReport | None:
-        """The best so far: each was marked when it was made."""
         return next((valid for valid in reversed(self.valids) if valid.best), None)
 
     def last_valids(self, most: int) -> list[ValidReport]:
-        """The latest, and the best also when it was long ago."""
         shown = self.valids[-most:] if most > 0 else []
         best = self.best
         if best is not None and len(shown) > 1 and best not in shown:

@@ -23,7 +23,6 @@ WORTH_SAYING = 0.05  # share of the time spent waiting for data
 
 
 def picture(seen: LiveState, name: str, busy: str, now: datetime, width: int, height: int) -> list[Text]:
-    """The rows, at most `height`, none wider than `width`."""
     rows = [_header(name, width)]
     if seen.step is not None:
         rows += _progress(seen.step, now, width)

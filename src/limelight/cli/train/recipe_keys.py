@@ -1,7 +1,5 @@
 """Keys of a recipe on the command line are checked, and unknown ones get a suggestion. They are written as `optimizer.learning_rate=0.001`
 or `data.filters.copied=off`.
-
-dropout=0.3  ->  dropout: there is no such key; did you mean `model.dropout`?
 """
 
 import difflib

@@ -1,7 +1,4 @@
-"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run.
-
-Everything that can be found wrong without reading a corpus is found here: a run prepares for minutes before it needs its learning rate.
-"""
+"""The command line of `limelight train` becomes a `TrainRequest` and the folder of the run."""
 
 import re
 import shlex
@@ -11,12 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from limelight.addresses.object_store import is_address
 from limelight.cli.language_arguments import is_line_file
-from limelight.cli.settings_arguments import corpora_of, put_setting, settings_from, split_settings
+from limelight.cli.settings_arguments import corpora_of, put_settings, settings_from, split_settings
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.corpus.reading.streams import without_packing
+from limelight.corpus.remote import find_prepared
 from limelight.errors import ConfigError
 from limelight.model.config import PRESETS
 from limelight.planning.budget import budget_seconds
@@ -81,12 +80,17 @@ def parse_train_request(
         raise ConfigError(problem)
     _check_replay(asked, replay_data)
     place = _recipe_in(paths)
+    options = {**text, **given, "mono": mono, "rounds": rounds if rounds != 1 else None}
+    options |= {"replay_data": replay_data, "no_augment": no_augment, "probe": probe}
     if place is not None:
-        options = {**text, **given, "mono": mono, "rounds": rounds if rounds != 1 else None}
-        options |= {"replay_data": replay_data, "no_augment": no_augment, "probe": probe}
-        _refuse_beside_a_recipe(place, options)
+        _refuse_decided(str(place), options)
         recipe = _apply_changes(Recipe.load(place), written)
         asked, data = replace(asked, recipe=recipe), recipe.data
+    elif len(paths) == 1 and (ready := find_prepared(paths[0])) is not None:
+        options |= dict.fromkeys(("preset", "no_augment", "probe"))
+        _refuse_decided(paths[0], options, [each for each in written if each.startswith("data.")])
+        data, where = PrepareSettings(**ready.settings), paths[0].rstrip("/") if is_address(paths[0]) else str(Path(paths[0]).resolve())
+        asked = replace(asked, data=data, prepared=where, changes=_changes(written, no_augment, probe))
     else:
         weights = [each for each in text.get("weight", ()) if not (mono and _WEIGHT.fullmatch(each))]
         data = _data(paths, written, asked.bundle, {**text, "weight": weights})
@@ -97,8 +101,13 @@ def parse_train_request(
         _check_bundle_options(asked, replay_data, text.get("vocab_size"))
     folder = _folder(output, asked.bundle, data)
     if probe is not None:
-        _check_probe(probe, folder)
-    return replace(asked, replay_data=_replay_data(replay_data)), folder
+        from limelight.training.validation.probes import read_probe_file, read_sentences
+
+        if read_sentences(folder / PROBES) is None:  # a run that goes on has its sentences, whatever became of the file
+            read_probe_file(probe)
+    # Under names of their own: a corpus of old text is often called as the new one.
+    old = [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(replay_data)]
+    return replace(asked, replay_data=old), folder
 
 
 def explain_preset(name: str | None) -> str | None:
@@ -122,11 +131,13 @@ def _recipe_in(paths: Sequence[str]) -> Path | None:
     return Path(found[0]) if found else None
 
 
-def _refuse_beside_a_recipe(place: Path, options: Mapping[str, Any]) -> None:
+def _refuse_decided(place: str, options: Mapping[str, Any], written: Sequence[str] | None = None) -> None:
+    """What a recipe decides; or, with what is `written` of the text, what was decided when a text was prepared."""
     given = [name for name in IN_A_RECIPE if options.get(name) not in (None, (), []) and options[name] is not False]
-    problems = [
-        f"--{'from' if name == 'bundle' else name.replace('_', '-')}: leave it out, and change {IN_A_RECIPE[name]}" for name in given
-    ]
+    words = [f"--{'from' if name == 'bundle' else name.replace('_', '-')}" for name in given]
+    problems = [f"{word}: leave it out, and change {IN_A_RECIPE[name]}" for word, name in zip(words, given, strict=True)]
+    if written is not None:
+        problems = [f"{word}: leave it out, or name the corpora in place of the prepared text" for word in (*words, *written)]
     if problems:
         raise ConfigError(f"{place} decides what these options would:", problems)
 
@@ -134,9 +145,7 @@ def _refuse_beside_a_recipe(place: Path, options: Mapping[str, Any]) -> None:
 def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> dict[str, Any]:
     """Return the values that stand above whatever is chosen; those of the text are in its settings."""
     changes: dict[str, Any] = {}
-    for text in written:
-        if not text.startswith("data."):
-            put_setting(changes, *text.split("=", 1))
+    put_settings(changes, [text for text in written if not text.startswith("data.")])
     if no_augment:
         batch = changes.setdefault("batch", {})
         if "augment" in batch:
@@ -148,20 +157,11 @@ def _changes(written: Sequence[str], no_augment: bool, probe: Path | None) -> di
     return changes
 
 
-def _check_probe(path: Path, folder: Path) -> None:
-    """Check the file before minutes of preparation. A run that goes on has its sentences, whatever became of the file."""
-    from limelight.training.validation.probes import read_probe_file, read_sentences
-
-    if read_sentences(folder / PROBES) is None:
-        read_probe_file(path)
-
-
 def _apply_changes(recipe: Recipe, written: Sequence[str]) -> Recipe:
     if not written:
         return recipe
     values = recipe.model_dump(exclude_unset=True)
-    for text in written:
-        put_setting(values, *text.split("=", 1))
+    put_settings(values, written)
     keys = {text.split("=", 1)[0] for text in written}
     # The budget of then would change the steps asked for now.
     if "schedule.steps" in keys and "budget_seconds" not in keys:
@@ -235,11 +235,6 @@ def _has_new_pieces(asked: TrainRequest, data: PrepareSettings) -> bool:
     from limelight.training.recipe.parent import is_parent
 
     return asked.bundle is not None and (asked.new_pieces or is_parent(read(asked.bundle).settings, *data.directions))
-
-
-def _replay_data(paths: Sequence[str]) -> list[CorpusSettings]:
-    """Return old corpora under names of their own: a corpus of old text is often called as the new one."""
-    return [CorpusSettings(**{**corpus, "name": f"replay-{corpus['name']}"}) for corpus in corpora_of(list(paths)) if paths]
 
 
 def _check_replay(asked: TrainRequest, replay_data: Sequence[str]) -> None:

@@ -18,18 +18,13 @@ from limelight.cli.prepare.prepare import EngineName, start_engine
 if TYPE_CHECKING:
     from limelight.training.recipe.request import TrainRequest, TrainResult
 
-EXAMPLES = """Examples:
-
-limelight train corpus.en corpus.de -o en-de --budget 30m
-
-limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m
-
-limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000
-
-limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8
-
-limelight train multi.en multi.de multi.fr -o multi --both-directions
-"""
+EXAMPLES = (
+    "limelight train corpus.en corpus.de -o en-de --budget 30m",
+    "limelight train memory.tmx --source en --target de -o ours --from en-de --replay 0.3 --budget 10m",
+    "limelight train en-de/recipe.toml -o better model.dropout=0.3 schedule.steps=20000",
+    "limelight train corpus.en corpus.de -o en-de --budget 2h --nproc 8",
+    "limelight train multi.en multi.de multi.fr -o multi --both-directions",
+)
 ELSEWHERE = {"inputs", "no_export", "workers", "nproc", "restarts", "yes", "as_json", "plain", "quiet"}  # options that no request has
 
 
@@ -43,8 +38,8 @@ def train(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), or one "
-            "recipe.toml; and section.key=value of the recipe."
+            help="Corpora as for prepare (two line-parallel files, TSV, JSONL, Parquet, TMX, PO, XLIFF; folders, globs), "
+            "what prepare made of them, or one recipe.toml; and section.key=value of the recipe."
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the run; its languages, as in en-de.")] = None,
@@ -100,7 +95,6 @@ def train(
 
 
 def read_request(given: Mapping[str, Any]) -> "tuple[TrainRequest, Path]":
-    """`given` has every option by its name."""
     from limelight.cli.train.request import parse_train_request
 
     text = {name: tuple(given[name] or ()) for name in ("valid", "test", "weight", "pair", "tag")}
@@ -128,8 +122,9 @@ def watch_training(asked: "TrainRequest", folder: Path, workers: int | None, pla
     from limelight.training.run.run import train as run
     from limelight.training.run_folder import PREPARED
 
+    prepares = asked.prepared is None and not (folder / PREPARED).exists()
     with (
-        closing(start_engine(EngineName.local, workers if is_main() else 0, early=not (folder / PREPARED).exists())) as engine,
+        closing(start_engine(EngineName.local, workers if is_main() else 0, early=prepares)) as engine,
         TrainScreen(plain, quiet or not is_main(), str(folder)) as screen,
     ):
         watch = screen.watch if not asked.dry_run else lambda event: None  # what was chosen is its result

@@ -22,8 +22,6 @@ MBR_TOP_P = 0.9
 
 @dataclass(frozen=True)
 class ChunkTranslator:
-    """A chunk translator has a translator that is loaded, and what is wanted of it."""
-
     translator: "Translator"
     memory: MemoryFirst
     wishes: dict[str, Any]
@@ -31,7 +29,6 @@ class ChunkTranslator:
 
     @classmethod
     def of(cls, loaded: "Translator", asked: dict[str, Any], store: "Store | None" = None) -> "ChunkTranslator":
-        """`asked`: all options, by name."""
         drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
         wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
         wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
@@ -52,7 +49,6 @@ class ChunkTranslator:
         return cls(translator, MemoryFirst(translate, translator, store, asked["tell_above"]), wishes, asked["scores"])
 
     def translate(self, chunk: Chunk) -> "tuple[list[Translation], bytes]":
-        """Translations, and the lines to be written."""
         from limelight.translator.translation import InvalidScoresError
 
         try:
@@ -77,10 +73,7 @@ def _drop_unset(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _search(default: "SearchSettings", wanted: dict[str, Any], sample: bool, drawing: dict[str, Any]) -> "SearchSettings":
-    """The bundle's search with what was asked for on top. What was not asked for gives way to what was.
-
-    A beam is made wide enough for the translations wanted, and for equal groups; the bundle's groups and n-best shrink to the beam.
-    """
+    """The bundle's search with what was asked for on top. What was not asked for gives way to what was."""
     from limelight.decoding.config import Sampling
 
     values = dict(wanted)

@@ -1,12 +1,4 @@
-"""`limelight translate --cluster ray` lets the nodes of a cluster translate: the same lines as one process, in the same order.
-
-This process reads the text, cuts it into shards and sends each that is missing to a process that holds the engine, on whichever node has a
-core for it. So nodes need no common disk, only the bundle (and a glossary) under the same name. OUTPUT.shards/ keeps what comes back:
-
-    0000000    a line of JSON (what it was made of, lines, pieces, warnings), then the lines to be written: whole or absent
-
-The same command goes on with what is missing. A few shards for each core are under way at a time, whatever the length of the text.
-"""
+"""`limelight translate --cluster ray` lets the nodes of a cluster translate: the same lines as one process, in the same order."""
 
 import hashlib
 import json
@@ -82,8 +74,6 @@ def drop_shards(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class NodeWork:
-    """Work for a node has all options, and the address of what they and the files that they name make of a text."""
-
     address: str
     asked: dict[str, Any] = field(compare=False)
 
@@ -112,7 +102,6 @@ def open_engine(work: NodeWork) -> ChunkTranslator:
 
 
 def translate_shard(work: NodeWork, chunk: Chunk, digest: str, beats: Any) -> bytes:
-    """A shard as it is kept."""
     beats.add.remote()
     done, lines = open_engine(work).translate(chunk)
     facts = {"digest": digest, "lines": len(done), "pieces": count_pieces(done), "warnings": list_warnings(chunk.first, done)}
@@ -120,8 +109,6 @@ def translate_shard(work: NodeWork, chunk: Chunk, digest: str, beats: Any) -> by
 
 
 class ShardWork:
-    """The work of the process that reads is to send shards, and to keep what comes back."""
-
     def __init__(self, folder: Path, asked: dict[str, Any]) -> None:
         self.folder, self._node_work = folder, NodeWork(find_address(asked), asked)
         self._needs = {"CPU": asked["threads"], "GPU": int((asked["device"] or "").startswith("cuda"))}
@@ -135,7 +122,6 @@ class ShardWork:
         self._translate = ray.remote(translate_shard).options(max_retries=0, **needs)
 
     def make_missing(self, chunks: Iterator[Chunk], account: TranslateProgress) -> int:
-        """Return the number of all shards, when all are there."""
         shards = kept = 0
         began = time.monotonic()
         for size, made in end_if_lost(self._run(cut_shards(chunks)), self._beats, self._is_waiting):
@@ -208,15 +194,12 @@ class ShardWork:
             return False
 
     def _count_processes(self) -> int:
-        """How many can translate at a time."""
         alive = (node["Resources"] for node in ray.nodes() if node["Alive"])
         return sum(min(int(has.get(kind, 0) // number) for kind, number in self._needs.items() if number) for has in alive)
 
 
 @dataclass(frozen=True)
 class SentShard:
-    """A shard is under way; `tries` counts how often it was sent."""
-
     number: int
     chunk: Chunk
     digest: str

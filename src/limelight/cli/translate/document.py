@@ -122,10 +122,7 @@ def run_document(
     column: str | None = None,
     quiet: bool = False,
 ) -> "TranslatedDocument":
-    """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given.
-
-    limelight: in.po -> out.po: 120 of 130 texts translated, 10 unchanged; 4 left alone · 3.2 s
-    """
+    """Translate one file into another, which appears when it is complete. `translate` is the translator's own unless given."""
     from limelight.documents.document import translate_document
     from limelight.documents.translating import UNSURE_BELOW
 
@@ -143,7 +140,10 @@ def run_document(
             name=str(source),
             column=column,
         )
-    _write(target, done.data)
+    try:
+        write_whole(target.resolve(), done.data)
+    except PermissionError as error:
+        raise ConfigError(f"{target} cannot be written ({error.strerror}); give a file that you may write") from None
     _say_warnings(source, done.warnings)
     if not quiet:
         count = sum(bool(unit.reasons) for unit in done.units)
@@ -190,13 +190,6 @@ def _content(source: Path) -> bytes:
             return file.read(LARGEST + 1)
     except OSError as error:
         raise DataError(f"{source} cannot be read ({error.strerror}); check the name and its rights") from None
-
-
-def _write(target: Path, data: bytes) -> None:
-    try:
-        write_whole(target.resolve(), data)
-    except PermissionError as error:
-        raise ConfigError(f"{target} cannot be written ({error.strerror}); give a file that you may write") from None
 
 
 def _say_warnings(source: Path, warnings: "Sequence[Remark]") -> None:

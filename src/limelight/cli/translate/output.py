@@ -182,7 +182,6 @@ def count_pieces(translations: Sequence["Translation"]) -> int:
 
 
 def list_warnings(first: int, translations: Sequence["Translation"]) -> list[LineWarning]:
-    """`first`: the number of the first line."""
     numbered = enumerate(translations, start=first)
     return [(number, notice.code, notice.message) for number, translation in numbered for notice in translation.warnings]
 

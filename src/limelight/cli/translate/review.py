@@ -1,7 +1,4 @@
-"""The review of translated documents lists what somebody should check, the worst first.
-
-`limelight translate --document ... --review FILE` writes it, as a page or as a table.
-"""
+"""The review of translated documents lists what somebody should check, the worst first."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +16,6 @@ MOST_ON_A_PAGE = 2_000  # rows: a browser shows more, and nobody reads them; the
 
 
 class ReviewRow(NamedTuple):
-    """The names of the fields are those of the columns."""
-
     file: str
     line: int
     confidence: float | None

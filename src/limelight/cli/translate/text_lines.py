@@ -1,8 +1,4 @@
-"""A reader gives lines as they come: at once when someone types, thousands at a time when a file is read.
-
-A thread reads; whoever translates takes what is there. So the size of a chunk follows the speed of both sides, and neither waits for more
-than it must. What waits is bounded, so memory does not grow with the input.
-"""
+"""A reader gives lines as they come: at once when someone types, thousands at a time when a file is read."""
 
 import os
 import threading

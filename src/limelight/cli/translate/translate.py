@@ -20,20 +20,14 @@ from limelight.cli.translate.output import TranslateProgress, end_with_reader, o
 from limelight.cli.translate.text_lines import Chunk, LineReader
 from limelight.errors import ConfigError, DataError, MissingExtraError
 
-EXAMPLES = """Examples:
-
-limelight translate en-de "A cat sits on the mat."
-
-limelight translate en-de < news.en > news.de
-
-limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text
-
-limelight translate multi --to fr --tag formal < news.en > news.fr
-
-limelight translate en-de --input news.en --output news.de --cluster ray
-
-limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html
-"""
+EXAMPLES = (
+    'limelight translate en-de "A cat sits on the mat."',
+    "limelight translate en-de < news.en > news.de",
+    "limelight translate en-de --input news.en --nbest 3 --align --scores --jsonl | jq .text",
+    "limelight translate multi --to fr --tag formal < news.en > news.fr",
+    "limelight translate en-de --input news.en --output news.de --cluster ray",
+    "limelight translate en-de --glossary terms.tsv --document manual.html manual.de.html",
+)
 
 
 class ClusterName(StrEnum):
@@ -95,7 +89,9 @@ def translate(
         return
     _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
-    account, asked = TranslateProgress(quiet or bool(given), total), context.params | {"segment": _apart(segment, given)}
+    # What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long.
+    asked = context.params | {"segment": True if segment is None and given else segment}
+    account = TranslateProgress(quiet or bool(given), total)
     if cluster is None:
         _translate_chunks(chunks, account, asked)
     else:
@@ -168,8 +164,3 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
     if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{input or 'standard input'} is a folder; give a file of lines")
     return LineReader(descriptor).chunks(), found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _apart(segment: bool | None, given: Sequence[str]) -> bool | None:
-    """Sentence by sentence? What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long."""
-    return True if segment is None and given else segment

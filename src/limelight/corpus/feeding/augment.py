@@ -183,8 +183,9 @@ class Augmenter:
         def follow(some: Integers) -> Integers:
             """The sample of the next pair of the same direction and tags; -1 if none is near."""
             found = np.full(len(some), -1, np.int64)
+            ends = order.bounds[order.groups_of(positions) + 1]  # a pair of another group may not be at hand
             for ahead in range(1, 1 + (1 if self.tagger.most == 0 else REACH)):
-                waiting = np.flatnonzero((found < 0) & (positions[some] + ahead < order.rows))
+                waiting = np.flatnonzero((found < 0) & (positions[some] + ahead < ends[some]))
                 next_ones = self.pairs.samples(*order.at(positions[some[waiting]] + ahead))
                 like = self.tagger.directions_of(next_ones) == ways[some[waiting]]
                 like &= self.tagger.names_of(next_ones) == names[some[waiting]]

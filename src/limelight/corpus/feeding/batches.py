@@ -1,15 +1,16 @@
 """A `Batcher` cuts the order of an epoch into windows, sorts them by length and fills padded batches by a budget.
 
-An epoch is cut into windows of consecutive positions. In a window, pairs are sorted so that neighbours are about equally long on both
-sides, cut where the next row would pass the budget, and the batches are shuffled. Every step is a function of the seed, the epoch and
-the window alone, so the list of global batches is the same for any number of ranks and workers, and any of them can be found again.
+An epoch is cut into windows of consecutive positions, each of one group of shards. In a window, pairs are sorted so that neighbours are
+about equally long on both sides, cut where the next row would pass the budget, and the batches are shuffled. Every step is a function of
+the seed, the epoch and the window alone, so the list of global batches is the same for any number of ranks and workers, and any of them
+can be found again.
 
 Rank r of W takes rows r, r + W, r + 2 W ... of every global batch, padded to the width of the whole batch. The share of a rank is empty
 when the batch has fewer rows than there are ranks; `targets`, the count over all ranks, is what a loss should be divided by.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -28,6 +29,7 @@ from limelight.corpus.feeding.order import EpochOrder, Purpose, shuffle
 from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, pad_rows
 from limelight.corpus.feeding.shards import Pairs
 from limelight.corpus.feeding.tagging import Tagger
+from limelight.corpus.manifest import FileEntry
 from limelight.text.pieces.sampling import Sampler
 
 # Pairs sorted together, for each cell of the budget: a window of this many batches' worth has the same padding at any budget. On
@@ -52,7 +54,7 @@ class SamplingSettings(Settings):
 class BatchSettings(SparseSettings):
     """These settings decide the batches. All of it is part of a loader's state: a run does not go on with other values."""
 
-    rare: ClassVar = {"untagged", "temperature"}  # what only text with tags needs
+    rare: ClassVar = {"untagged", "temperature", "shards_at_once"}  # what only text with tags, or larger than the disk, needs
     budget: int = Field(
         4096,
         ge=2,
@@ -65,6 +67,7 @@ class BatchSettings(SparseSettings):
     augment: AugmentSettings | None = Field(None, description="change some of the text, by chance, each time it comes")
     untagged: float = Field(0.1, ge=0, le=1, description="share of the sources that are told no tags but the language")
     temperature: float = Field(1.0, ge=1, le=100, description="a direction of n pairs is seen in proportion to n ** (1 / temperature)")
+    shards_at_once: int = Field(0, ge=0, description="shards whose pairs are mixed, in an order of their own in each epoch; 0: all of them")
 
     @property
     def window_rows(self) -> int:
@@ -163,18 +166,20 @@ class Batcher:
         if settings.augment is not None:
             self.tokenizers = pairs.prepared.tokenizers()
             self.augmenter = Augmenter(pairs, settings.augment, settings.seed, self.tokenizers, self.cut, self.tagger)
-        self.order = lru_cache(maxsize=2)(self._order)
-
-    def _order(self, epoch: int) -> EpochOrder:
-        return EpochOrder(self.pairs.counts, self.weights, self.settings.seed, epoch)
+        self.order = lru_cache(maxsize=2)(
+            lambda epoch: EpochOrder(pairs.counts, self.weights, settings.seed, epoch, pairs.rows_by_shard, settings.shards_at_once)
+        )
+        self.edges = lru_cache(maxsize=2)(lambda epoch: self.order(epoch).cut_windows(settings.window_rows))
 
     def windows(self, epoch: int) -> int:
-        return -(-self.order(epoch).rows // self.settings.window_rows)
+        return len(self.edges(epoch)) - 1
 
     def window(self, epoch: int, number: int) -> Window:
-        """All windows of an epoch are about equally large, so that none ends in a few batches that are nearly empty."""
-        order, count = self.order(epoch), self.windows(epoch)
-        positions = np.arange(number * order.rows // count, (number + 1) * order.rows // count, dtype=np.int64)
+        order, positions = self.order(epoch), np.arange(*self.edges(epoch)[number : number + 2], dtype=np.int64)
+        if self.pairs.cache is not None:
+            (group,) = order.groups_of(positions[:1]).tolist()
+            now, coming, *_ = *order.groups[group:], *self.order(epoch + 1).groups
+            self.pairs.cache.follow(self.list_files(now), self.list_files(coming))
         samples = self.pairs.samples(*order.at(positions))
         sampled: list[Pieces] | None = None
         if self.samplers is not None:
@@ -194,6 +199,12 @@ class Batcher:
         mixed = shuffle(np.arange(batches), batches, key)
         starts, stops, skipped = cuts[:-1][mixed], cuts[1:][mixed], len(samples) - len(rows)
         return Window(epoch, number, samples, whole, sampled, changed, tags, rows, starts, stops, skipped)
+
+    def list_files(self, shards: Iterable[int]) -> list[FileEntry]:
+        """What is read of some shards: their text only where it is changed, or cut anew."""
+        found = [self.pairs.shards[number] for number in shards]
+        reads_text = self.samplers is not None or self.augmenter is not None
+        return [each.ids for each in found] + [each.text for each in found if reads_text]
 
     def cut(self, side: int, texts: pa.StringArray | Sequence[str], epoch: int, positions: Integers) -> Pieces:
         """The pieces of some texts. A draw belongs to a position of an epoch, not to a sample: a pair that comes twice is segmented in

@@ -64,11 +64,16 @@ class Loader:
         if not 0 <= rank < world or workers < 0:
             raise ConfigError(f"rank={rank} of world={world} with workers={workers}: ranks count from 0, workers are 0 or more")
         if split != "train":  # validation and test ask for the text as it is
-            settings = settings.changed(augment=None, untagged=0.0, temperature=1.0)
+            settings = settings.changed(augment=None, untagged=0.0, temperature=1.0, shards_at_once=0)
         self._prepared, self._job = prepared, LoaderJob(prepared.folder, split, settings, rank, world, turned)
         self._batcher = batcher = Batcher(prepared.split(split, turned), settings)
         if not any(weight * rows for weight, rows in zip(batcher.weights, batcher.pairs.counts, strict=True)):
             raise DataError(f"{prepared.folder} has nothing to load: every corpus of its {split} split is empty or has weight 0")
+        if (cache := batcher.pairs.cache) is not None:
+            # A worker has a window in use and the next one planned; one more group is fetched ahead.
+            windows = max(1, batcher.windows(0) // len(batcher.order(0).groups))
+            sizes = [sum(file.bytes for file in batcher.list_files([shard])) for shard in range(len(batcher.pairs.shards))]
+            cache.refuse_small(sizes, settings.shards_at_once, 2 + -(-max(0, 2 * workers - 1) // windows))
         self._identity = identity_of(batcher, split, turned)
         self._position = Position() if state is None else position_in(state, self._identity)
         self._workers = workers

@@ -13,16 +13,19 @@ the split when all shards stand one after another, by which logs and states name
 Where both directions are learnt, each pair has a second address for its sides exchanged: both numbers count on, after all the others.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from limelight.corpus.feeding.pieces import Integers, Pieces, replace_rows
+from limelight.corpus.feeding.shard_cache import ADDRESS, ShardCache
 from limelight.corpus.manifest import SIDES, CorpusManifest, FileEntry, Shard, Split
 from limelight.corpus.reading.raw_batches import RAW
 from limelight.corpus.tokenizers import load_tokenizers
@@ -33,6 +36,7 @@ from limelight.text.pieces.tokenizer import Tokenizer
 TEXT_SCHEMA: Final = pa.schema([RAW.field(name) for name in ("source", "target", "corpus", "file", "line", "segment")])
 TAGS_FIELD: Final = pa.field("tags", pa.uint64(), nullable=False)
 FIRST_VOCABULARY_TOO_LARGE_FOR_16_BITS: Final = 65_537
+MappedIds = tuple[Pieces, Pieces, pa.RecordBatch]  # source, target, and what they are columns of
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class PreparedCorpus:
 
     folder: Path
     manifest: CorpusManifest
+    cache: ShardCache | None = None  # where its shards of training are at an address
 
     @classmethod
     def open(cls, folder: Path, verify: bool = True) -> "PreparedCorpus":
@@ -79,14 +84,18 @@ class PreparedCorpus:
 
         `verify=False` is for those who have just verified, such as the workers of a loader.
         """
-        manifest = CorpusManifest.load(folder)
+        manifest, address = CorpusManifest.load(folder), folder / ADDRESS
+        cache = ShardCache(address.read_bytes().decode()) if address.is_file() else None
         if verify:
+            if cache is not None:
+                cache.remove_damaged()
+            at_hand = manifest.files if cache is None else manifest.without_training
             with ThreadPoolExecutor() as threads:  # hashing leaves Python's lock, so threads are enough
-                problems = list(filter(None, threads.map(lambda entry: _problem(folder, entry), manifest.files)))
+                problems = list(filter(None, threads.map(lambda entry: _problem(folder, entry), at_hand)))
             if problems:
                 listed = "\n".join(f"  - {problem}" for problem in problems)
                 raise DataError(f"{folder} is damaged; copy these files again, or delete the folder and prepare it again:\n{listed}")
-        return cls(folder, manifest)
+        return cls(folder, manifest, cache)
 
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
         """Load those of source and target anew: each remembers words, and serves one thread."""
@@ -96,7 +105,7 @@ class PreparedCorpus:
         """`turned`: every pair also comes with its sides exchanged, whether or not the text was prepared for both directions."""
         if name not in self.manifest.splits:
             raise DataError(f"{self.folder} has no {name} split; it has: {', '.join(self.manifest.splits)}")
-        return Pairs(self, self.manifest.splits[name], turned)
+        return Pairs(self, self.manifest.splits[name], turned, self.cache if name == "train" else None)
 
     def validation_pairs(self) -> "Pairs":
         pairs = self.split("valid")
@@ -108,12 +117,12 @@ class PreparedCorpus:
 
 
 class Pairs:
-    """Pairs are the rows of one split. Files are mapped, not read: opening is instant and memory belongs to the page cache."""
+    """Pairs are the rows of one split. Files are mapped, not read: opening is instant and memory belongs to the page cache. Those of a
+    `cache` are mapped anew each time, or they would stay on the disk when it removes them."""
 
-    def __init__(self, prepared: PreparedCorpus, shards: list[Shard], turned: bool = False) -> None:
-        self.prepared = prepared
-        self._shards = shards
-        self._mapped_texts: dict[int, pa.RecordBatch] = {}
+    def __init__(self, prepared: PreparedCorpus, shards: list[Shard], turned: bool = False, cache: ShardCache | None = None) -> None:
+        self.prepared, self.cache = prepared, cache
+        self.shards = shards
         corpora = len(prepared.manifest.corpora)
         for shard in shards:
             if sum(shard.rows_by_corpus) != shard.rows or len(shard.rows_by_corpus) != corpora:
@@ -122,14 +131,19 @@ class Pairs:
         counts = tuple(int(count) for count in rows.sum(axis=0))
         self.turns = turned or prepared.manifest.both_directions
         self.counts = counts * (2 if self.turns else 1)
+        self.rows_by_shard = np.tile(rows, 2 if self.turns else 1)
         self.rows = sum(counts)
         self.fed = sum(self.counts)  # as samples: more than rows where each is also turned round
         self._shard_starts = np.concatenate([[0], np.cumsum(rows.sum(axis=1))])
         # Of each corpus and shard: how many of the corpus came before, and the sample number of the first one here.
         self._before = np.cumsum(rows, axis=0) - rows
         self._first = self._shard_starts[:-1, None] + np.cumsum(rows, axis=1) - rows
-        self._ids = [_map_batch(prepared.folder, shard.ids, shard.rows) for shard in shards]
-        self._source, self._target = ([Pieces.of(batch.column(side)) for batch in self._ids] for side in SIDES)
+        # Text is mapped when first needed: most runs never look at it, and each mapped file holds a file descriptor.
+        remember: Callable[[Any], Any] = lru_cache(maxsize=None) if cache is None else lambda read: read
+        self._text: Callable[[int], pa.RecordBatch] = remember(lambda shard: self._map(shards[shard].text, shards[shard].rows))
+        self._ids_of: Callable[[int], MappedIds] = remember(self._map_ids)
+        for number in range(len(shards) if cache is None else 0):
+            self._ids_of(number)
 
     @property
     def usual(self) -> Integers:
@@ -162,17 +176,16 @@ class Pairs:
         """The tags of rows that have their own, as bits."""
         found = np.zeros(len(samples), np.uint64)
         for shard, places, rows in self._by_shard(samples):
-            if "tags" in self._ids[shard].schema.names:
-                found[places] = self._ids[shard].column("tags").to_numpy()[rows]
+            if "tags" in (batch := self._ids_of(shard)[2]).schema.names:
+                found[places] = batch.column("tags").to_numpy()[rows]
         return found
 
     def lengths(self, samples: Integers) -> tuple[Integers, Integers]:
         """Pieces of each source and each target."""
         source, target = np.empty_like(samples), np.empty_like(samples)
         for shard, places, rows in self._by_shard(samples):
-            for side, found in ((self._source, source), (self._target, target)):
-                offsets = side[shard].offsets
-                found[places] = offsets[rows + 1] - offsets[rows]
+            for side, found in zip(self._ids_of(shard)[:2], (source, target), strict=True):
+                found[places] = side.offsets[rows + 1] - side.offsets[rows]
         if self.turns:
             turned = samples >= self.rows
             return np.where(turned, target, source), np.where(turned, source, target)
@@ -180,7 +193,7 @@ class Pairs:
 
     def ids(self, samples: Integers) -> tuple[Pieces, Pieces]:
         """Source and target of each sample, in the order asked for."""
-        source, target = self._gather(self._source, samples), self._gather(self._target, samples)
+        source, target = self._gather(0, samples), self._gather(1, samples)
         turned = np.flatnonzero(samples >= self.rows)
         if not len(turned):
             return source, target
@@ -215,12 +228,18 @@ class Pairs:
         corpus, paths = manifest.corpora[row.pop("corpus")].name, tuple(manifest.inputs[row.pop("file")].paths)
         return Provenance(corpus=corpus, paths=paths, **row)
 
-    def _text(self, shard: int) -> pa.RecordBatch:
-        """Mapped when first needed: most runs never look at the text, and each mapped file holds a file descriptor."""
-        if shard not in self._mapped_texts:
-            entry = self._shards[shard]
-            self._mapped_texts[shard] = _map_batch(self.prepared.folder, entry.text, entry.rows)
-        return self._mapped_texts[shard]
+    def _map_ids(self, shard: int) -> MappedIds:
+        batch = self._map(self.shards[shard].ids, self.shards[shard].rows)
+        return Pieces.of(batch.column("source")), Pieces.of(batch.column("target")), batch
+
+    def _map(self, entry: FileEntry, rows: int) -> pa.RecordBatch:
+        while True:
+            path = self.prepared.folder / entry.path if self.cache is None else self.cache.find(entry)
+            try:
+                return _map_batch(path, rows)
+            except DataError:
+                if self.cache is None or path.exists():  # else another process needed its room in between
+                    raise
 
     def _by_shard(self, samples: Integers) -> list[tuple[int, Integers, Integers]]:
         """For each shard that is met: its number, the places in `samples` that lead to it, and their rows in it."""
@@ -231,11 +250,11 @@ class Pairs:
         parts = zip(met, np.split(places, begins[1:]), strict=True) if len(met) else ()
         return [(int(shard), some, samples[some] - self._shard_starts[shard]) for shard, some in parts]
 
-    def _gather(self, side: list[Pieces], samples: Integers) -> Pieces:
+    def _gather(self, side: Literal[0, 1], samples: Integers) -> Pieces:
         parts = self._by_shard(samples)
         if not parts:
             return Pieces(np.zeros(0, np.uint16), np.zeros(1, np.int64))
-        taken = [side[shard].take(rows) for shard, _, rows in parts]
+        taken = [self._ids_of(shard)[side].take(rows) for shard, _, rows in parts]
         if len(taken) == 1:
             return taken[0]
         ends = np.concatenate([[0], np.cumsum(np.concatenate([some.lengths for some in taken]))])
@@ -243,13 +262,13 @@ class Pairs:
         return together.take(np.argsort(np.concatenate([places for _, places, _ in parts])))
 
 
-def _map_batch(folder: Path, entry: FileEntry, rows: int) -> pa.RecordBatch:
+def _map_batch(path: Path, rows: int) -> pa.RecordBatch:
     try:
-        batch = pa.ipc.open_file(pa.memory_map(str(folder / entry.path))).get_batch(0)
+        batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"{folder / entry.path} cannot be read ({error}); prepare the corpus again") from None
+        raise DataError(f"{path} cannot be read ({error}); prepare the corpus again") from None
     if batch.num_rows != rows:
-        raise DataError(f"{folder / entry.path} has {batch.num_rows:,} rows, its manifest says {rows:,}; prepare the corpus again")
+        raise DataError(f"{path} has {batch.num_rows:,} rows, its manifest says {rows:,}; prepare the corpus again")
     return batch
 
 

@@ -1,11 +1,4 @@
-"""`find_runs` takes the paragraphs of Word and PowerPoint, whose text stands in runs that have one form each:
-
-    <w:r><w:t>Open </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>it</w:t></w:r><w:r><w:t> now</w:t></w:r>    ->  Open <g id="1">it</g> now
-
-The form that most of the words have needs no tag, and runs that differ only in what a spelling checker noted are one. A sentence ends at
-tabs, line breaks, fields and boxes. What stands in a run beside text (a picture, the number of a note) stands for itself. What a field
-shows is text, but not where it is the code of another field, or a name that Word fills in (MERGEFIELD, AUTHOR ...).
-"""
+"""`find_runs` takes the paragraphs of Word and PowerPoint, whose text stands in runs that have one form each. See docs/documents.md."""
 
 import re
 from collections import Counter

@@ -1,11 +1,4 @@
-"""`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text:
-
-    <p>Open <a href="/s">the settings</a>.</p>    ->  Open <g id="1">the settings</g>.
-    <img src="cat.png" alt="A cat">               ->  A cat
-
-Left alone: script, style, pre, code, svg and the like, what is marked translate="no" or class="notranslate", comments, and the tags
-themselves. A sentence ends at every tag that is not inline, at <br>, and at tags that are not closed inside it.
-"""
+"""`find_html` takes each block of a page with its inline tags, and each attribute that people read, as a text."""
 
 import re
 from collections import Counter
@@ -128,7 +121,6 @@ def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[Documen
 
 
 def _quote(attribute: Attribute, lead: str, trail: str, translation: str) -> str:
-    """The value of an attribute, in quotes even if there were none."""
     quote = attribute.quote or '"'
     return quote + _write(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
 

@@ -61,7 +61,6 @@ def tokens(page: str, xhtml: bool = False) -> Iterator[Token]:
 
 
 def value_of(page: str, attribute: Attribute) -> str:
-    """As it stands in the page, without quotes and with its entities."""
     inset = len(attribute.quote)
     return page[attribute.start + inset : attribute.end - inset]
 
@@ -121,13 +120,11 @@ def _tag(page: str, at: int, name_at: int, kind: Literal["start", "end"]) -> Tok
 
 
 def _find_end(pattern: re.Pattern[str], page: str, at: int) -> int:
-    """Where what fits the pattern ends, which may be nothing."""
     found = pattern.match(page, at)
     return found.end() if found else at
 
 
 def _raw_end(page: str, name: str, at: int) -> int:
-    """Where the closing tag of a RAW element begins, or the end of the page."""
     if name == "plaintext":
         return len(page)
     ends = re.compile(rf"</{name}(?=[ \t\r\n\f/>])", re.IGNORECASE).search(page, at)

@@ -28,8 +28,6 @@ _BEGINS = re.compile(r"\s*(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+](?:\s
 
 
 class _Block(NamedTuple):
-    """Its lines as places in the document, and what it reads as."""
-
     places: list[tuple[int, int]]
     text: str
     starts: list[int]  # of each line in the text
@@ -147,7 +145,6 @@ def _list_markup(text: str, references: Any) -> list[str]:
 
 
 def _find_in_html(document: Document, languages: tuple[str, str], place: tuple[int, int, int]) -> Iterator[DocumentUnit]:
-    """The units of a piece of HTML, at their places in the document."""
     line, start, end = place
 
     def join(translation: str) -> str:

@@ -8,15 +8,16 @@ msgstr[0]    of msgid, the others of msgid_plural; in languages with one form it
 """
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import NamedTuple
 
 from limelight.corpus.reading.language_tags import closeness, find_header_language
-from limelight.corpus.reading.po import PoEntry, PoLine, PoString, scan_po
+from limelight.corpus.reading.po import ESCAPED, PoEntry, PoLine, PoString, scan_po
 from limelight.documents.encodings import Document
-from limelight.documents.formats.placeholder_formats import is_part, keeps_format
-from limelight.documents.formats.po_strings import WIDEST, columns, format_string
 from limelight.documents.splices import Splice, line_places
 from limelight.documents.units import (
     DocumentUnit,
@@ -29,9 +30,28 @@ from limelight.documents.units import (
 )
 from limelight.errors import DataError
 
+WIDEST = 77  # columns between the quotes: lines of gettext have 79
+_ESCAPES = {character: f"\\{letter}" for letter, character in ESCAPED.items()}
+# Others by three digits, so that no digit of the text is read with them.
+_TABLE = str.maketrans({**{chr(code): f"\\{code:03o}" for code in (*range(0x20), 0x7F)}, **_ESCAPES})
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_WORD = re.compile(r"\s*\S+\s*|\s+")
 MOST_FORMS = 8  # Arabic has six
 _FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
 _CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
+_PERCENT = re.compile(r"%\{[^{}]{0,80}\}|%(?:\([^()]{0,80}\)|<[^<>]{0,80}>)?[-+ #0'I*.,:\d$]{0,40}(?:hh?|ll?|[qjzLt])?(?:.|$)", re.S)
+_NUMBERED = re.compile(r"%L?[0-9]{1,2}|%n|%%")
+_BRACES = re.compile(r"\{[^{}]{0,400}\}|[{}]")
+_SHELL = re.compile(r"\$(?:\w{1,80}|\{[^{}]{0,80}\})")
+_DIRECTIVES = {
+    **dict.fromkeys(("qt", "qt-plural", "kde", "kde-kuit", "ycp"), _NUMBERED),
+    **dict.fromkeys(("python-brace", "java", "csharp", "perl-brace", "c++", "rust"), _BRACES),
+    "sh": _SHELL,
+}
+_OTHERS = frozenset(("lisp", "elisp", "librep", "scheme", "smalltalk"))  # with ~ or other signs: left to their tools
+_ALL = frozenset(("python", "lua", "ruby"))  # to which every form of a plural must give all that is filled in by turns
+_FREE = re.compile(r"%(?:[%m]|\d{1,3}\$|[({<])|\{\s{0,9}\w|\$")  # with a number or a name, or taking nothing
+_QUOTED = re.compile(r"'[^']*+'?")
 
 
 class _Style(NamedTuple):
@@ -141,3 +161,65 @@ def _is_wrapped(text: str) -> bool:
         text.startswith('"', start) and columns(text[start:end]) > WIDEST + 4 and " " in text[start + 1 : end - 2]
         for start, end in line_places(text)
     )
+
+
+def escape(text: str) -> str:
+    return text.translate(_TABLE)
+
+
+def format_string(keyword: str, text: str, newline: str, wrap: bool) -> str:
+    lines = _LINE.findall(text)
+    one = f'{keyword} "{escape(text)}"'
+    if len(lines) <= 1 and (not wrap or columns(one) <= WIDEST + 2):
+        return one
+    pieces = [piece for line in lines for piece in (_wrap(line) if wrap else [escape(line)])]
+    return newline.join([f'{keyword} ""', *(f'"{piece}"' for piece in pieces)])
+
+
+def columns(text: str) -> int:
+    """How wide a text is on a terminal: Chinese characters take two columns."""
+    if text.isascii():
+        return len(text)
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def _wrap(line: str) -> list[str]:
+    pieces, width = [""], 0
+    for word in map(escape, _WORD.findall(line)):
+        size = columns(word)
+        if pieces[-1] and width + size > WIDEST:
+            pieces.append("")
+            width = 0
+        pieces[-1] += word
+        width += size
+    return pieces
+
+
+def keeps_format(source: str, translation: str, flags: Collection[str]) -> bool:
+    """Whether a program that can use the source can use the translation."""
+    return all(_directives(source, name) == _directives(translation, name) for name in _formats(flags))
+
+
+def is_part(source: str, whole: str, flags: Collection[str]) -> bool:
+    """Whether the directives of the source are those that the whole begins with: "one file" of "%d files"."""
+    for name in _formats(flags):
+        (free, turns), (all_free, all_turns) = _directives(source, name), _directives(whole, name)
+        if free - all_free or turns != (all_turns if name in _ALL else all_turns[: len(turns)]):
+            return False
+    return True
+
+
+def _formats(flags: Collection[str]) -> list[str]:
+    """_formats({"c-format", "fuzzy", "no-python-format"}) -> ["c"]"""
+    names = [flag.removesuffix("-format") for flag in flags if flag.endswith("-format")]
+    return [name for name in names if not name.startswith(("no-", "possible-", "impossible-")) and name not in _OTHERS]
+
+
+def _directives(text: str, name: str) -> tuple[Counter[str], list[str]]:
+    """Those that may change places, counted, and those that are filled in one after the other."""
+    if name == "java":  # what apostrophes quote is text, and '' is one of them
+        text = _QUOTED.sub("", text.replace("''", ""))
+    pattern = _DIRECTIVES.get(name, _PERCENT)
+    found = [one for one in pattern.findall(text) if one != "%%"]
+    free = [pattern is _NUMBERED or _FREE.match(one) is not None for one in found]
+    return Counter(compress(found, free)), [one for one, is_free in zip(found, free, strict=True) if not is_free]

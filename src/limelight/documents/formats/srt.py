@@ -1,9 +1,4 @@
-"""`find_srt` joins a sentence that runs over several subtitles; its translation is split again by length. Numbers and times stay:
-
-    1                                    1
-    00:00:01,000 --> 00:00:03,000        00:00:01,000 --> 00:00:03,000
-    The ice cap shows,                   Die Eiskappe zeigt
-    in a sense,                          gewissermaßen
+"""`find_srt` joins a sentence that runs over several subtitles; its translation is split again by length. Numbers and times stay.
 
 Lines of a dialogue (- Yes. - No.) are texts of their own. Tags and positions ({\\an8}, <i>) stay; a cue with tags inside is not joined.
 WebVTT is the same with entities, voices (<v Ann>), times inside a cue, and blocks that are no cues (NOTE, STYLE), which stay.
@@ -45,8 +40,6 @@ class Cue(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """A cue or one line of a dialogue, ready to be translated."""
-
     sentence: Sentence
     cue: Cue
     lines: int
@@ -192,10 +185,7 @@ def _write_vtt(text: str) -> str:
 
 
 def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it.
-
-    split_by_length("Ein Satz, der lange dauert", [10, 16])  ->  ["Ein Satz,", "der lange dauert"]
-    """
+    """As many parts as there are lengths, none empty, and about as long in proportion. None if the text has too few words for it."""
     places = _places(text)
     if len(places) < len(lengths) - 1:
         return None
@@ -211,7 +201,7 @@ def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:
         far = min(abs(starts[at] - ideal) for at in (near, max(first, near - 1))) + PAUSE_WORTH * each
         # What is farther away costs more, whatever it is.
         few = range(max(first, bisect_left(starts, ideal - far)), min(last, bisect_right(starts, ideal + far)))
-        chosen = min(few, key=lambda at: _cost(text, starts[at], ideal, each))
+        chosen = min(few, key=lambda at: abs(starts[at] - ideal) - (PAUSE_WORTH * each if text[starts[at] - 1] in _PAUSE else 0.0))
         parts.append(text[cursor : places[chosen][0]])
         cursor, first = places[chosen][1], chosen + 1
     return [*parts, text[cursor:]]
@@ -221,10 +211,6 @@ def in_lines(text: str, count: int, newline: str) -> str:
     """A subtitle in as many lines as before, of about the same length; in fewer if it has fewer words."""
     lines = min(count, len(_places(text)) + 1)
     return newline.join(split_by_length(text, [1] * lines) or [text])
-
-
-def _cost(text: str, place: int, ideal: float, each: float) -> float:
-    return abs(place - ideal) - (PAUSE_WORTH * each if text[place - 1] in _PAUSE else 0.0)
 
 
 def _places(text: str) -> list[tuple[int, int]]:

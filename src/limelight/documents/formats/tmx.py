@@ -38,7 +38,6 @@ def find_tmx(document: Document, languages: tuple[str, str], again: bool) -> Ext
 
 
 def _choose(variants: list[tuple[Element, Element]], language: str) -> tuple[Element, Element] | None:
-    """The variant that is closest to a language, with its segment."""
     ranked = [(rank, at) for at, (one, _) in enumerate(variants) if (rank := closeness(language, _language(one))) is not None]
     return variants[min(ranked)[1]] if ranked else None
 

@@ -1,10 +1,4 @@
-r"""`find_usfm` takes the text of each verse, heading and paragraph of a Scripture file:
-
-    \v 2 The earth was \add without form\add*.    ->  The earth was <g id="1">without form</g>.
-
-Markers stay. Left alone: what identifies the book (\id, \rem ...), chapter and verse numbers, notes, references and figures (\f ... \f*),
-which stand for themselves in the text around them, and attributes (\w gnat|lemma="..."\w*).
-"""
+r"""`find_usfm` takes the text of each verse, heading and paragraph of a Scripture file. See docs/documents.md."""
 
 import re
 

@@ -1,15 +1,5 @@
 """`find_xliff` finds the empty targets of XLIFF 1.x and 2.x and says how they are filled. Each is written in
-the place and with the inline elements that the format asks for.
-
-A target is empty when it is missing, blank, or a copy of its source in the state `new` or `needs-translation`. Other targets whose
-state says that they need work are translated only when asked for `again`. What is marked translate="no" is left alone.
-What was filled gets attributes that say a machine translated it, and how sure it was:
-
-1.x   <target state="needs-review-translation" state-qualifier="mt-suggestion" its:mtConfidence="0.412">
-2.x   <segment state="initial" subState="limelight:mt-0.412">
-
-`translated` in both where there is no reason to look at it, and `exact-match` in place of `mt` where a memory had it. Version 2 has no
-place for attributes of ITS on a segment or its target.
+the place and with the inline elements that the format asks for. See docs/documents.md.
 """
 
 import re
@@ -37,8 +27,6 @@ def find_xliff(document: Document, languages: tuple[str, str], again: bool) -> E
 
 
 class _Place(NamedTuple):
-    """Where the state of a target goes."""
-
     unit: Element
     target: Element | None
     was_guess: bool  # it had a translation that nobody had confirmed

@@ -96,7 +96,6 @@ class Element:
                 yield from child.as_inline()
 
     def gaps(self) -> Iterator[list[InlineItem]]:
-        """The texts before each child, and after the last."""
         starts = [self.inner, *(child.end for child in self.children)]
         ends = [*(child.start for child in self.children), self.close]
         for start, end in zip(starts, ends, strict=True):
@@ -178,7 +177,6 @@ class _Elements:
 
 
 def fill_target(source: Element, target: Element, origin: Any = None) -> DocumentUnit:
-    """Write the translation of an element into one that is there, in place of what is inside."""
     if not target.is_empty_tag:
         return write_target(source, Range(target.inner, target.close), "", "", origin)
     opening, closing = target.tag[:-2].rstrip() + ">", f"</{target.written_name}>"

@@ -1,10 +1,4 @@
-"""`find_columns` translates one column of a CSV or TSV file into another, or in its place:
-
-    key,en,de                  key,en,de
-    open,"Open, please",   ->  open,"Open, please","Öffnen, bitte"
-
-Quotes and line ends stay as they are. Without being told, it takes the columns that are called by the languages, or `source` and `target`.
-"""
+"""`find_columns` translates one column of a CSV or TSV file into another, or in its place. See docs/documents.md."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,8 +1,4 @@
-"""`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode does, from the key.
-
-A new localization is a copy of the source's, with its variations, in the state `translated`, or `needs_review` where somebody should look.
-One in the state `new`, which is empty or says what the source says, is no translation yet.
-"""
+"""`find_xcstrings` fills what has no translation in a string catalogue of Xcode, from the source language or, as Xcode, from the key."""
 
 from collections.abc import Iterator, Sequence, Set
 
@@ -108,7 +104,6 @@ def _is_new(node: TextNode, same: Set[str | None] | None) -> bool:
 
 
 def _list_units(node: TextNode) -> Iterator[tuple[TextNode | None, TextNode]]:
-    """The state and the value of each text of a localization, in order."""
     for key, child in node.children:
         value = child.child("value") if key is not None and key.text == "stringUnit" else None
         if value is not None and value.text is not None:
@@ -145,7 +140,6 @@ def _find_place(text: str, string: tuple[TextNode, TextNode], target: str) -> tu
 
 
 def _indent_of(text: str, node: TextNode) -> str:
-    """The line end and the blanks before a node."""
     start = node.start
     while start and text[start - 1] in " \t\r\n":
         start -= 1

@@ -1,7 +1,4 @@
-"""`find_yaml` takes the texts of a YAML file of an i18n library. PyYAML tells where they stand, and nothing is made of what they say.
-
-A text keeps its style: plain (in quotes where it would be something else), in quotes, or as a block of lines.
-"""
+"""`find_yaml` takes the texts of a YAML file of an i18n library. PyYAML tells where they stand, and nothing is made of what they say."""
 
 import json
 import re
@@ -47,7 +44,6 @@ class _YamlReader:
         self.document, self.loader, self.scalar = document, loader, scalar
 
     def read(self) -> TextNode:
-        """All documents of the file, as a list."""
         found = []
         while self.loader.check_event():
             event = self.loader.get_event()

@@ -1,13 +1,4 @@
-"""A calibration fits what a model claims of its words to what was right, and is checked on other text. The model learnt from neither text.
-
-A word is right if the reference has it: the same letters, punctuation at its ends aside, and each word of the reference answers for one
-word of the translation. Their share is the precision of single words that BLEU counts. Somebody else's good word counts as wrong, so
-the confidence is that of saying what a translator would have said, and on the safe side of being right.
-
-    claims = collect(translated, references)            text to fit on
-    calibration = fit_calibration(claims)               into the bundle
-    check(other_claims, calibration).words.error        the expected calibration error, on other text
-"""
+"""A calibration fits what a model claims of its words to what was right, and is checked on other text; it learnt from neither."""
 
 import unicodedata
 from collections import Counter
@@ -40,13 +31,11 @@ class Claims:
     unedited: Numbers = field(default_factory=lambda: np.zeros(0))  # 1: word for word the reference; none where nobody compared
 
     def means(self, values: Numbers) -> Numbers:
-        """The mean of a value of each word, in each sentence that has any words."""
         counts = np.bincount(self.sentence, minlength=len(self.whole))
         return (np.bincount(self.sentence, values, len(self.whole)) / np.maximum(1, counts))[counts > 0]
 
     @property
     def shares(self) -> Numbers:
-        """Return the share of right words in each sentence that has any words."""
         return self.means(self.right)
 
     def chances(self, means: Numbers) -> Numbers:
@@ -56,7 +45,6 @@ class Claims:
 
     @property
     def spoken(self) -> Integers:
-        """The sentences that have words."""
         return np.unique(self.sentence)
 
 
@@ -71,7 +59,6 @@ class ConfidenceCheck:
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> Self:
-        """Back from JSON."""
         return TypeAdapter(cls).validate_python(value)
 
 

@@ -1,10 +1,6 @@
 """`reliability` measures whether a confidence is what it says. Of all words that have 0.8, eight in ten should be right.
 
 ECE = sum over bins b of n_b / n * |mean confidence of b - share of right ones in b|      (Naeini et al. 2015, Guo et al. 2017)
-
-The expected calibration error with ten bins of equal width: 0 is perfect, and 0.05 means that a confidence is off by five percent points
-on average. It says nothing about whether confidence tells right from wrong: a system that always says 0.7, and is right in 0.7 of all
-cases, has the error 0. The area under the ROC curve says that.
 """
 
 from dataclasses import dataclass
@@ -57,7 +53,6 @@ def reliability(confidence: Numbers, right: Numbers, claimed: Numbers) -> Reliab
 
 
 def bins(confidence: Numbers, right: Numbers) -> tuple[Bin, ...]:
-    """Return bins of equal width; a confidence of 1 is in the last."""
     numbers = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
     found = []
     for number in np.unique(numbers).tolist():

@@ -1,10 +1,4 @@
-"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a modern stack:
-
-    python3.11 -m venv comet && comet/bin/pip install unbabel-comet 'setuptools<81'
-    limelight evaluate output.de reference.de --source test.en --comet comet/bin/python
-
-The sentences go to that Python as JSON, and a score for each comes back; the score of the set is their mean.
-"""
+"""COMET, a metric that is itself a neural network, is run in a Python environment of its own. Its pins cannot live beside a new stack."""
 
 import json
 import math
@@ -30,8 +24,6 @@ SEEN_AT_ONCE = 16
 
 
 class CometSettings(Settings):
-    """The settings say where COMET lives and which of its models judges."""
-
     python: Path
     model: str = "Unbabel/wmt22-comet-da"
     gpus: int = 0

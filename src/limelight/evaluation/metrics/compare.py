@@ -1,10 +1,4 @@
-"""`compare` tests whether the difference between two systems is more than chance.
-
-Both translated the same sentences, so they are compared sentence by sentence. If it made no difference which system a translation
-came from, swapping the two translations of some sentences would change nothing: p is the share of random swappings that put the
-systems as far apart as they are, or farther (approximate randomization, two-sided). The paired bootstrap draws sentences and says how
-large the difference is likely to be; its p value, as sacreBLEU and Moses compute it, is given too.
-"""
+"""`compare` tests whether the difference between two systems is more than chance. See docs/metrics.md."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -11,10 +11,6 @@ Resampled sets tell what chance alone could have done:
 
     bootstrap      draw as many sentences as there are, with replacement, and add up their counts (Koehn 2004)
     randomization  let each sentence's two translations swap sides by the toss of a coin (Riezler and Maxwell 2005)
-
-The draws are those of sacreBLEU for the same seed, made a few million at a time: it makes all at once, which for 100,000 lines
-takes gigabytes. So `sacrebleu --confidence` and `--paired-ar` give the numbers that we give. numpy may change its draws in a later
-version, as it may for sacreBLEU; bounds then move in their last digit, and scores do not.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +71,6 @@ class MetricCounts:
         return self.score_of(self.rows.sum(axis=0))
 
     def of_each(self) -> list[float]:
-        """The score of every sentence by itself."""
         return [self.score_of(row) for row in self.rows]
 
     def score(self, settings: EvaluateSettings) -> MetricScore:
@@ -125,10 +120,7 @@ def count(
 
 
 def tokenizer_for(language: str | None) -> tuple[TokenizerName, str | None]:
-    """How BLEU finds the words of a language, and what a reader should know about it.
-
-    tokenizer_for("de") -> ("13a", None)
-    """
+    """How BLEU finds the words of a language, and what a reader should know about it."""
     code = short_code(language)
     wanted = _OWN_TOKENIZER.get(code)
     if wanted is None:
@@ -186,10 +178,7 @@ def bootstrap(rows: Numbers, resamples: int, seed: int) -> Numbers:
 
 
 def swap_pairs(a: Numbers, b: Numbers, trials: int, seed: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Counts of two systems (N, k) -> their sums in each trial, some trials at a time, (some, k) twice.
-
-    In a trial each sentence's pair of rows is swapped or not; the two sums always add up to all there is.
-    """
+    """Counts of two systems (N, k) -> their sums in each trial, some trials at a time, (some, k) twice."""
     generator = np.random.default_rng(seed)
     rows, own, both = a - b, b.sum(axis=0), a.sum(axis=0) + b.sum(axis=0)
     # numpy takes coins from words of 32 bits and throws the rest of the last away, so blocks are cut where none is left.

@@ -1,13 +1,6 @@
-"""Attribution says which pieces a word came from, by one of four methods, over the source and the translation before it.
+"""Attribution says which pieces a word came from, by one of four methods, and which words of both sides nothing came from."""
 
-    occlusion        effect(i) = log p(w) - log p(w, i hidden)                      (Zeiler and Fergus 2014, Li et al. 2016)
-    value-zeroing    effect(i) = log p(w) - log p(w, v_i = 0 in every attention)    (after Mohebbi et al. 2023)
-    gradient         effect(i) = (e_i - blank) . d log p(w) / d e_i                 (Simonyan et al. 2014)
-    integrated       the same, its gradient averaged on the way from blanks to e    (Sundararajan et al. 2017)
-
-All four are linear in log p(w), so "why this and not that" (Yin and Neubig 2022) is the difference of two attributions.
-"""
-
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +8,11 @@ import torch
 from torch import Tensor
 
 from limelight.inspection.analysis.varied_pass import VariedPass
-from limelight.inspection.causes import Method
+from limelight.inspection.causes import Method, Unmatched
+from limelight.inspection.trace import SourceToken, TargetToken
 
 COMPLETE = 0.01  # of the sum: with less, integrated gradients take more points
+OMITTED, ADDED = -1.8, -7.5  # natural log-probability; measured (decision 0044)
 POINTS, MOST = 8, 512  # on a part of the way, and on all of it
 
 
@@ -68,3 +63,31 @@ def _integrate(passes: VariedPass) -> Effects:
         worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
         halves = [half for begin, end in worst for half in ((begin, (begin + end) / 2), ((begin + end) / 2, end))]
         parts = {place: part for place, part in parts.items() if place not in worst}
+
+
+def find_unmatched(passes: VariedPass, source: Sequence[SourceToken], target: Sequence[TargetToken], given: int) -> list[Unmatched]:
+    """`passes` wants every piece of the translation; its first `given` were never a choice."""
+    asked = [(word, pieces) for word, pieces in words_of(source) if set(pieces) <= set(passes.seen)]
+    every = [piece for _, pieces in asked for piece in pieces]
+    own_T, *gone, alone_T = passes.without([(), *(pieces for _, pieces in asked), every]).cpu()[:, given:]
+    found = [Unmatched("omission", *word, float((own_T - gone_T).sum())) for word, gone_T in zip(asked, gone, strict=True)]
+    found = [each for each in found if each.effect < OMITTED]
+    for word, pieces in words_of(target, given):
+        rows = [piece - given for piece in pieces]
+        effect = float(own_T[rows].min() + (own_T - alone_T)[rows].sum())
+        found += [Unmatched("addition", word, pieces, effect)] * (effect < ADDED)
+    return found
+
+
+def words_of(tokens: Sequence[SourceToken | TargetToken], first: int = 0) -> list[tuple[str, tuple[int, ...]]]:
+    """Words with their pieces, without marks and punctuation."""
+    pieces: dict[int, list[int]] = {}
+    for at, token in enumerate(tokens):
+        if token.word is not None and at >= first:
+            pieces.setdefault(token.word, []).append(at)
+    words = [(spell(tokens, some), tuple(some)) for some in pieces.values()]
+    return [(word, some) for word, some in words if any(sign.isalnum() for sign in word)]
+
+
+def spell(tokens: Sequence[SourceToken | TargetToken], some: Sequence[int]) -> str:
+    return "".join(tokens[at].piece for at in some).strip("\u2581")

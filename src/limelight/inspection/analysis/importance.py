@@ -1,9 +1,6 @@
 """The importance of a head is what muting it costs given translations (Michel et al. 2019, Voita et al. 2019).
 
-    delta_logp(head) = mean over sentences of  log p(translation, head muted) - log p(translation)
-
-Far below 0: the model needs this head. About 0: nobody would miss it. Above 0: these translations are likelier without it.
-A head that nothing is made of has exactly 0.
+delta_logp(head) = mean over sentences of  log p(translation, head muted) - log p(translation)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +26,6 @@ Watch = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class HeadImportance:
-    """Head importance is what muting one head changes."""
-
     id: str  # cross.5.2
     delta_logp: float  # of a sentence, on average
     per_piece: float  # the same of a target piece, the end counted
@@ -102,7 +97,6 @@ def _chunks(pairs: Sequence[Pair], specials: Specials, device: torch.device, giv
 
 
 def _cells(pairs: Sequence[Pair]) -> int:
-    """Of one row, when these are padded to the longest."""
     return max(len(source) + 1 for source, _ in pairs) + max(len(target) + 1 for _, target in pairs)
 
 

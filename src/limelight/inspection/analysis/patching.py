@@ -1,9 +1,4 @@
-"""Patching runs a sentence with one place computing what it computed for another (Vig et al. 2020, Meng et al. 2022).
-
-    change(place) = log p(w, place patched) - log p(w)
-
-A place is a layer's output at one position (`source`, `target`; the first row is what the layers read) or a head at all positions.
-"""
+"""Patching runs a sentence with one place computing what it computed for another (Vig et al. 2020, Meng et al. 2022)."""
 
 from typing import Any
 

@@ -1,10 +1,4 @@
-"""Pruning takes heads out of a model for good: those whose loss costs least (Voita et al. 2019), equally many of each attention.
-
-    rounds:   importance of every head  ->  of each attention the least needed one goes  ->  importance again, of what is left
-
-Their rows of W_Q, W_K and W_V and their columns of W_O are cut out, so what is left computes what the whole model does with these heads
-muted, in less memory and time. Engines want equally many heads everywhere; so a layer may lose one that another would need less.
-"""
+"""Pruning takes heads out of a model for good: those whose loss costs least (Voita et al. 2019), equally many of each attention."""
 
 import re
 from collections.abc import Sequence
@@ -24,8 +18,6 @@ PART = re.compile(r"(encoder|decoder)\.blocks\.(\d+)\.(cross_)?attention\.(qkv|q
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned model, and which heads of the whole one are left at each place."""
-
     model: Transformer
     left: dict[Place, list[int]]
 
@@ -64,7 +56,6 @@ def check_prunable(config: ModelConfig, count: int) -> None:
 
 
 def cut_out(model: Transformer, least: dict[Place, int]) -> Transformer:
-    """The model without one head of each attention."""
     config, weights = model.config, model.state_dict()
     for name in weights:
         if match := PART.fullmatch(name):

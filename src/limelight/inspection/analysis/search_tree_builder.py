@@ -1,10 +1,8 @@
 """The tree of a search is built here: every beginning that was in the beam, and at each step the best cut ones.
 
-    0 <s> ─ 1 ▁Die ─ 3 ▁Katze ─ 7 ▁saß ─ ...  done
-       │       └┄┄┄┄ 4 ▁Kat                   cut: kept is False
-       └┄┄┄┄ 2 ▁Eine
-
-Equal beginnings are one node, whichever rows of the beam held them. A path from the root to a node that is `done` is a translation.
+0 <s> ─ 1 ▁Die ─ 3 ▁Katze ─ 7 ▁saß ─ ...  done
+   │       └┄┄┄┄ 4 ▁Kat                   cut: kept is False
+   └┄┄┄┄ 2 ▁Eine
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,6 @@
 """Cividis is a colour scale that people who see no red or no green see like others: from blue to yellow,
 even in lightness (Nuñez, Anderton and Renslow 2018).
 
-    cividis(0.0) -> "#00224e"        cividis(1.0) -> "#fee838"
-
 What is masked is no small value: it is hatched, never a colour of the scale.
 """
 
@@ -20,7 +18,6 @@ LINKS: Final = "#0072b2"  # their blue
 
 
 def cividis(value: float) -> str:
-    """Return the colour of 0 to 1; what is outside gets the colour of its end."""
     place = min(max(value, 0.0), 1.0) * (len(_ANCHORS) - 1)
     at = min(int(place), len(_ANCHORS) - 2)
     share = place - at

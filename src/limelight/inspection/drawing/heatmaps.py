@@ -1,9 +1,4 @@
-"""Heat maps show attention: one head large, or all heads small.
-
-    heatmap(trace, "cross", 1, 2).save("head.svg")        overview(trace).save("heads.svg")
-
-Rows are who looks, columns what is looked at. The scale is the same in every picture, from 0 to 1; what a head may not look at is hatched.
-"""
+"""Heat maps show attention: one head large, or all heads small."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

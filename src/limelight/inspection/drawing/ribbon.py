@@ -1,7 +1,4 @@
-"""A ribbon draws the alignment: source above, translation below, bands between, and how sure each piece is.
-
-ribbon(trace).save("ribbon.svg")
-"""
+"""A ribbon draws the alignment: source above, translation below, bands between, and how sure each piece is."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +18,6 @@ BAR: Final = 24.0  # height of a bar that says 100 %
 
 
 def ribbon(trace: Trace) -> Picture:
-    """Draw the alignment by the head that aligns."""
     head = Head.parse(trace.align.head)
     weights = trace.attention[head.kind][head.layer, head.head]
     target, source = trace.axes("cross")
@@ -45,7 +41,6 @@ def ribbon(trace: Trace) -> Picture:
 
 
 def _places(pieces: Sequence[str]) -> list[tuple[float, float]]:
-    """Where each begins and ends."""
     found, at = [], MARGIN
     for piece in pieces:
         wide = max(room(label(piece)), 22.0)

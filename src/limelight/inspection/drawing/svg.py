@@ -37,7 +37,6 @@ class Picture:
     svg: str
 
     def save(self, path: str | Path) -> None:
-        """By its ending: .svg, or .png."""
         path = Path(path)
         write_whole(path, self.png() if path.suffix.lower() == ".png" else self.svg.encode())
 

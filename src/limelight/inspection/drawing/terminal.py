@@ -1,11 +1,4 @@
-"""A trace is shown as lines of text, for a terminal or a log.
-
-cross · layer 1 · head 2   aligns                            p
-           ▁twenty     -   one  </s>
-▁ein                           █                           .99
-und                    █                                   .98   hundert .01
-zwanzig         █                                          .99
-"""
+"""A trace is shown as lines of text, for a terminal or a log."""
 
 import math
 from collections.abc import Sequence
@@ -47,7 +40,7 @@ def heat(trace: Trace, head: Head, width: int = 100) -> list[str]:
         for row, piece in enumerate(rows):
             blocks = (MASKED if hidden(row, c) else block(float(weights[row, c])) for c in some)
             cells = [_align_right(each, wide[c]) for c, each in zip(some, blocks, strict=True)]
-            line = f"{_align_left(label(piece), left)}  {' '.join(cells)}"
+            line = f"{label(piece)}{' ' * (left - columns_of(label(piece)))}  {' '.join(cells)}"
             lines.append((line + (f"  {ends[row]}" if ends and last else "")).rstrip())
     return lines
 
@@ -115,7 +108,3 @@ def _bands(wide: Sequence[int], room: int) -> list[range]:
 
 def _align_right(text: str, width: int) -> str:
     return " " * (width - columns_of(text)) + text
-
-
-def _align_left(text: str, width: int) -> str:
-    return text + " " * (width - columns_of(text))

@@ -1,12 +1,4 @@
-"""A trace is saved as a file, whose ending decides the format:
-
-.html   the whole desk, in one file that opens anywhere          .json   all of it for programs (`wire`)
-.svg    a picture of one head; .png likewise                     .npz    every stage of the model, for NumPy
-.csv    the weights of one head, with their pieces
-
-    save(trace, "cat.html")
-    save(trace, "head.svg", head="cross.1.2")
-"""
+"""A trace is saved as a file, whose ending decides the format. See docs/inspect.md."""
 
 import csv
 import io

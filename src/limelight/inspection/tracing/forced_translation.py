@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from limelight.decoding.steps import IsOver
 from limelight.errors import ConfigError
-from limelight.inspection.analysis.attribution import Effects, find_effects
-from limelight.inspection.analysis.omissions import find_unmatched, spell
+from limelight.inspection.analysis.attribution import Effects, find_effects, find_unmatched, spell
 from limelight.inspection.analysis.patching import find_changes, modules_to_patch
 from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import METHODS, Attribution, Method, PatchMap, PieceEffect, Places, Unmatched

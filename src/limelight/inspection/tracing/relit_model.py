@@ -1,9 +1,7 @@
-"""An `IntervenedModel` is a twin of a model, in modules of its own, so that changes to it stay in it.
-
-A search runs on it as on the model itself (`start`, `step`); without changes it is the same to the last bit, and as fast.
-"""
+"""An `IntervenedModel` is a twin of a model, in modules of its own, so that changes to it stay in it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,7 @@ class IntervenedModel:
         for light in self.model.spotlights():
             kind, looks = KIND_OF[light.kind], light.attention.looks
             if changes.attention_temperature != 1:
-                looks.insert(0, _soften(changes.attention_temperature))
+                looks.insert(0, partial(_soften, changes.attention_temperature))
             pins = [p for p in changes.pins if kind == "cross" and (p.layers == "*" or light.layer in p.layers)]
             if pins:
                 looks.insert(0, self._pin(pins))
@@ -102,11 +100,8 @@ class _Mean:
         return gate * value + (1 - gate) * (alike_BHTS.to(v_BHSK) @ v_BHSK)
 
 
-def _soften(temperature: float) -> Spy:
-    def look(stage: str, scaled_BHTS: Tensor) -> Tensor | None:
-        return scaled_BHTS / temperature if stage == "scaled" else None
-
-    return look
+def _soften(temperature: float, stage: str, scaled_BHTS: Tensor) -> Tensor | None:
+    return scaled_BHTS / temperature if stage == "scaled" else None
 
 
 def _check(model: Transformer, changes: Changes, source_pieces: int) -> None:

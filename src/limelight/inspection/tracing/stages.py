@@ -68,8 +68,6 @@ def check_names(wanted: Collection[str], model: Transformer) -> None:
 
 
 class _StageHooks:
-    """Looks and hooks on all that is passed by; `close` takes them off again."""
-
     def __init__(self, model: Transformer, keep: Keep) -> None:
         self.keep, self.norm_first = keep, model.config.norm_order == "pre"
         self.undo: list[Callable[[], None]] = []

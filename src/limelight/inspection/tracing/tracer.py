@@ -1,8 +1,4 @@
-"""A `Tracer` searches a sentence as always, then sees every stage of what was found in one more pass.
-
-The search takes the fast path; the pass afterwards reads the whole translation at once through the path that can be seen. Both give a
-log-probability, and the trace says by how much they differ (`verified`: by less than `AGREE`).
-"""
+"""A `Tracer` searches a sentence as always, then sees every stage of what was found in one more pass."""
 
 import hashlib
 import math
@@ -51,8 +47,6 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Pass:
-    """What the forced pass showed."""
-
     source: list[int]
     inputs: list[int]
     tokens: list[TargetToken]
@@ -110,7 +104,6 @@ class Tracer:
         temperature: float,
         whole: Changes | None,
     ) -> Changes:
-        """Return the changes that were given one by one, or as a whole."""
         loose = Changes(
             gates=dict(gates or {}),
             gate_mode=gate_mode,

@@ -36,7 +36,7 @@ def pack(array: npt.NDArray[Any], encoding: Encoding) -> dict[str, Any]:
     if np.issubdtype(array.dtype, np.integer):
         return {"shape": shape, "enc": "json", "data": array.reshape(-1).tolist()}
     if encoding == "json":
-        return {"shape": shape, "enc": "json", "data": [_round(value) for value in array.reshape(-1).tolist()]}
+        return {"shape": shape, "enc": "json", "data": [round(x, DIGITS) if math.isfinite(x) else None for x in array.reshape(-1).tolist()]}
     if encoding == "u8":
         raw = np.rint(array * 255).astype(np.uint8)
         return {"shape": shape, "enc": "u8", "scale": SCALE, "data": _base64(raw)}
@@ -60,10 +60,6 @@ def unpack(value: dict[str, Any]) -> npt.NDArray[Any]:
         return found.reshape(shape)
     except (KeyError, TypeError, ValueError, binascii.Error) as error:
         raise DataError(f"an array cannot be read: {type(error).__name__}; it was changed, or is none of ours") from None
-
-
-def _round(value: float) -> float | None:
-    return round(value, DIGITS) if math.isfinite(value) else None
 
 
 def _read(data: list[float | None]) -> npt.NDArray[Any]:

@@ -1,7 +1,4 @@
-"""The parts of a trace that are sent are chosen here, and measured before any of them is made.
-
-resolve_stages(["scores", "enc.0.q"], facts, layers=[5])  ->  enc.5.scores, enc.5.scaled, ..., dec.5.cross.masked, enc.0.q
-"""
+"""The parts of a trace that are sent are chosen here, and measured before any of them is made."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -72,7 +69,6 @@ def _check_there(layers: Chosen, heads: Chosen, model: ModelFacts) -> None:
 
 
 def size(trace: Trace, attention: bool, stages: Sequence[str], layers: Chosen, heads: Chosen, encoding: Encoding) -> int:
-    """Bytes of all numbers, before base64."""
     numbers = 0
     share = len(select_numbers(heads, trace.model.heads)) / trace.model.heads
     for kind in KINDS if attention else ():

@@ -63,7 +63,10 @@ def as_json(
         "verified": trace.verified,
         "difference": _round(trace.difference),
         "model": {LANGUAGES.get(name, name): value for name, value in asdict(trace.model).items()},
-        "source": _source(trace, tokens),
+        "source": {
+            **(asdict(trace.source) if tokens else {"text": trace.source.text}),
+            "masked": sorted(set(trace.changes.mask_source)),
+        },
         "target": _target(trace.target, tokens),
         "nbest": [_round(asdict(each)) for each in trace.nbest],
         "timing_ms": {name: round(value, 2) for name, value in trace.timing.items()},
@@ -138,11 +141,6 @@ def _read(value: dict[str, Any]) -> Trace:
     )
 
 
-def _source(trace: Trace, tokens: bool) -> dict[str, Any]:
-    told = asdict(trace.source) if tokens else {"text": trace.source.text}
-    return {**told, "masked": sorted(set(trace.changes.mask_source))}
-
-
 def _target(target: TargetSide, tokens: bool) -> dict[str, Any]:
     told: dict[str, Any] = _round(asdict(target))
     return told if tokens else {name: each for name, each in told.items() if name not in ("tokens", "inputs")}
@@ -175,7 +173,6 @@ def _weights(value: dict[str, Any]) -> Array:
 
 
 def _round(value: Any) -> Any:
-    """All numbers inside, with DIGITS digits after the point."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):

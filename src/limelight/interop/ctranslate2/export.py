@@ -1,8 +1,4 @@
-"""A bundle is exported for CTranslate2, compared with our own engine, and kept only if it translates the same.
-
-bundle/ctranslate2/   model.bin config.json shared_vocabulary.json   what the engine reads; any program that has the engine can
-                      parity.json                                    how it was compared, and how close it came
-"""
+"""A bundle is exported for CTranslate2, compared with our own engine, and kept only if it translates the same."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing

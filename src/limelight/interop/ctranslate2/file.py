@@ -23,8 +23,6 @@ MOST_VARIABLES, MOST_BYTES = 100_000, 1 << 36
 
 @dataclass(frozen=True)
 class EngineModel:
-    """An engine model is a file that was read. `spec` is what the engine calls the kind of model. Aliases are resolved."""
-
     version: int
     spec: str
     revision: int
@@ -63,7 +61,6 @@ class _Reader:
 
 
 def read_model(path: Path) -> EngineModel:
-    """All variables, copied out of the file."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ModelFileError(f"{path} has {path.stat().st_size:,} bytes; models above {MOST_BYTES:,} are not read")

@@ -1,8 +1,4 @@
-"""A CTranslate2 model is imported from its tensors: its kind, its weights under our names, its vocabularies.
-
-The engine's folder says nothing of how text becomes pieces. Where all pieces are single characters that is plain; else the SentencePiece
-models must be given, and without them the import is refused.
-"""
+"""A CTranslate2 model is imported from its tensors: its kind, its weights under our names, its vocabularies."""
 
 import io
 import json
@@ -40,8 +36,6 @@ SAID = (
 
 @dataclass(frozen=True)
 class ParsedEngineModel:
-    """A parsed engine model is a model of the engine, understood."""
-
     config: ModelConfig
     weights: dict[str, Tensor]
     source: list[str]
@@ -184,7 +178,6 @@ def _full(value: Tensor, scale: Tensor | None) -> Tensor:
 
 
 def _ours(config: ModelConfig, name: str, value: Tensor) -> Tensor:
-    """Rows of a joint projection back in our order."""
     joint = next((letters for letters in ("qkv", "kv") if f".{letters}." in name), None)
     if joint is None:
         return value.clone()
@@ -206,7 +199,6 @@ def _numbers(pieces: Sequence[str], found: ParsedEngineModel) -> Vocabulary:
 
 
 def _characters(pieces: Sequence[str]) -> bytes:
-    """A SentencePiece model that cuts text into these characters and nothing else."""
     letters, written = [piece for piece in pieces if not _is_special(piece)], io.BytesIO()
     if not "".join(letters).strip():
         raise ModelFileError("the vocabulary has no letters, so that no text can be cut into its pieces; get it again")

@@ -19,8 +19,6 @@ UNKNOWN = "<unk>"
 
 
 class Shape:
-    """A shape is what the tensors of an engine's model say."""
-
     def __init__(self, model: EngineModel) -> None:
         self.spec, self.variables = model.spec, model.variables
         self.encoder, self.decoder = (_embedding(model.variables, side) for side in ("encoder", "decoder"))
@@ -45,7 +43,6 @@ class Shape:
         return "all" if _same(self.encoder, self.decoder) else "decoder"
 
     def problems(self, source: Sequence[str], target: Sequence[str]) -> list[str]:
-        """Why this cannot be one of our models, all at once."""
         if self.encoder is None or self.decoder is None:
             return [f"model.bin: {self.spec} has no embeddings of an encoder and a decoder; it is no translator"]
         found = [

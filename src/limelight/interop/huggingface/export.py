@@ -1,8 +1,4 @@
-"""A bundle becomes a folder that AutoModelForSeq2SeqLM and AutoTokenizer of transformers load, and back again.
-
-Which architecture it becomes follows from the model: norms after the sub-layers are Marian's, norms before them Pegasus's, and with the
-positions of tensor2tensor M2M100's. What none of them can hold is refused, with every reason.
-"""
+"""A bundle becomes a folder that AutoModelForSeq2SeqLM and AutoTokenizer of transformers load, and back again."""
 
 import json
 from collections.abc import Mapping

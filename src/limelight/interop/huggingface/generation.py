@@ -66,7 +66,6 @@ def read_search(config: Mapping[str, Any], generation: Mapping[str, Any], model:
 
 
 def _read_suppressed(given: Mapping[str, Any], model: ModelConfig) -> tuple[tuple[int, ...], bool]:
-    """Single pieces, and whether there are longer phrases."""
     words = given["bad_words_ids"] if isinstance(given["bad_words_ids"], list) else []
     singles = [word[0] for word in words if isinstance(word, list) and len(word) == 1]
     more = given["suppress_tokens"] if isinstance(given["suppress_tokens"], list) else []

@@ -1,12 +1,4 @@
-"""The Hugging Face hub gives models, bundles and parallel corpora by name, and takes a folder that we exported.
-
-    hf:OWNER/NAME               a model to import, a bundle to use, or the training part of a corpus
-    hf:OWNER/NAME/de-en         of a corpus, what lies in a folder; hf:OWNER/NAME/de-en/test*: these files
-    hf:OWNER/NAME@v1            at a branch, tag or commit
-
-Through huggingface_hub, which goes on where a download was broken off, and knows how a person logged in. It is an extra: pip install
-limelight[hub]. HF_ENDPOINT and the usual variables of proxies lead elsewhere.
-"""
+"""The Hugging Face hub gives models, bundles and parallel corpora by name, and takes a folder that we exported. See docs/interop.md."""
 
 import errno
 import glob
@@ -119,7 +111,6 @@ def _check(hub_id: str, folder: Path, files: Sequence[Any]) -> None:
 
 
 def _blob_id(path: Path) -> str:
-    """What git calls the content of a file."""
     content = path.read_bytes()  # the large ones have a SHA-256
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 

@@ -34,8 +34,6 @@ FIX = "each line says what stands in the way; a folder that was not fully downlo
 
 @dataclass(frozen=True)
 class HuggingFaceImport:
-    """A Hugging Face import is what was found, and the bundle that it became."""
-
     folder: Path
     model_class: str
     tokenizer_class: str

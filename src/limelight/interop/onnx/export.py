@@ -1,14 +1,4 @@
-"""A bundle is exported as ONNX, for programs without torch: two graphs, the pieces, and a config.json.
-
-    en-de-onnx/
-      encoder.onnx  decoder.onnx     what goes in and out: see onnx.graphs
-      pieces.model                   SentencePiece, and vocabulary.json, as they are in the bundle
-      config.json                    inputs and outputs by name and shape, special ids, what was measured
-
-    export_onnx(read(Path("en-de")), Path("en-de-onnx"))
-
-The folder appears only once ONNX Runtime gives the log-probabilities of the model.
-"""
+"""A bundle is exported as ONNX, for programs without torch: two graphs, the pieces, and a config.json. See docs/interop.md."""
 
 import json
 import shutil
@@ -32,8 +22,6 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """An ONNX export says what was written, in bytes, and how close it comes to the model."""
-
     folder: Path
     files: dict[str, int]
     parity: OnnxParity

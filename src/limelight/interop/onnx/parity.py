@@ -1,8 +1,4 @@
-"""ONNX Runtime and torch decode the same probes, to prove that the graphs compute what the model computes.
-
-Both are given the piece that torch takes, so that their pasts stay comparable; every log-probability of every step is compared. The probes
-differ in all that may vary: one sentence or many, one piece or many, padded or not, from the first position on.
-"""
+"""ONNX Runtime and torch decode the same probes, to prove that the graphs compute what the model computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +23,6 @@ ONLY_ERRORS = 3  # ONNX Runtime's number for them
 
 @dataclass(frozen=True)
 class OnnxParity:
-    """ONNX parity is `worst`, the largest difference of a log-probability, and `agreed`, the steps with the same most probable piece."""
-
     worst: float
     steps: int
     agreed: int
@@ -58,8 +52,6 @@ def prove(model: Transformer, folder: Path, names: tuple[str, str] = (ENCODER, D
 
 
 class Graphs:
-    """Both graphs run with ONNX Runtime. The past goes from one step to the next."""
-
     def __init__(self, folder: Path, config: ModelConfig, names: tuple[str, str] = (ENCODER, DECODER)) -> None:
         self.encoder, self.decoder = (_session(folder / name) for name in names)
         self.config = config
@@ -83,7 +75,6 @@ class Graphs:
 
 
 def probes(config: ModelConfig) -> list[tuple[Tensor, int]]:
-    """Padded ids (B, S) and how many steps to take from them."""
     longest = min(LONGEST, config.max_length)
     few, many = [1, 7, 3, 5, 2], [1 + i % 9 for i in range(20)]
     return [
@@ -93,7 +84,6 @@ def probes(config: ModelConfig) -> list[tuple[Tensor, int]]:
 
 
 def _draw_sources(config: ModelConfig, lengths: Sequence[int]) -> Tensor:
-    """Sources of these lengths, their end included: any pieces but padding."""
     chance = torch.Generator().manual_seed(SEED)
     every = torch.arange(config.source_vocab)
     usable = every[every != config.pad_token]

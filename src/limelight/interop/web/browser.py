@@ -1,9 +1,4 @@
-"""A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does.
-
-A server of this process gives the folder to the browser, on an address of this machine that nobody else knows, and is given the
-translations. Chromium is looked for by its names, then Firefox, and the first that starts is taken; where none does, nothing is proven, and
-the export says so.
-"""
+"""A browser translates the probes of an export, headless and on this machine alone, to prove that the page does what torch does."""
 
 import json
 import os

@@ -1,14 +1,4 @@
-"""A bundle is exported as a page that translates inside a browser, without a server:
-
-    en-de-web/
-      index.html worker.js ort.wasm sw.js ...   the page, as `make web` built it
-      models.json                               the models of the page: directions, files, their sizes and SHA-256
-      models/en-de/                             graphs in uint8 and float32, pieces, config.json
-
-    export_web(read(Path("en-de")), Path("en-de-web"))
-
-An export into a folder that is one already adds a model to its page. A single file has all of this inside, and opens from a disk.
-"""
+"""A bundle is exported as a page that translates inside a browser, without a server. See docs/web.md."""
 
 import base64
 import contextlib
@@ -52,8 +42,6 @@ NUMBERS: Final = ("uint8", "float32")  # the first is what the page uses unless 
 
 @dataclass(frozen=True)
 class WebExport:
-    """A web export says what was written, in bytes, and how close the browser comes to torch; no parity where none was at hand."""
-
     path: Path
     files: dict[str, int]
     browser: str | None
@@ -143,7 +131,6 @@ def _explain_pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[str, Any]:
-    """Its files under models/, and what models.json says of it."""
     name = name_model(bundle.folder)
     place = folder / "models" / name
     shutil.rmtree(place, ignore_errors=True)

@@ -115,7 +115,6 @@ def _look_up(node: Any, weight: str) -> list[Any]:
 
 
 def _multiply(node: Any, weight: str, by_row: bool) -> list[Any]:
-    """The product of a MatMul, or of a Gemm with or without a bias."""
     x, out = node.input[0], node.output[0]
     biased = len(node.input) > 2
     matrix = f"{out}.turned" if by_row else f"{weight}.q"

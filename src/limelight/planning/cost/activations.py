@@ -1,7 +1,5 @@
 """Activations are what a forward pass keeps for the backward pass, in bytes, from `ModelConfig` alone.
 
-    estimate_activations(config, BatchShape.packed(...), "masters", "cpu").total
-
 One line of this file for each tensor that a sub-layer keeps. N is the positions of the stream, C the cells of the grid, L the pairs of a
 query and a key; s the bytes of a number in the stream, e in products. On a CPU attention goes in stages, which keep their (T, S) matrices,
 and the masks of dropout are numbers; on an accelerator attention is one kernel that keeps the sum of each row, and masks are bytes.
@@ -38,16 +36,9 @@ class Activations:
         """Kept at the end of the forward pass."""
         return self.layers[0] * self.encoder + self.layers[1] * self.decoder + self.outside + self.casts
 
-    @property
-    def recomputed(self) -> float:
-        """The same when only what stands between blocks is kept, and one block at a time is computed again (Chen et al. 2016)."""
-        return self.between + self.outside + max(self.encoder, self.decoder) + self.casts
-
 
 @dataclass(frozen=True)
 class _Numbers:
-    """Bytes of one number."""
-
     s: int  # in the stream and the norms
     e: int  # in products
     mask: int

@@ -1,12 +1,4 @@
-"""A `CollectiveCounter` counts what is sent: every collective that goes through torch.distributed, with its bytes.
-
-    with CollectiveCounter() as counted:
-        model.loss(batch).total.backward()
-    counted["all_gather"].calls, counted["all_gather"].payload
-
-Works on real processes and under torch's fake process group, where one process plays any number of ranks with tensors that have no storage.
-It sees what the processes hand to torch.distributed; how many bytes a library then sends is its own affair.
-"""
+"""A `CollectiveCounter` counts what is sent: every collective that goes through torch.distributed, with its bytes."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -57,9 +49,6 @@ class CollectiveCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.namespace in ("c10d", "_c10d_functional") and name not in SENDS_NOTHING:
             collective, place = OPERATORS[name]
             self.counted[collective].calls += 1
-            self.counted[collective].payload += _bytes(result if place is None else args[place])
+            tensors = [t for t in tree_iter(result if place is None else args[place]) if isinstance(t, Tensor)]
+            self.counted[collective].payload += sum(t.numel() * t.element_size() for t in tensors)
         return result
-
-
-def _bytes(value: Any) -> int:
-    return sum(t.numel() * t.element_size() for t in tree_iter(value) if isinstance(t, Tensor))

@@ -1,7 +1,5 @@
 """The bytes that the processes of a run send each other in one step follow from `ModelConfig` alone.
 
-    communication(config, Parallel("fsdp", shards=8), "masters", BatchShape.padded(32, 24, 16)).sent -> bytes that one process sends
-
 With n processes and a tensor of b bytes, by rings, which no other way beats in bytes (Patarasu and Yuan 2009):
 
     all-gather        everybody has the whole in the end                    (n - 1) / n b
@@ -29,8 +27,6 @@ SENT: dict[Collective, int] = {"all_gather": 1, "reduce_scatter": 1, "all_reduce
 
 @dataclass(frozen=True)
 class Traffic:
-    """Traffic is all collectives of one purpose in a step."""
-
     purpose: str
     collective: Collective
     among: int  # processes
@@ -50,13 +46,6 @@ class Communication:
     @property
     def sent(self) -> float:
         return sum(each.sent for each in self.traffic)
-
-    @property
-    def calls(self) -> int:
-        return sum(each.calls for each in self.traffic)
-
-    def payload(self, collective: Collective) -> float:
-        return sum(each.payload for each in self.traffic if each.collective == collective)
 
 
 def communication(

@@ -1,7 +1,5 @@
 """Operations of a batch follow from `ModelConfig` alone: products of matrices, which are all but one or two percent.
 
-    flops(config, BatchShape.padded(32, 24, 16)).step() -> forward and backward of 32 pairs
-
 A multiplication and an addition are two operations. For each product of the forward pass the backward pass has two: one for the gradient
 of the input, one for that of the weight. Equal to what `torch.utils.flop_counter` counts.
 """
@@ -14,8 +12,6 @@ from limelight.planning.cost.shape import BatchShape
 
 @dataclass(frozen=True)
 class Flops:
-    """Flops are the operations of the forward pass, by what is multiplied."""
-
     projections: float  # with the weights of the blocks
     attention: float  # q k^T and weights v
     output: float  # with the matrix of the vocabulary
@@ -32,8 +28,6 @@ class Flops:
     def step(self, recompute: bool = False, fused: bool = False) -> float:
         """Forward and backward. `recompute`: the blocks' forward pass once more. `fused`: attention by a kernel that wrote no weights down,
         and so multiplies q k^T again in the backward pass: five products there for two in the forward pass.
-
-        step() = 3 forward; step(recompute=True) = 3 forward + blocks - spared
         """
         backward = 2 * self.forward + (self.attention / 2 if fused else 0.0)
         return self.forward + backward + (self.blocks - self.spared if recompute else 0.0)
@@ -49,10 +43,7 @@ def flops(config: ModelConfig, shape: BatchShape) -> Flops:
 
 
 def flops_of_pair(config: ModelConfig, source: float, target: float) -> float:
-    """Forward and backward of one pair of `source` and `target` pieces; they may be means of a text.
-
-    Without attention and for source = target = 1 it is 6 times the weights that are multiplied (Kaplan et al. 2020).
-    """
+    """Forward and backward of one pair of `source` and `target` pieces; they may be means of a text."""
     return _forward(config, source, target, (source**2, target**2, target * source)).step()
 
 

@@ -1,7 +1,5 @@
 """The bytes that one process of a run holds beside activations follow from `ModelConfig` alone.
 
-    memory(config, Parallel("fsdp", shards=8), "masters") -> ProcessMemory(weights=..., masters=..., gradients=..., moments=..., ...)
-
 Per parameter that a process holds, with AdamW:
 
                  weights   masters   gradients   moments   average
@@ -26,8 +24,6 @@ OptimizerName = Literal["adamw", "muon"]
 
 @dataclass(frozen=True)
 class ProcessMemory:
-    """Process memory is the bytes of one process, the one that holds the most."""
-
     weights: float
     masters: float
     gradients: float
@@ -39,7 +35,6 @@ class ProcessMemory:
 
     @property
     def state(self) -> float:
-        """What lies there all the time."""
         return self.weights + self.masters + self.gradients + self.moments + self.average + self.tables + self.twin
 
     @property

@@ -29,11 +29,9 @@ class Parallel:
 
     @property
     def data_size(self) -> int:
-        """Into how many parts a batch is cut."""
         return self.replicas * self.shards
 
     def data_rank(self, rank: int) -> int:
-        """Which of these parts a process gets."""
         return rank // self.tensor
 
     @property
@@ -49,5 +47,4 @@ class Parallel:
 
     @property
     def sharded(self) -> bool:
-        """Are weights gathered when they are needed?"""
         return self.kind in ("fsdp", "hybrid", "tensor")

@@ -1,7 +1,5 @@
 """A `Peak` is the most memory that a process of a run ever holds, by what holds it, from `ModelConfig` alone.
 
-    peak(config, Parallel(), "masters", BatchShape.packed(...), "cpu").total -> bytes, as VmHWM would say at the end
-
 Some of it lies there all the time: weights, moments, averages, the twin that validates. The rest comes and goes within a step, and is
 largest at one of these moments:
 
@@ -58,15 +56,9 @@ class Peak:
     def total(self) -> float:
         return sum(self.parts.values())
 
-    @property
-    def largest(self) -> str:
-        return max(self.parts, key=lambda name: self.parts[name])
-
 
 @dataclass(frozen=True)
 class _Moment:
-    """What comes and goes, at one moment of a step."""
-
     name: str
     activations: float = 0.0
     logits: float = 0.0
@@ -137,11 +129,9 @@ class _Step:
 
     @property
     def _table(self) -> int:
-        """Numbers of the matrix that makes logits."""
         return self.config.vocab_size * self.config.d_model
 
     def _of_blocks(self, encoder: float, decoder: float) -> float:
-        """Kept by these numbers of blocks of either stack."""
         if self.recompute:
             layers = max(1, self.found.layers[0] * self.shape.source_stream + self.found.layers[1] * self.shape.target_stream)
             here = encoder * self.shape.source_stream + decoder * self.shape.target_stream

@@ -2,8 +2,6 @@
 
 All of the Transformer but attention works on each position by itself, so it costs by positions of the stream; attention costs by cells of
 the grid (`model.grid`). Padded, the two are the same. Packed, the stream has no padding and is rounded up.
-
-    BatchShape.packed(rows=32, S=40, T=40, sources=1000, targets=1100) -> source_stream 1024, target_stream 1280, cells 32 x 40
 """
 
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ NARROWEST = 16
 
 @dataclass(frozen=True)
 class BatchShape:
-    """A batch shape is `rows` sentences of at most S and T pieces."""
-
     rows: int
     S: int
     T: int

@@ -4,10 +4,7 @@ from limelight.model.config import ModelConfig
 
 
 def parameters(config: ModelConfig) -> dict[str, int]:
-    """By part: embeddings (with the output where it is a matrix of its own), encoder, decoder.
-
-    sum(parameters(ModelConfig(vocab_size=37_000)).values()) -> 63_082_496
-    """
+    """By part: embeddings (with the output where it is a matrix of its own), encoder, decoder."""
     c = config
     vocabularies = {"all": c.vocab_size, "decoder": c.vocab_size + c.source_vocab}.get(c.tie, 2 * c.vocab_size + c.source_vocab)
     positions = 2 * (c.max_length + c.position_offset) * c.d_model if c.positions == "learned" else 0

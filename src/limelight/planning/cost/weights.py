@@ -1,7 +1,5 @@
 """Parameters are listed by name and shape from `ModelConfig` alone, with the part that one process holds.
 
-    weights(config)["encoder.blocks.0.attention.qkv.weight"] -> (1536, 512)
-
 Equal to the names and shapes of the built model, so that what is cut over processes can be counted to the byte without building anything.
 """
 

@@ -1,8 +1,6 @@
 """A step is timed on machines that are only described. Arithmetic goes at a fraction of the peak, bytes at the speed of the wires between
 those who exchange them, and each hop has a delay.
 
-    step_time(config, parallel, "masters", shape, device("H100")) -> StepTime(computing=..., hidden=..., exposed=...)
-
 Nothing here was measured on such machines (`planning.time.devices`): peak and wires are their makers' figures, `achieved` is an assumption
 and the first thing to measure on a real one.
 """
@@ -28,17 +26,14 @@ class StepTime:
 
     @property
     def best(self) -> float:
-        """All that can go on beside the arithmetic does."""
         return max(self.computing, self.hidden) + self.exposed
 
     @property
     def worst(self) -> float:
-        """Nothing does. A real step lies between the two."""
         return self.computing + self.hidden + self.exposed
 
     @property
     def efficiency(self) -> tuple[float, float]:
-        """Arithmetic as a share of the step, at worst and at best."""
         return self.computing / self.worst, self.computing / self.best
 
 

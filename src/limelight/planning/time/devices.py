@@ -1,9 +1,5 @@
 """Devices that a plan can be made for are listed, with what their makers say of them and what we assume.
 
-    device("h100") -> Device(name="H100", memory=80e9, peak=989e12, ...)
-    device("8xH100")                          the number is the caller's affair: `split_count("8xH100") -> (8, "H100")`
-    catalogue(Path("mine.toml"))              devices.toml of this package with a file of yours laid over it
-
 Nothing here was measured but what `this_machine` is told. `achieved` and `wires` are assumptions, `price` is of a day.
 """
 
@@ -51,7 +47,6 @@ class Device:
     kind: Literal["accelerator", "cpu"]
 
     def rate(self, precision: str) -> float:
-        """Operations a second in the products of a step."""
         return self.achieved * (self.peak_float32 if precision == "float32" else self.peak)
 
     def cost(self, count: int, seconds: float) -> float | None:
@@ -60,7 +55,6 @@ class Device:
 
 
 def catalogue(extra: Path | None = None) -> dict[str, Device]:
-    """By name, those of this package first."""
     tables = _read(OURS)
     if extra is not None:
         for name, table in _read(extra).items():

@@ -1,8 +1,5 @@
 """A step is timed on a machine that was measured, for a model and a batch that were not.
 
-    rates = fit_rates([(work(config, shape, "masters"), 0.41), ...])     a handful of short measurements (`training.recipe.calibrate`)
-    rates.seconds(work(other, other_shape, "masters", recompute=True))
-
 A step is a sum of kinds of work, each with a price of its own:
 
     products    operations of matrices with weights, and inside attention     seconds an operation
@@ -33,8 +30,6 @@ BESIDE = 4  # calls of a step outside of all sub-layers, counted as this number 
 
 @dataclass(frozen=True)
 class Work:
-    """Work is what one step has to do, by kind."""
-
     products: float
     moved: float
     looks: float
@@ -59,7 +54,6 @@ class Rates:
         return sum(price * units for price, units in zip(self.prices.kinds, work.kinds, strict=True))
 
     def shares(self, work: Work) -> dict[str, float]:
-        """Where the time goes; they sum to 1."""
         whole = self.seconds(work)
         named = zip(fields(work), self.prices.kinds, work.kinds, strict=True)
         return {field.name: price * units / whole for field, price, units in named}

@@ -1,7 +1,4 @@
-"""A step of a run that is only planned is cut into as many passes as memory wants, and timed.
-
-plan_step(config, parallel, "masters", text, device("H100"), pieces=25_000, timing=make_timing(device("H100"), "masters")) -> Step(...)
-"""
+"""A step of a run that is only planned is cut into as many passes as memory wants, and timed."""
 
 import math
 from collections.abc import Callable
@@ -89,6 +86,5 @@ def plan_step(
 
 
 def shape_of(text: TextStats, pieces: float) -> BatchShape:
-    """A batch of pairs of mean length, without padding."""
     source, target = (max(1, round(side / text.pairs)) for side in (text.source, text.target))
     return BatchShape.padded(max(1, round(pieces / target)), source, target)

@@ -46,8 +46,6 @@ ModelName = Annotated[str | None, Query(max_length=255)]
 
 @dataclass(frozen=True)
 class TraceResponse:
-    """A response carries a trace as it goes out: JSON, or a file."""
-
     response: Response
     pieces: int
 

@@ -1,8 +1,5 @@
 """The body of a request is parsed into values: JSON or a form, strictly read, in memory only.
 
-    {"q": "one"}              read_json -> {"q": "one"}
-    q=one&q=two               read_form -> Form(fields={"q": ["one", "two"]}, file=None)
-
 How large a body may be is the affair of `middleware.body_limit`. Nothing of it is ever in an error, because errors are logged.
 """
 
@@ -36,8 +33,6 @@ MULTIPART = "multipart/form-data"
 
 @dataclass(frozen=True)
 class Form:
-    """A form has fields in the order in which they came, and the name and content of the file."""
-
     fields: dict[str, list[str]] = field(default_factory=dict)
     file: tuple[str, bytes] | None = None
 
@@ -125,8 +120,6 @@ async def _multipart(request: Request, boundary: bytes) -> Form:
 
 
 class _Fields:
-    """Fields as they come, and no more of them than are allowed."""
-
     def __init__(self) -> None:
         self.found: dict[str, list[str]] = {}
         self.values = 0

@@ -25,8 +25,6 @@ IGNORED_BYTES = 256 << 10  # that a client may still send meanwhile
 
 
 class Stage(Enum):
-    """A stage says what we have of a request."""
-
     IDLE = auto()
     HEADERS = auto()
     BODY = auto()

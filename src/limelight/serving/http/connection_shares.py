@@ -1,11 +1,4 @@
-"""Connections get places: no more for one address than its share, and a reserve for probes.
-
-    there is room            a place
-    there is none            the place of the connection that has been idle longest; of the same address, if its share is used up
-    and nobody is idle       a place in the reserve, where only probes are answered; who is silent there longest makes way
-
-So no client keeps others out by doing nothing, and a server that is full is not taken for a dead one.
-"""
+"""Connections get places: no more for one address than its share, and a reserve for probes. See docs/operate.md."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -72,7 +65,6 @@ class Crowd:
             self._idle[connection] = None
 
     def remove(self, connection: Seated) -> None:
-        """Remove a connection, also one that was removed before."""
         self._idle.pop(connection, None)
         self._reserve.pop(connection, None)
         if connection in self._homes:

@@ -121,7 +121,6 @@ def make_body(model: str, required: Mapping[str, Any], optional: Mapping[str, An
 
 
 def file_field(most: int) -> Any:
-    """The type of a file in a form."""
     return Annotated[bytes, Field(max_length=most, json_schema_extra={"format": "binary"})]
 
 

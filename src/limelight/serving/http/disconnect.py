@@ -32,6 +32,5 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Returns when the client is gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

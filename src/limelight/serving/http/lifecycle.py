@@ -48,10 +48,7 @@ class Drainable(Protocol):
 
 
 def serve(app: ASGIApp, settings: ServeSettings, service: Drainable, *, started: Callable[[str], None]) -> int:
-    """Runs until it is told to stop, and returns the exit code: 0, 130 after Ctrl-C, 128 + signal if it was told twice.
-
-    `started` is called with the address once requests are answered.
-    """
+    """Runs until it is told to stop, and returns the exit code: 0, 130 after Ctrl-C, 128 + signal if it was told twice."""
     _check_uvicorn()
     listener = bind_socket(settings.host, settings.port)
     _allow_files(settings.limits.connections + RESERVE + FILES)

@@ -15,7 +15,6 @@ REASONS = {
 
 
 def answer_of(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the whole answer, with the headers that every answer has."""
     code, message = REASONS[status]
     body = json.dumps({"error": {"code": code, "message": message, "hint": None}}).encode()
     head = [STATUS_LINE[status], *(b"%b: %b\r\n" % header for header in headers)]

@@ -36,8 +36,6 @@ _CODE = re.compile(r"[\"'`()<>=\[\]“”„«»]")
 
 @dataclass(frozen=True)
 class Accelerator:
-    """An accelerator is a letter with a key, and how it is marked."""
-
     sign: str
     letter: str
 

@@ -1,28 +1,27 @@
-"""A `Glossary` finds its terms in a text, and `is_met` says whether a translation uses them:
-
-    glossary = Glossary.of({"connector": ["Konnektor", "Verbinder"]})
-    glossary.find("Two connectors")           -> [Term("connector", ("Konnektor", "Verbinder"))]
-    is_met(term, "Zwei Konnektorinstanzen")   -> True
+"""A `Glossary` finds its terms in a text, and `is_met` says whether a translation uses them.
 
 A file is TSV (source, tab, target, more targets after "|") or TBX. All that is wrong with it is said at once, with the lines.
 """
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from limelight.errors import ConfigError, DataError
-from limelight.text.careful.tbx import pairs_of, read_tbx
+from limelight.safe_xml import READ, XML_LANGUAGE, Attributes, parse_xml
 from limelight.text.careful.term_targets import LONGEST_TERM, TargetFinder
 from limelight.text.careful.term_tree import TermTree
+from limelight.text.languages import base
 
 MOST_TERMS = 200_000
 MOST_TARGETS = 20  # of one term
 LARGEST_FILE = 64 << 20  # bytes
 MOST_PROBLEMS = 20  # that are listed
+ENTRIES, LANGUAGES, TERMS = ("termEntry", "conceptEntry"), ("langSet", "langSec"), ("tig", "ntig", "termSec")
+UNWANTED = ("deprecated", "superseded", "forbidden", "obsolete")
 
 _Row = tuple[str, str, list[str]]  # where it stands, source, targets
 
@@ -96,7 +95,6 @@ def is_met(term: Term, translation: str) -> bool:
 
 
 def unmet(terms: Iterable[Term], translation: str) -> list[Term]:
-    """The terms none of whose targets occurs."""
     written = TargetFinder(translation)
     return [term for term in terms if not any(map(written.has, term.targets))]
 
@@ -120,7 +118,6 @@ def _tsv_rows(content: bytes) -> tuple[list[_Row], list[str]]:
 
 
 def _merge_rows(rows: Sequence[_Row]) -> tuple[tuple[Term, ...], list[str]]:
-    """One term for each source, and every problem."""
     if len(rows) > MOST_TERMS:
         return (), [f"{len(rows):,} terms, of which {MOST_TERMS:,} can be used; leave out what no text has"]
     targets_of: dict[str, dict[str, None]] = {}
@@ -143,3 +140,85 @@ def _merge_rows(rows: Sequence[_Row]) -> tuple[tuple[Term, ...], list[str]]:
 def _first(problems: list[str]) -> list[str]:
     more = len(problems) - MOST_PROBLEMS
     return problems[:MOST_PROBLEMS] + ([f"and {more:,} more"] if more > 0 else [])
+
+
+@dataclass(frozen=True)
+class TermEntry:
+    line: int
+    terms: dict[str, list[str]]
+
+
+def read_tbx(name: str, content: bytes) -> list[TermEntry]:
+    """All concepts of a file. Terms that its status calls deprecated are left out."""
+    collector = _Collector()
+    for _ in parse_xml(name, (content[at : at + READ] for at in range(0, len(content), READ)), collector):
+        pass
+    return collector.entries
+
+
+def pairs_of(name: str, entries: list[TermEntry], languages: tuple[str, str] | None) -> list[tuple[int, str, list[str]]]:
+    """(line, source, targets) for each term of the source language whose concept has terms of the target language.
+
+    Without languages a file of exactly two is read in the order in which they come.
+    """
+    codes = list(dict.fromkeys(code for entry in entries for code in entry.terms))
+    if languages is None:
+        if len({base(code) for code in codes}) != 2:
+            raise DataError(f"{name}: has terms in {len(codes)} languages ({', '.join(codes[:9])}); say from which to which")
+        first, second = dict.fromkeys(base(code) for code in codes)
+        languages = first, second
+    source, target = (base(code) for code in languages)
+    pairs = []
+    for entry in entries:
+        targets = _of(entry, target)
+        pairs += [(entry.line, term, targets) for term in _of(entry, source) if targets]
+    if entries and not pairs:
+        raise DataError(f"{name}: no concept has terms in {source} and in {target}; it has {', '.join(codes[:9])}")
+    return pairs
+
+
+def _of(entry: TermEntry, language: str) -> list[str]:
+    return [term for code, terms in entry.terms.items() if base(code) == language for term in terms]
+
+
+@dataclass
+class _Collector:
+    entries: list[TermEntry] = field(default_factory=list)
+    entry: TermEntry | None = None
+    language: str | None = None
+    term: list[str] | None = None  # characters of the term, while inside of <term>
+    status: list[str] | None = None  # and of its status
+    words: str = ""
+    said: str = ""
+
+    def start(self, name: str, attributes: Attributes, line: int, _: int) -> None:
+        if name in ENTRIES:
+            self.entry = TermEntry(line, {})
+        elif name in LANGUAGES:
+            self.language = attributes.get(XML_LANGUAGE) or attributes.get("lang")
+        elif name in TERMS:
+            self.words = self.said = ""
+        elif name == "term":
+            self.term = []
+        elif name == "termNote" and attributes.get("type") == "administrativeStatus":
+            self.status = []
+
+    def end(self, name: str, _: int) -> None:
+        if name == "term" and self.term is not None:
+            self.words, self.term = " ".join("".join(self.term).split()), None
+        elif name == "termNote" and self.status is not None:
+            self.said, self.status = "".join(self.status).strip().lower(), None
+        elif name in TERMS and self.entry is not None and self.language and self.words:
+            terms = self.entry.terms.setdefault(self.language, [])
+            if not self.said.startswith(UNWANTED):
+                terms.insert(0 if self.said.startswith("preferred") else len(terms), self.words)
+        elif name in LANGUAGES:
+            self.language = None
+        elif name in ENTRIES and self.entry is not None:
+            self.entries.append(self.entry)
+            self.entry = None
+
+    def text(self, text: str) -> None:
+        for held in (self.term, self.status):
+            if held is not None:
+                held.append(text)

@@ -40,7 +40,6 @@ def fits(shown: str, translation: str) -> bool:
 
 
 def escape(shown: str) -> str:
-    """Write it as a text of a message: the reverse of `unescape`."""
     return shown.replace("'", "''").replace("{#}", "#")
 
 

@@ -1,11 +1,6 @@
 """Noise functions write a text as people do when nobody checks, with capitals, typing mistakes and no full stop. A translator that never
 saw it breaks on it.
 
-    upper("Die Straße", "de")        -> "DIE STRASSE"
-    title("a man on a mat", "en")    -> "A Man On A Mat"
-    typos("a yellow tent", draw)     -> "a yelolw tent"
-    without_final("A mat.")          -> "A mat"
-
 Pure functions of a text, and of one random number where chance decides: each choice takes its part of the number by `divmod`, so that
 64 bits are enough for all of them. Marks such as ⟦3⟧ hold no letters, and nothing here touches them.
 """
@@ -53,7 +48,6 @@ def title(text: str, language: str) -> str:
 
 
 def without_final(text: str) -> str:
-    """Without what ends a sentence, and the space before it."""
     return text.rstrip(ENDS).rstrip() if text[-1:] and text[-1] in ENDS else text
 
 

@@ -1,7 +1,4 @@
-"""Number words, months and orders of magnitude are read as far as a comparison of two texts needs them:
-
-    count_numbers("twenty-one men", "en")  ->  20, 1 and 21, once each
-    count_numbers("einundzwanzig", "de")   ->  21, once
+"""Number words, months and orders of magnitude are read as far as a comparison of two texts needs them.
 
 Not a grammar: it says what a text may name, so that a number which stands in figures on the other side only is not called missing.
 """
@@ -109,7 +106,6 @@ def count_numbers(text: str, language: str) -> Counter[int]:
 
 
 def knows(language: str) -> bool:
-    """Is there a table of number words for it?"""
     return base(language) in _UNITS
 
 
@@ -121,7 +117,6 @@ def months(text: str) -> Counter[int]:
 
 @cache
 def _stems(code: str) -> dict[str, int]:
-    """What a number word begins with, to its value."""
     units, tens, large = ([names.split("|") for names in table[code].split(" ")] for table in (_UNITS, _TENS, _LARGE))
     stems = {name: value for value, names in enumerate(units) for name in names}
     stems |= {name: 10 * value for value, names in enumerate(tens, 2) for name in names}
@@ -134,7 +129,6 @@ def _stems(code: str) -> dict[str, int]:
 
 
 def _value(word: str, stems: dict[str, int]) -> int | None:
-    """Return the value of the longest stem that the word begins with."""
     return next((stems[word[:n]] for n in range(min(len(word), 20), 1, -1) if word[:n] in stems), None)
 
 

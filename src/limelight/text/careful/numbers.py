@@ -1,8 +1,4 @@
-"""`differ` compares the numbers of a translation with those of its source, and `localize` rewrites a number:
-
-    differ("At 3 pm, 1,234.5 km", "Um 15 Uhr, 1.234,5 km", ("en", "de"))  ->  None
-    differ("12 men", "13 Männer", ("en", "de"))  ->  a sentence with counts
-    localize("1,234.5", "en", "de")  ->  "1.234,5"
+"""`differ` compares the numbers of a translation with those of its source, and `localize` rewrites a number.
 
 Both texts are read as figures: runs of digits, those of one number joined where separators part thousands. Equal figures cancel. What is
 left is explained, if it can be, by the ways in which people write the same number differently; what then remains is a fault.

@@ -28,8 +28,6 @@ _NO_SPACE_BEFORE = ".,;:!?)]}»”"
 
 @dataclass(frozen=True)
 class Span:
-    """A span is a piece of text that is not translated."""
-
     text: str
     kind: Kind
 

@@ -1,7 +1,5 @@
 """`find` locates what must survive a translation: placeholders, tags, entities, addresses, paths, long numbers and emoji.
 
-    find("Open <b>%s</b>")  ->  [(5, 8, "tag"), (8, 10, "placeholder"), (10, 14, "tag")]
-
 Text is hostile: Python's `re` goes back and tries again, so every repetition here is bounded, or ends where the next attempt begins.
 What was decided by looking at catalogues: a file's bare name, a bare domain, @name and $1 are often translated, and are no spans.
 """

@@ -1,6 +1,4 @@
-"""A `TargetFinder` finds the words that a glossary asks for in a translation, inflected and in compounds:
-
-    TargetFinder("die Cloud-Konnektoren").has("Konnektor")  ->  True
+"""A `TargetFinder` finds the words that a glossary asks for in a translation, inflected and in compounds.
 
 Case, accents and what stands between words, spaces or hyphens, do not count. Targets of one word are looked for as they are. For those of
 several, the words of the translation are kept by all that they begin and end with, so that many targets cost little more than one.
@@ -27,8 +25,6 @@ _LETTERS = re.compile(rf"\w{{0,{_ENDING}}}")
 
 
 class TargetFinder:
-    """A finder looks for targets in a translation."""
-
     def __init__(self, translation: str) -> None:
         self._given, self._text = translation, _BETWEEN.sub(" ", _fold(translation))
         self._known: dict[str, bool] = {}

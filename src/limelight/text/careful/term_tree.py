@@ -1,6 +1,4 @@
-"""A `TermTree` finds many terms in one pass over the words of a text, however they begin, end and overlap:
-
-    TermTree(["user", "user group"]).find("the user groups of users")  ->  [1, 0]
+"""A `TermTree` finds many terms in one pass over the words of a text, however they begin, end and overlap.
 
 Terms form a tree, one step a word. Where the text leaves a path, a link leads to the longest end of that path which begins another term
 (Aho and Corasick 1975), so that no word is read twice; and what is longest is taken first, without comparing terms with each other.

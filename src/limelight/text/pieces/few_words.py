@@ -1,7 +1,4 @@
-"""`FewWords` keeps the ids of the words of single texts, without the arrays that columns need.
-
-few.ids_of(["a", " cat"])  ->  {"a": [7], " cat": [12, 9]}
-"""
+"""`FewWords` keeps the ids of the words of single texts, without the arrays that columns need."""
 
 from collections.abc import Callable, Sequence
 

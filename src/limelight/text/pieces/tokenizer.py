@@ -165,7 +165,6 @@ class Tokenizer:
         return [self.vocabulary[i] for i in ids]
 
     def controls(self) -> frozenset[int]:
-        """Ids that leave no trace in a text."""
         if self.numbers is not None:
             return self.numbers.controls
         return frozenset(i for i in range(self.size) if self.processor.is_control(i))
@@ -179,7 +178,6 @@ class Tokenizer:
         return self.id_of_control(tag(number))
 
     def id_of_control(self, piece: str) -> int:
-        """The id of a control piece, such as <2de>."""
         if piece not in self.vocabulary:
             raise DataError(f"this model has no piece {piece}; learn it again with more tags or placeholders")
         return self.vocabulary.index(piece)

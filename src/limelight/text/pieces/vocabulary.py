@@ -3,9 +3,6 @@
 SentencePiece numbers its pieces from 0 in the order it learnt them. A published model may number them otherwise, have one list for two
 SentencePiece models, or have pieces that none of them knows, such as a language. The SentencePiece model stays as it was published; what
 it says is numbered anew, and back.
-
-    Vocabulary(pieces=("</s>", "<unk>", "▁cat", "s", "<pad>"), pad=4, unknown=1, end=0)
-    "cats"  ->  ▁cat s  ->  [2, 3]
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,8 +18,6 @@ Piece = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class Vocabulary(Settings):
-    """A vocabulary has every piece by its id, and which of them are no text."""
-
     pieces: tuple[Piece, ...] = Field(min_length=1, max_length=10_000_000)
     pad: NonNegativeInt
     unknown: NonNegativeInt
@@ -52,13 +47,10 @@ class Vocabulary(Settings):
 
     @property
     def controls(self) -> frozenset[int]:
-        """All that leave no trace in a text."""
         return frozenset({self.pad, self.end, *([] if self.start is None else [self.start]), *self.control})
 
 
 class Numbering:
-    """A numbering goes between the ids of a SentencePiece model and those of a vocabulary."""
-
     def __init__(self, processor: SentencePieceProcessor, vocabulary: Vocabulary) -> None:
         self.processor, self.vocabulary = processor, vocabulary
         self.id_of = {piece: number for number, piece in enumerate(vocabulary.pieces)}

@@ -1,7 +1,5 @@
 """`split_texts` turns a column of texts into distinct words, without a Python loop over the texts.
 
-split_texts(["a b b", "a"])  ->  words ["a", " b"], rows [0, 1, 1, 0], starts [0, 3, 4]
-
 What is known about each distinct word is then laid out for every running word (`word_memory.lay_out`).
 """
 

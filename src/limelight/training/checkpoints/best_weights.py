@@ -1,19 +1,13 @@
 """The best weights of a run are kept on disk, to choose from and to average:
 
-    RUN/best/step-0001200.safetensors     the weights of a validation that was among the best
-    RUN/best/index.json                   every score that was the best of its time; which weights are kept, with their sha256
-
-    kept = BestWeights(run / "best", most=3)
-    kept.offer(1200, 43.7, model.state_dict()) -> True     the best so far
-    kept.best -> (1200, 43.7)
-    kept.mean()                                            the average of the three best (Vaswani et al. 2017, 6.1)
-
-Weights that are missing or damaged are left out, and a warning names them.
+RUN/best/step-0001200.safetensors     the weights of a validation that was among the best
+RUN/best/index.json                   every score that was the best of its time; which weights are kept, with their sha256
 """
 
 import logging
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -34,8 +28,6 @@ logger = logging.getLogger(__name__)
 
 
 class Offer(Settings):
-    """An offer is the score of one validation, whose weights may be gone since."""
-
     step: int = Field(ge=0)
     score: float
     sha256: str | None = None  # of the weights, while they are kept
@@ -157,7 +149,9 @@ class BestWeights:
         stamp = stamp_of(path)
         known = self._sound.get(offer.step)
         if known is None or known[0] != (stamp, offer.sha256):
-            whole = stamp is not None and _hash_or_none(path) == offer.sha256
+            whole = False
+            with suppress(OSError):  # of a file that cannot be read any more: it is not whole
+                whole = stamp is not None and sha256_of(path) == offer.sha256
             if not whole:
                 logger.warning("%s is %s; it is left out", path, "missing" if stamp is None else "damaged")
             self._sound[offer.step] = known = ((stamp, offer.sha256), whole)
@@ -165,13 +159,6 @@ class BestWeights:
 
     def _path(self, step: int) -> Path:
         return self.folder / f"{name_of(step)}.safetensors"
-
-
-def _hash_or_none(path: Path) -> str | None:
-    try:
-        return sha256_of(path)
-    except OSError:
-        return None
 
 
 def _read_index(folder: Path) -> tuple[Offer, ...]:

@@ -1,17 +1,10 @@
 """A checkpoint holds the tensors and the state that a run goes on from, verified when written and before use:
 
-    RUN/checkpoints/step-0012000/
-        tensors.safetensors     weights, masters, moments, averages: any tensors by name
-        shard-0000N-...         instead of it, where tensors are spread over processes: a file for each (`shards`)
-        state.json              where the data, the schedule and the random numbers stand
-        manifest.json           format, step, size and sha256 of the others, checksum of its own
-
-    save(run / "checkpoints", 12_000, tensors, state, keep=2)
-    found = latest(run / "checkpoints")      found.checkpoint.state == state, and found.checkpoint.tensors() bit for bit
-    found.checkpoint.load_into(tensors)      the same, in place, whatever the number of processes was and is
-
-Killed at any moment, `save` leaves the earlier checkpoints as they were. With a world of several processes all of them call, with the
-same folder on a disk that they share.
+RUN/checkpoints/step-0012000/
+    tensors.safetensors     weights, masters, moments, averages: any tensors by name
+    shard-0000N-...         instead of it, where tensors are spread over processes: a file for each (`shards`)
+    state.json              where the data, the schedule and the random numbers stand
+    manifest.json           format, step, size and sha256 of the others, checksum of its own
 """
 
 import json
@@ -52,7 +45,6 @@ class Checkpoint:
         return not (self.folder / TENSORS).exists()
 
     def names(self) -> set[str]:
-        """Return the names of all tensors, by whichever process they were written."""
         return set().union(*(names_in(path) for path in self.folder.glob("*.safetensors")))
 
     def tensors(self) -> dict[str, Tensor]:
@@ -90,8 +82,6 @@ class LatestCheckpoint:
 
 @dataclass(frozen=True)
 class CheckpointSummary:
-    """A summary tells a person how large and old a checkpoint is, and what is wrong with it."""
-
     step: int
     folder: Path
     bytes: int
@@ -111,9 +101,6 @@ def save(
     """Write, force to disk, read back, rename; then remove all but the `keep` newest that are whole.
 
     A step that is there already stays if its content is the same, as after a resume, and is replaced if it is another or damaged.
-    Tuples in the state come back as lists. A full disk is an OSError, in all processes, and nothing is left of the attempt. DTensors are
-    written by those who have them; plain tensors of the same name are taken to be the same in all processes. `state` is that of the
-    main process.
     """
     return CheckpointWriter(root, keep, world).save(step, tensors, state)
 

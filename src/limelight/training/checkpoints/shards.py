@@ -34,8 +34,6 @@ OFFSETS: Final = "DCP_SHARDING_INFO"  # the entry of the header in which torch l
 
 @dataclass(frozen=True)
 class RankShard:
-    """A shard is the part of a checkpoint that one process writes."""
-
     file: str | None  # None: nothing
     tensors: dict[str, Tensor]
     header: dict[str, str] | None = None
@@ -48,8 +46,6 @@ class RankShard:
 
 @dataclass(frozen=True)
 class TensorPart:
-    """A part describes to the other processes a tensor, or the piece of it that this one has."""
-
     name: str
     shape: tuple[int, ...]  # of the whole tensor
     dtype: str

@@ -16,15 +16,17 @@ import json
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from torch import Tensor
 
+from limelight.errors import StorageError
 from limelight.files import force_to_disk, put_folder, write_whole
 from limelight.training.checkpoints.folder import (
     MANIFEST,
@@ -39,8 +41,10 @@ from limelight.training.checkpoints.folder import (
 )
 from limelight.training.checkpoints.shards import RankShard, share_of
 from limelight.training.checkpoints.tensors import write_tensors
+from limelight.training.config import CheckpointSettings
 from limelight.training.processes.world import World
 
+FAILURES: Final = 3  # in a row, after which the run ends: what it learns from then on could be lost
 Files = dict[str, FileDigest]
 
 
@@ -53,7 +57,6 @@ class CheckpointWriter:
 
     @property
     def step(self) -> int | None:
-        """Return the step of the checkpoint that is under way."""
         return None if self._attempt is None else self._attempt.step
 
     @property
@@ -64,7 +67,6 @@ class CheckpointWriter:
         self._written = _run_in_thread(self._begin(step, tensors, state, copy=True))
 
     def finish(self) -> Path | None:
-        """Waits for the threads of all processes. None if nothing is under way."""
         written, self._written = self._written, None
         return None if written is None else self._finish(written.result)
 
@@ -72,7 +74,6 @@ class CheckpointWriter:
         return self._finish(self._begin(step, tensors, state, copy=False))
 
     def _begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any], copy: bool) -> Callable[[], Files]:
-        """Return what writes the part of this process."""
         if step < 0 or self.keep < 1:
             raise ValueError(f"step={step} and keep={self.keep}: steps count from 0, and at least the newest is kept")
         if self._attempt is not None:
@@ -151,7 +152,6 @@ class Attempt:
         return {share.file: digest_file(self.beside / share.file)}
 
     def commit(self, mine: Files) -> Files:
-        """Return all files, as they were read back."""
         gathered = {name: each for every in self.world.gather(mine) for name, each in every.items()}
         files = self.world.run_on_main(lambda: self._seal(gathered))
         if found := problems(self.beside, self.step, self.world, files):
@@ -202,3 +202,57 @@ def _check_keys(value: Any, where: str) -> None:
     elif isinstance(value, list | tuple):
         for index, part in enumerate(value):
             _check_keys(part, f"{where}[{index}]")
+
+
+class CheckpointSaver:
+    """A saver decides when a run saves, and tries again when a save failed, as on a disk that is full for a while."""
+
+    def __init__(self, root: Path, settings: CheckpointSettings, world: World) -> None:
+        self._settings, self._writer = settings, CheckpointWriter(root, settings.keep, world)
+        self._saved: int | None = None  # since `finish` was asked last
+        self._error: OSError | None = None
+        self._failed = 0
+        self._when = time.monotonic()
+
+    def is_due(self) -> bool:
+        return not self.waits and time.monotonic() - self._when >= self._settings.every_seconds
+
+    @property
+    def written(self) -> bool:
+        return self._writer.ready
+
+    @property
+    def waits(self) -> bool:
+        """Is something being written in the background?"""
+        return self._writer.step is not None
+
+    def begin(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any], wait: bool) -> None:
+        self._when = time.monotonic()
+        try:
+            if self._settings.background and not wait:
+                self._writer.begin(step, tensors, state)
+            else:
+                self._writer.save(step, tensors, state)
+                self._saved = step
+        except OSError as error:
+            self._error = error
+
+    def finish(self) -> tuple[int | None, str | None]:
+        step = self._writer.step if self.waits else self._saved
+        error = self._error
+        self._saved = self._error = None
+        try:
+            self._writer.finish()
+        except OSError as raised:
+            error = raised
+        if error is None:
+            self._failed = self._failed if step is None else 0
+            return step, None
+        self._failed += 1
+        what = f"the checkpoint could not be written: {error}"
+        if self._failed >= FAILURES:
+            raise StorageError(
+                f"{what}, {FAILURES} times in a row; make room in {self._writer.root}, and the same command goes on from the last "
+                "checkpoint"
+            ) from error
+        return None, f"{what}; it is tried again in {self._settings.every_seconds:.0f} s"

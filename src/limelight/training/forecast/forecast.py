@@ -1,9 +1,4 @@
-"""A forecast puts together model, batch, memory, speed, time, disk, money and expected loss from `planning`:
-
-    forecast(ForecastRequest(seen, device("H100"), count=8, precision="masters", seconds=86_400)).chosen.name -> "base"
-
-Nothing is trained and nothing is written here. What needs torch, the speed of this machine and the simulation of many, comes in as a value.
-"""
+"""A forecast puts together model, batch, memory, speed, time, disk, money and expected loss from `planning`. See docs/plan.md."""
 
 import math
 from collections.abc import Mapping
@@ -73,13 +68,7 @@ class Forecast:
 
     @property
     def rate(self) -> float:
-        """Target pieces a second, of all devices."""
         return self.chosen.pieces / self.chosen.step.worst
-
-    @property
-    def cost(self) -> float | None:
-        """Price of the devices while they train; a text can be prepared elsewhere."""
-        return self.chosen.cost
 
     @property
     def shape(self) -> BatchShape:
@@ -106,7 +95,6 @@ class Forecast:
         return predict_loss(chosen.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies).loss
 
     def values(self) -> dict[str, Any]:
-        """Return the forecast as plain values, for programs."""
         q = self.question
         return {
             "model": {**_of_option(self.chosen)["model"], "parameters": dict(self.parameters)},
@@ -118,7 +106,7 @@ class Forecast:
             "speed": {"pieces_per_second": self.rate, "measured": q.timing is not None},
             "seconds": {"prepare": self.preparing, "train": self.chosen.seconds, "score": self.scoring, "total": self.seconds},
             "disk": dict(self.disk),
-            "cost": self.cost,
+            "cost": self.chosen.cost,
             "advised": self.advised,
             "shortfall": None if self.shortfall is None else {**vars(self.shortfall), "expected": vars(self.shortfall.expected)},
             "others": [_of_option(option) for option in self.others],
@@ -191,7 +179,6 @@ def _as_asked(q: ForecastRequest, found: list[Option], own: Mapping[str, ModelCo
 
 
 def _recipes_name(recipe: Recipe) -> str:
-    """The preset that a recipe's model is, if it is one."""
     for name, shape in PRESETS.items():
         if all(getattr(recipe.model, key) == value for key, value in shape.items() if "dropout" not in key):
             return name
@@ -210,7 +197,6 @@ def _choose_option(q: ForecastRequest, found: list[Option]) -> Option:
 
 
 def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
-    """Batch and steps of the recipe in place of chosen ones."""
     share = q.seen.target / (q.seen.source + q.seen.target)
     each = recipe.batch.budget * share
     batches = recipe.accumulate * compute_growth_ahead(0, recipe.schedule, recipe.accumulate)
@@ -228,7 +214,6 @@ def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
 
 
 def _taking(q: ForecastRequest, option: Option, steps: int) -> Option:
-    """Return the option with this number of steps, however long they take."""
     seen = steps * option.pieces
     seconds = steps * option.step.worst / (1 - VALIDATION_SHARE)
     epochs = seen / q.seen.target

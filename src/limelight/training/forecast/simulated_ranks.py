@@ -1,10 +1,5 @@
 """A simulation takes one step as rank 0 of many ranks and compares what it counts with the formulas of a plan.
 
-One process takes it with the real model, cut by the real code of a run, in a world of up to `MOST` ranks. What the model holds and hands
-to torch.distributed is counted against the formulas of `planning`.
-
-    simulate_step(config, Parallel("fsdp", shards=64), "masters", BatchShape.padded(8, 64, 64)).differing -> []
-
 Tensors have no storage and nothing is sent (torch's fake process group), so that a model of 10 billion parameters takes the memory of its
 names. What is not simulated is time: for that a plan has formulas and assumptions alone.
 """
@@ -129,6 +124,5 @@ def _world(size: int) -> Iterator[None]:
 
 
 def _local(weight: Tensor) -> int:
-    """Bytes of this process's part."""
     part = weight.to_local() if isinstance(weight, DTensor) else weight
     return part.numel() * part.element_size()

@@ -1,7 +1,4 @@
-"""A sample of some thousand pairs, drawn from all files, is prepared and scaled up to the size of a whole text:
-
-    with TemporaryDirectory() as work:
-        sample_text(settings, engine, Path(work), watch)  ->  EpochSize(pairs=152_351, source=1.52e6, target=1.56e6, ...)
+"""A sample of some thousand pairs, drawn from all files, is prepared and scaled up to the size of a whole text.
 
 Pairs are drawn at random, not evenly spaced: corpora have an order, and Multi30k one in which every second sentence is shorter. Copies
 are counted among all that was read, since a sample has few of those that the whole text has.
@@ -67,7 +64,6 @@ def sample_text(settings: PrepareSettings, engine: ExchangeEngine, work: Path, w
 
 
 def _as_stored(settings: PrepareSettings, number: int) -> CorpusSettings:
-    """A corpus whose pairs stand as `prepare` would store them."""
     corpus, stored = settings.corpora[number], settings.stored[number]
     return corpus.changed(swapped=False, languages=None if stored == settings.languages else stored)
 
@@ -75,7 +71,8 @@ def _as_stored(settings: PrepareSettings, number: int) -> CorpusSettings:
 def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: CorpusManifest, taken: int) -> EpochSize:
     copies = Reason.DUPLICATE.label
     kept = {e.name: (sum(e.kept.values()) + e.dropped.get(copies, 0)) / max(1, e.read) for e in manifest.corpora}
-    single = _single(corpora) if settings.dedup.exact else 1.0
+    keys = np.concatenate([key for corpus in corpora for key in corpus.keys])
+    single = len(np.unique(keys)) / max(1, len(keys)) if settings.dedup.exact else 1.0  # what is not there a second time
     left = {each.name: each.pairs * each.usable * kept.get(each.name, 0.0) * single for each in corpora}
     everything = sum(left.values())
     training = everything - _count_held_out(settings, everything)
@@ -86,12 +83,6 @@ def _scale_up(settings: PrepareSettings, corpora: "list[_Sample]", manifest: Cor
     counted, dropped = all(corpus.whole for corpus in corpora), 1 - everything / max(1, read)
     size = sum(corpus.size() for corpus in corpora) / taken
     return replace(seen, bytes_of_pair=size, sampled=taken, dropped=dropped, counted=counted)
-
-
-def _single(corpora: "list[_Sample]") -> float:
-    """The part of all that was read that is not there a second time."""
-    keys = np.concatenate([key for corpus in corpora for key in corpus.keys])
-    return len(np.unique(keys)) / max(1, len(keys))
 
 
 def _count_held_out(settings: PrepareSettings, pairs: float) -> float:
@@ -120,16 +111,13 @@ class _Sample:
         return 1 - self._bad / max(1, self.rows)
 
     def words(self) -> int:
-        """On both sides."""
         counts = [pc.sum(pc.count_substring(self.taken[side], " ")).as_py() or 0 for side in ("source", "target")]
         return sum(counts) + 2 * len(self.taken)
 
     def size(self) -> int:
-        """Bytes of what was taken."""
         return sum(pc.sum(pc.binary_length(self.taken[side])).as_py() or 0 for side in ("source", "target"))
 
     def read(self, most: int) -> None:
-        """All of it, or as much as is enough."""
         bound, key = np.uint64(2**64 - 1), key_of(self.number)
         for batch in self._batches():
             drawn = draws(key, np.arange(self.rows, self.rows + len(batch), dtype=np.int64))

@@ -1,8 +1,4 @@
-"""The size of an epoch tells a plan how many pairs and pieces a text has, and how long they are.
-
-It is exact for a prepared corpus, typical for a text that was not given, and scaled up from a sample for files
-(`training.forecast.text_sample`).
-"""
+"""The size of an epoch tells a plan how many pairs and pieces a text has, and how long they are."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +40,6 @@ class EpochSize:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Pieces of a pair."""
         return self.source / self.pairs, self.target / self.pairs
 
     def of(self, pairs: float) -> "EpochSize":
@@ -62,14 +57,12 @@ def typical(pairs: float) -> EpochSize:
 
 
 def measure_prepared(folder: Path) -> EpochSize:
-    """Return the exact size of a prepared corpus."""
     manifest = CorpusManifest.load(folder)
     seen = compute_size(manifest, PreparedText.of(manifest).pairs, sum(corpus.read for corpus in manifest.corpora))
     return replace(seen, frequencies=frequencies(PreparedCorpus.open(folder, verify=False)))
 
 
 def compute_size(manifest: CorpusManifest, pairs: float, read: int) -> EpochSize:
-    """Return the size of this number of pairs of the kind that was prepared."""
     figures = manifest.statistics["pieces"]["train"]
     fed = FedText.of(manifest)
     source, target = (pairs * (pieces / fed.rows + around) for pieces, around in zip(fed.pieces, fed.around, strict=True))

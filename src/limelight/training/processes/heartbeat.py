@@ -1,7 +1,4 @@
-"""A heartbeat tells about once a second what each process does, so that a lost process is found and named:
-
-    with Heartbeat.of_environment(rank, size, patience=100.0) as heartbeat:
-        heartbeat.phase("gradients", step=38, long=False)     a few assignments: call it before anything that may take its time
+"""A heartbeat tells about once a second what each process does, so that a lost process is found and named.
 
 gloo and NCCL would wait for half an hour and then name nobody. Here two threads watch beside the work. One speaks and listens through a
 store client of its own (the store that torchrun, a launcher or rank 0 keeps); a store that is frozen or cut off never answers, and no
@@ -39,8 +36,6 @@ FEW: Final = 64  # processes that may all read what all say, once, when a collec
 
 
 class Heartbeat:
-    """A heartbeat tells the others what this process does, and this one what they do."""
-
     def __init__(
         self,
         rank: int,

@@ -1,8 +1,4 @@
-"""A detector finds which processes are lost, by what each of them said last and when that was heard:
-
-    detector = LostRankDetector()
-    detector.record(1, RankStatus(...), now)    as often as there is news
-    detector.find_lost(now, patience=10.0)      ["rank 1 (host b) has not been heard of for 10 s; its last word: forward of step 37"]
+"""A detector finds which processes are lost, by what each of them said last and when that was heard.
 
 Lost is a process that says nothing any more, since it is frozen, dead or cut off. Lost is also one that still speaks and does not get on:
 
@@ -25,8 +21,6 @@ LEFT_ALONE: Final = "left alone"  # ended since another did not answer
 
 @dataclass(frozen=True)
 class RankStatus:
-    """A status is what a process says of itself, about once a second."""
-
     host: str
     count: int  # of its words: one that does not grow is old
     name: str  # of the phase: "gradients"
@@ -58,8 +52,6 @@ class RankStatus:
 
 
 class LostRankDetector:
-    """The detector keeps the last status of each process, and when it was new."""
-
     def __init__(self) -> None:
         self.words: dict[int, RankStatus | None] = {}
         self._when: dict[int, float] = {}

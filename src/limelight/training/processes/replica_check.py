@@ -1,6 +1,4 @@
-"""Replicas of tensors are compared between processes, so that a flipped bit is found before it is saved:
-
-    refuse_differing(world, parallel, tensors, step)        called by all, before each save; an error that names who differs
+"""Replicas of tensors are compared between processes, so that a flipped bit is found before it is saved.
 
 Every process adds up the bits of its tensors as whole numbers, which any single flip changes. Processes are compared when they hold the
 same part: all of them under ddp, those of other groups under hybrid, nobody under fsdp. Those that cut products between them (tensor) are
@@ -90,7 +88,6 @@ def _find_differing(told: list[dict[str, int]], part: str) -> str | None:
 
 
 def _names(told: list[Any], ranks: list[int]) -> str:
-    """Which tensors they are."""
     names = [name for name in told[ranks[0]] if len({told[rank][name] for rank in ranks}) > 1]
     return f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
 

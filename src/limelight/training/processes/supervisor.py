@@ -1,6 +1,4 @@
-"""A supervisor starts the ranks of a run on one machine, passes signals on, and restarts them when one dies:
-
-    supervise(["python", "-m", "limelight", "train", ...], 2, run, host_store, print) -> 0
+"""A supervisor starts the ranks of a run on one machine, passes signals on, and restarts them when one dies.
 
 | a rank                          | then                                                                                  |
 | ------------------------------- | ------------------------------------------------------------------------------------- |
@@ -27,9 +25,8 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from limelight.training.processes.rank_process import LOOPBACK, Rank, environment
+from limelight.training.processes.rank_process import LOOPBACK, EventWaiter, Rank, environment
 from limelight.training.processes.stop_signals import REASONS
-from limelight.training.processes.supervisor_signals import EventWaiter
 from limelight.training.run_folder import CHECKPOINTS, DAMAGED, FACTS, METRICS, State, read_status, write_status
 
 STOPPED: Final[dict[int, State]] = {75: "preempted", 130: "interrupted"}
@@ -92,8 +89,6 @@ def _what_now(saved: int, left: int, restarts: int) -> str:
 
 
 class Trial:
-    """A trial is one start of all ranks, and lasts until none is left."""
-
     def __init__(self, command: Sequence[str], nproc: int, attempt: int, meet: Meet, waiting: EventWaiter, patience: Patience) -> None:
         self.command, self.nproc, self.attempt, self.meet = command, nproc, attempt, meet
         self.waiting, self.patience = waiting, patience
@@ -134,7 +129,6 @@ class Trial:
                 rank.send(number)
 
     def _limit(self) -> float | None:
-        """When those that still run have had their time."""
         codes = [rank.code for rank in self.ended]
         failed = any(code not in (0, *STOPPED) for code in codes)
         heard = len(self.waiting.heard)
@@ -212,7 +206,6 @@ class Trial:
 
 
 def find_saved_step(run: Path) -> int:
-    """That of the newest checkpoint, by its name."""
     try:
         names = [path.name for path in (run / CHECKPOINTS).iterdir()]
     except OSError:

@@ -65,7 +65,6 @@ class World:
             self.vigil.phase(name, step, long)
 
     def set_patience(self, seconds: float) -> None:
-        """How long a process may be silent from now on."""
         if self.vigil is not None:
             self.vigil.patience = seconds
 
@@ -117,10 +116,7 @@ class World:
         return [_value_of(each[: int(length)]) for each, length in zip(contents, lengths, strict=True)]
 
     def run_on_all(self, doing: Callable[[], Made]) -> Made:
-        """When it failed in any process, all raise the same OSError. A fault of ours stays what it is where it was.
-
-        rank 1 has no space left:   OSError(28, "rank 1: No space left on device", "/run/checkpoints/...") in rank 0 as well
-        """
+        """When it failed in any process, all raise the same OSError. A fault of ours stays what it is where it was."""
         if self.size == 1:
             return doing()
         error: Exception | None = None
@@ -160,7 +156,6 @@ def _value_of(content: Tensor) -> Any:
 
 
 def is_distributed() -> bool:
-    """Was this process started as one of several?"""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 

@@ -50,8 +50,6 @@ class CalibrationResult:
 
 @dataclass(frozen=True)
 class ComputeSetup:
-    """A setup is the device, the precision and the threads of a measurement."""
-
     device: torch.device
     precision: Precision
     threads: int | None  # None: find out
@@ -95,8 +93,6 @@ def calibrate(
 
 @dataclass(frozen=True)
 class StepCosts:
-    """Step costs hold on this machine, for one precision and one number of threads."""
-
     rates: Rates
     precision: Precision
     threads: int
@@ -105,11 +101,6 @@ class StepCosts:
     def step_seconds(self, config: ModelConfig, shape: BatchShape, recompute: bool = False) -> float:
         """Estimate a step that was not taken: one batch of this shape, gradients, AdamW, moving average."""
         return self.rates.seconds(work(config, shape, self.precision, recompute))
-
-    @property
-    def flops_per_second(self) -> float:
-        """In products alone. A whole step reaches less."""
-        return 1 / self.rates.prices.products if self.rates.prices.products else 0.0
 
 
 @dataclass(frozen=True)
@@ -205,8 +196,6 @@ class _Steps:
 
 @dataclass(frozen=True)
 class MemoryBaseline:
-    """The baseline is the bytes held before the first step, and the most that were ever held until then."""
-
     now: int | None  # None where it is unknown
     most: int
 
@@ -233,8 +222,6 @@ def resident() -> int | None:
 
 def estimate_bytes(config: ModelConfig, precision: Precision) -> float:
     """Rough: a cell leaves VECTORS_KEPT vectors of d_model numbers in each block of its side.
-
-        bytes = bytes of a number x d_model x layers x VECTORS_KEPT
 
     Logits are made a few rows at a time (`limelight.model.loss`) and do not grow with the batch.
     """

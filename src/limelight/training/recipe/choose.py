@@ -1,7 +1,4 @@
-"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand:
-
-    plan = RecipePlanner(...).plan()
-    plan.recipe                     complete; plan.chosen says each choice in words, with its reason
+"""A planner chooses model size, batch, steps and schedule of a run from the corpus and the time at hand.
 
 The rules stand in `limelight.planning.sizing_rules`, which plans go by too, and here; a value that a person gave wins over every rule.
 Speed is that of one process, also where several will train: steps are put right at validations, the size is not.
@@ -14,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from limelight.corpus.feeding.batches import BatchSettings
+from limelight.corpus.feeding.directions import count_by_direction, list_fed, suggest_temperature, temper
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
@@ -25,7 +23,6 @@ from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
-from limelight.training.recipe.directions import choose_temperature
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.text_stats import PreparedText, frequencies
 from limelight.training.run_folder import RunChoice
@@ -40,6 +37,9 @@ VALIDATIONS: Final = 20
 BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained model takes long to say nothing
 SENTENCES: Final = (100, 500)  # translated at a validation: one for each second of a budget, within these bounds
 PATIENCE: Final = 8
+# The validation set chooses the search where it says something, and where that takes little of the time: four searches of all of it.
+LEAST_TO_CHOOSE_BY: Final = 200  # sentences
+LEAST_SECONDS_TO_CHOOSE, LEAST_STEPS_TO_CHOOSE = 1_200, 500
 CLIP: Final = 1.0
 FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 # Of the same: rows of new pieces have as far to go as in a new model, and layers that know another language shall not be lost on the way.
@@ -94,7 +94,7 @@ class RecipePlanner:
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
                 "warmup": max(1, min(4_000, steps // (20 if keeps_pieces else 10))),
             },
-            "average": {"decay": _decay(steps)},
+            "average": {"decay": round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)},  # over about the last twentieth of the run
             "validation": self._validation(steps, pieces / measured.pieces_per_second),
             "machine": {
                 "device": str(self.stand.device),
@@ -112,7 +112,6 @@ class RecipePlanner:
         return 1 if self.asked.seed is None else self.asked.seed
 
     def _read_changes(self, section: str) -> Mapping[str, Any]:
-        """Return what a person gave of a section of the recipe."""
         given: Mapping[str, Any] = self.asked.changes.get(section, {})
         return given
 
@@ -179,7 +178,6 @@ class RecipePlanner:
             self._say("expect", short.value, short.why)
 
     def _why(self, seen: float, measured: CalibrationResult) -> str:
-        """The reason for the number of steps."""
         if self.asked.steps is not None:
             return "asked for"
         speed = f"{measured.pieces_per_second:,.0f} target pieces/s were measured"
@@ -200,7 +198,6 @@ class RecipePlanner:
         return self.asked.steps is None and self.asked.budget_seconds is not None and seen >= self.enough
 
     def _pieces(self, measured: CalibrationResult) -> float:
-        """Target pieces that the whole run will see."""
         if self.asked.steps is not None:
             return float(self.asked.steps * rules.BATCH[0])
         if self.asked.budget_seconds is None:
@@ -237,6 +234,9 @@ class RecipePlanner:
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self._read_changes("model"):
             return config
+        if self.fine_tuning is not None and self.fine_tuning.parent is None:  # more makes it forget, and learn less (docs/experiments.md)
+            self._say("dropout", f"{config.dropout}", "that of the translator it goes on from")
+            return config
         rate = rules.dropout_for(epochs)
         self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
@@ -247,15 +247,14 @@ class RecipePlanner:
             values["sentences"] = int(min(SENTENCES[1], max(SENTENCES[0], self.asked.budget_seconds)))
         if self.asked.budget_seconds is None and self.asked.steps is None:
             values["patience"] = PATIENCE
+        long = steps >= LEAST_STEPS_TO_CHOOSE and (self.asked.budget_seconds or math.inf) >= LEAST_SECONDS_TO_CHOOSE
+        if long and self.prepared.split("valid").fed >= LEAST_TO_CHOOSE_BY and "search" not in self._read_changes("validation"):
+            values["search"] = True
+            self._say("search", "its length penalty by the validation set", "at the end")
         return values
 
     def _say(self, name: str, value: str, why: str) -> None:
         self.chosen = [each for each in self.chosen if each.name != name] + [RunChoice(name, value, why)]
-
-
-def _decay(steps: int) -> float:
-    """The average reaches over about the last twentieth of the run."""
-    return round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)
 
 
 def _refuse_another_shape(model: ModelConfig, changes: Mapping[str, Any]) -> None:
@@ -281,3 +280,22 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(inner, Mapping)
         result[key] = merge(inner, value) if both else value  # type: ignore[arg-type]
     return result
+
+
+def choose_temperature(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[float, RunChoice | None]:
+    """`asked` is what a person gave for the batches. Nothing is said of one direction."""
+    manifest, pairs = prepared.manifest, prepared.split("train")
+    if len(manifest.directions) == 1:
+        return 1.0, None
+    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest, pairs.turns)
+    seen = {direction: count for direction, count in count_by_direction(pairs.counts, weights, fed).items() if count}
+    temperature = float(asked.get("temperature") or suggest_temperature(seen))
+    tempered = count_by_direction(pairs.counts, temper(pairs.counts, weights, fed, temperature), fed)
+    least, most = min(seen, key=lambda each: seen[each]), max(seen.values())
+    why = "asked for; " if "temperature" in asked else ""
+    why += f"the largest has {most / seen[least]:.1f} times the pairs of the smallest, {'-'.join(least)}"
+    if temperature == 1:
+        why += ": each is seen in proportion"
+    else:
+        why += f", whose {seen[least]:,.0f} are seen {tempered[least] / seen[least]:.1f} times in an epoch"
+    return temperature, RunChoice("directions", f"{len(seen)}, temperature {temperature:g}", why)

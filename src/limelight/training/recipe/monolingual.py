@@ -1,9 +1,4 @@
-"""Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): its lines are targets, their translations sources.
-
-The search is the beam of the translator, not sampling. From little text a model is weak, and what it samples is noise (Edunov et al. 2018,
-section 5.3), while a tag before the source does what noise does (Caswell et al. 2019). Lines are translated in chunks, each a file, so that
-a run that was killed goes on; a chunk depends on its lines alone.
-"""
+"""Monolingual text becomes synthetic pairs by back-translation (Sennrich et al. 2016): lines are targets, their translations sources."""
 
 import json
 import shutil
@@ -47,8 +42,6 @@ DEGENERATE, UNSURE, NO_TIME, NO_ROOM = "degenerate", "unsure", "no_time", "no_ro
 
 @dataclass(frozen=True)
 class MonoText:
-    """Monolingual text has files of the target language, and for further rounds of the source language."""
-
     target: list[str]
     source: list[str]
     rounds: int = 1
@@ -121,8 +114,6 @@ def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, co
 
 @dataclass(frozen=True)
 class BackTranslator:
-    """A back-translator has the run that translates, and the settings of the pairs that it makes, in their direction."""
-
     run: Path
     settings: PrepareSettings
     device: str | None

@@ -1,10 +1,4 @@
-"""A parent is a translator of other languages, whose weights a new one with pieces of its own begins with (Zoph et al. 2016).
-
-    old pieces  ▁kat  ze  n      new piece  ▁katze   begins at the mean of the rows of ▁kat and ze
-                                 new piece  ▁kat     keeps its row
-
-All other weights are inherited as they are. What is counted stands in the report of the run.
-"""
+"""A parent is a translator of other languages, whose weights a new one with pieces of its own begins with (Zoph et al. 2016)."""
 
 import re
 from collections.abc import Sequence
@@ -42,7 +36,6 @@ def is_parent(old: BundleSettings, *new: Direction) -> bool:
 
 
 def fit_model(old: ModelConfig, prepared: PreparedCorpus) -> ModelConfig:
-    """The parent's model for other pieces."""
     (source, target), marks = prepared.manifest.vocab_sizes, prepared.manifest.marks
     if old.tie == "all" and len(prepared.manifest.pieces) > 1:
         raise ConfigError("the parent has one embedding for source and target, so both need the same pieces; leave out data.pieces.joint")

@@ -1,7 +1,4 @@
-"""Old text is mixed into new text, so that a translator that learns a new kind of text does not forget.
-
-The old text is what the earlier run trained on, as its prepared corpus has it: its validation and test sets stay unseen.
-"""
+"""Old text is mixed into new text, so that a translator that learns a new kind of text does not forget."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -88,10 +85,7 @@ class OldText:
 def mix_old_text(
     settings: PrepareSettings, old: OldText, run: Path, seed: int, prepare: Callable[[PrepareSettings], CorpusManifest]
 ) -> PrepareSettings:
-    """New text in the pieces of the old translator, with some of the old text beside it.
-
-    Validation and test sets are of new text alone: of old text, those pairs that the translator has learnt already would be asked.
-    """
+    """New text in the pieces of the old translator, with some of the old text beside it."""
     translator = read(old.bundle)
     settings = settings.changed(
         normalize=translator.settings.normalization,

@@ -20,6 +20,7 @@ class TrainRequest:
     """A request holds what a person gave; the rest is chosen. `data` is None when a whole recipe is given."""
 
     data: PrepareSettings | None
+    prepared: str | None = field(default=None, kw_only=True)  # a folder or address where the text is prepared already
     recipe: Recipe | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)  # nested as a recipe, over whatever is chosen
     preset: str | None = None
@@ -62,6 +63,7 @@ class TrainRequest:
             "replay": self.replay,
             "replay_data": [corpus.model_dump(mode="json") for corpus in self.replay_data],
             "seed": self.seed,
+            **({"prepared": self.prepared} if self.prepared else {}),
             **({"new_pieces": True} if self.new_pieces else {}),
             **({"mono": asdict(self.mono)} if self.mono else {}),
         }

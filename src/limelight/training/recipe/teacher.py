@@ -1,10 +1,4 @@
-"""A teacher translates text for a student, who learns from its translations (sequence-level distillation, Kim and Rush 2016).
-
-    translations/00000.jsonl    pairs of the first lines, whole or absent: a teacher that was stopped goes on with the first that is missing
-
-Capitals and typing mistakes come into a source before it is translated: the teacher answers what the student will read. Beside the
-translation of the clean source they would teach it to leave words out.
-"""
+"""A teacher translates text for a student, who learns from its translations (sequence-level distillation, Kim and Rush 2016)."""
 
 import json
 import re
@@ -41,8 +35,6 @@ SIGNED: Final = re.compile(SIGNS)
 
 @dataclass(frozen=True)
 class TeacherWork:
-    """The work of a teacher is text to be translated into the folder of a run, with references of people where there are some."""
-
     folder: Path
     teachers: Sequence[Path]  # several decide together
     direction: Direction
@@ -95,7 +87,6 @@ class TeacherWork:
         return self.translations / f"{number:05}.jsonl"
 
     def _read(self) -> Iterator[list[tuple[str, str]]]:
-        """Lines with their references, by shards."""
         sides = [chain.from_iterable(lines for lines, _ in read_strings(path)) for path in (self.text, self.references or self.text)]
         pairs = zip(*sides, strict=True)
         while shard := list(islice(pairs, SHARD)):

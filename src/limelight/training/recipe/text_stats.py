@@ -1,10 +1,4 @@
-"""The statistics of a prepared text say how much there is to learn from, and how often its pieces occur:
-
-    PreparedText.of(prepared.manifest).target                         -> 512_340.0
-    frequencies(PreparedCorpus.open(Path("en-de/prepared")))          -> 6.14
-
-The entropy of the frequencies is the loss of a run after tens of steps, before it looks at any source.
-"""
+"""The statistics of a prepared text say how much there is to learn from, and how often its pieces occur."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +16,6 @@ COUNTED: Final = 20_000  # pairs; more move the entropy by less than a hundredth
 
 @dataclass(frozen=True)
 class PreparedText(TextStats):
-    """The statistics are those of a prepared corpus."""
-
     @classmethod
     def of(cls, manifest: CorpusManifest) -> "PreparedText":
         """Corpora are seen as often as their weights say."""
@@ -55,8 +47,9 @@ class FedText:
 
 
 def frequencies(prepared: PreparedCorpus) -> float | None:
-    """Entropy of the target pieces of the training text, with their ends, in nats: -sum p ln p. None of a text without pairs."""
-    pairs = prepared.split("train")
+    """Entropy of the target pieces of the training text, with their ends, in nats: -sum p ln p. None of a text without pairs. Of the
+    validation set, where the shards of training are at an address: all of them would have to be fetched."""
+    pairs = prepared.split("train" if prepared.cache is None else "valid")
     if not pairs.rows:
         return None
     rows = np.unique(np.linspace(0, pairs.fed - 1, min(COUNTED, pairs.fed)).astype(np.int64))

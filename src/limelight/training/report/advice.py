@@ -1,10 +1,4 @@
-"""Rules give advice after a run; each says what it saw, in figures, and what usually helps:
-
-    advise(record) -> [Advice("longer", "still improving: +0.4 chrF in the last 2 000 steps", "train longer", "limelight train ...")]
-
-Rules judge what was seen in this run alone, so they are hints. Here stand those about data, machine and translations; those about
-learning are in `advice_learning`.
-"""
+"""Rules give advice after a run; each says what it saw, in figures, and what usually helps."""
 
 from collections.abc import Callable
 from typing import Final
@@ -38,7 +32,6 @@ def advise(record: RunRecord, looked: Attention | None = None) -> list[Advice]:
 
 
 def _resting(looked: Attention | None) -> list[Advice]:
-    """Of more than half of the heads."""
     if looked is None or 2 * len(looked.resting) <= (of := len(looked.last[0].heads)):
         return []
     heads = max(1, looked.last[0].model.heads // 2)

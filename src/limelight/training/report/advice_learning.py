@@ -1,7 +1,4 @@
-"""Rules about learning tell whether a run was long enough, learned by heart, could not learn, or was shaken.
-
-A rule is a function of the record that gives an advice or None. Its bounds stand above it as named numbers.
-"""
+"""Rules about learning tell whether a run was long enough, learned by heart, could not learn, or was shaken."""
 
 import math
 import re
@@ -14,7 +11,6 @@ from typing import Final
 from limelight.evaluation.verdict import LEAST, Use, times
 from limelight.planning.shortfall import PARENT
 from limelight.reporting.units import figure
-from limelight.training.events import ValidReport
 from limelight.training.report.run_record import BY_HEART, RunRecord
 
 NUMBER: Final = r"\d+(\.\d+)?"
@@ -89,10 +85,7 @@ def still_improving(record: RunRecord) -> Advice | None:
 
 
 def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
-    """The same command with `factor` times the time or the steps: the run goes on where it ended.
-
-    limelight train a.en a.de -o en-de --budget 30m  ->  limelight train a.en a.de -o en-de --budget 60m
-    """
+    """The same command with `factor` times the time or the steps: the run goes on where it ended."""
     words = list(record.facts.command)
     grown = False
     for i, (before, word) in enumerate(pairwise(["", *words])):
@@ -130,7 +123,7 @@ def overfits(record: RunRecord) -> Advice | None:
         seen.append(
             f"the best {NAMES[record.metric]} came at step {figure(best.step)} of {figure(record.last_step)} and was not reached again"
         )
-    lowest, last = min(valids, key=_nll), valids[-1]
+    lowest, last = min(valids, key=lambda each: each.nll if math.isfinite(each.nll) else math.inf), valids[-1]
     if last.nll > (1 + RISE) * lowest.nll:
         seen.append(
             f"the validation loss rose from {lowest.nll:.3f} at step {figure(lowest.step)} to {last.nll:.3f} at step {figure(last.step)}"
@@ -145,10 +138,6 @@ def overfits(record: RunRecord) -> Advice | None:
         f"the model learns its corpus by heart: more dropout (model.dropout={more:g}, now {dropout:g}), more text, or a smaller model; "
         "validation.patience=5 ends such a run by itself. The best weights were kept.",
     )
-
-
-def _nll(valid: ValidReport) -> float:
-    return valid.nll if math.isfinite(valid.nll) else math.inf
 
 
 UNDERFIT: Final = 0.4  # nats by which the training loss stands above that of validation

@@ -1,7 +1,4 @@
-"""The attention card of a report shows what each head became, which one aligns, which rest, and how it came about.
-
-It is read from the probes that the run left (`limelight.training.validation.probes`), so it is as true as a few sentences are.
-"""
+"""The attention card of a report shows what each head became, which one aligns, which rest, and how it came about."""
 
 import gzip
 import json
@@ -59,8 +56,6 @@ class HeadMeans:
 
 @dataclass(frozen=True)
 class Attention:
-    """Attention holds the traces of some steps, by step; the last is what the card is about."""
-
     traces: Mapping[int, Sequence[Trace]]
     kept: int  # steps on disk
     size: int  # bytes of all of them
@@ -163,7 +158,6 @@ FIGURES: Final = ("entropy, bits", "diagonal", "at rest")
 
 
 def _figures(some: Sequence[HeadMeans]) -> list[Figure]:
-    """Means of these heads."""
     columns = zip(*((each.entropy, each.diagonal, each.end_mass) for each in some), strict=True)
     return [decimal(math.fsum(column) / len(some), 2) for column in columns]
 

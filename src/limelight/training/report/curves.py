@@ -1,8 +1,4 @@
-"""Curves show losses, scores, learning rate, gradient and speed of a run: as pictures, and in figures.
-
-A long run has more steps than a picture has pixels. A raw curve keeps the lowest and the highest point of each stretch, so that a
-spike of one step is still seen; what is drawn are points of `metrics.jsonl`, none is made up.
-"""
+"""Curves show losses, scores, learning rate, gradient and speed of a run: as pictures, and in figures."""
 
 import math
 from collections.abc import Sequence
@@ -42,7 +38,6 @@ def curves(record: RunRecord) -> Section:
 
 
 def _read_curves(record: RunRecord) -> dict[str, Curve]:
-    """All points that are numbers."""
     steps, valids = record.steps, record.validations
     found: dict[str, Curve] = {
         "training loss": [(each.step, each.nll) for each in steps],

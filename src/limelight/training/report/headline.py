@@ -60,7 +60,6 @@ def describe_verdict(record: RunRecord, advice: list[Advice]) -> Paragraph:
 
 
 def sentences(record: RunRecord) -> list[str]:
-    """How it ended, what was best, and whether it was going up still."""
     steps = {"step": figure(record.last_step), "steps": figure(record.planned_steps)}
     told = []
     if record.state != "done":
@@ -82,7 +81,6 @@ def sentences(record: RunRecord) -> list[str]:
 
 
 def numbers(record: RunRecord) -> list[tuple[str, str]]:
-    """The figures by which a run is known, with their names."""
     shown: list[tuple[str, str]] = [
         (score.name.removesuffix("2") + ("" if score.higher_is_better else ", lower is better"), with_half(score))
         for score in (record.scores.scores if record.scores else ())
@@ -134,7 +132,6 @@ def headline(record: RunRecord, advice: list[Advice]) -> list[Block]:
 
 
 def _directions(scores: Scores) -> list[Block]:
-    """One table for all directions, where there are several."""
     rows: list[list[Cell]] = [
         [each.direction, "yes" if each.trained else "never", figure(each.sentences), *map(with_half, each.scores)]
         for each in scores.directions

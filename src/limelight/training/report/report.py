@@ -1,10 +1,4 @@
-"""A report, as `report.md` and `report.html`, is written into the run folder at every end, good or bad:
-
-    write_report(Path("en-de")) -> (Path("en-de/report.md"), Path("en-de/report.html"))
-
-Everything comes from the files of the run, so a report can be written again at any time. A part that is missing is said to be missing.
-Equal runs give equal bytes.
-"""
+"""A report, as `report.md` and `report.html`, is written into the run folder at every end, good or bad."""
 
 from pathlib import Path
 

@@ -1,8 +1,5 @@
 """A run record is a run folder, read once into one frozen value. Reports and advice are made from it and from nothing else.
 
-    record = read_run(Path("en-de"))
-    record.best.chrf -> 57.3
-
 A run may have ended before any of its files was written, or while one was. What is missing is None or empty; what cannot be read is
 named in `unreadable`. Reading a run never raises.
 """
@@ -50,8 +47,6 @@ class Example:
 
 @dataclass(frozen=True)
 class DirectionResult:
-    """A direction result has the scores of one direction on its test set."""
-
     direction: str  # en-de
     trained: bool
     sentences: int

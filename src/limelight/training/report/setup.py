@@ -45,7 +45,6 @@ def reproduce(record: RunRecord) -> Section:
 
 
 def _differences(recipe: Recipe) -> Block:
-    """What is not as it would be by default: of the model against the preset of its size, if there is one."""
     preset, usual = defaults_of(recipe)
     mine, theirs = (_flat(each.model_dump(mode="json")) for each in (recipe, usual))
     rows: list[list[Cell]] = [
@@ -158,7 +157,6 @@ def _costs(record: RunRecord) -> list[tuple[str, Figure]]:
 
 
 def following(record: RunRecord) -> Section:
-    """Commands to copy."""
     run = str(record.run)
     commands = []
     if record.bundled:

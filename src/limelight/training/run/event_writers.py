@@ -25,14 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class OptionalFiles:
-    """Optional files may fail on a full disk; a run says so once, goes on, and says when they are written again:
-
-        spared = OptionalFiles(say)
-        with spared("status.json"):
-            write_status(...)
-
-    Checkpoints are not among them: `checkpoints.saver` tries them again, and ends the run after three failures in a row.
-    """
+    """Optional files may fail on a full disk; a run says so once, goes on, and says when they are written again."""
 
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self._say = say or logger.warning
@@ -78,10 +71,7 @@ def _is_before(line: bytes, step: int, validated: int) -> bool:
 
 
 def add_writers(run: Path, watch: Watcher, stack: ExitStack, step: int = 0) -> Watcher:
-    """A watcher that writes all of this, and then tells `watch`. The stack closes the files. `step` is the one that a run goes on from.
-
-    A disk that is full or broken is said to `watch`, once, and ends nothing.
-    """
+    """A watcher that writes all of this, and then tells `watch`. The stack closes the files. `step` is the one that a run goes on from."""
     at = RunNotice(step, 0.0, "note", "")
 
     def say(text: str) -> None:
@@ -166,8 +156,6 @@ class AppendOnlyFile:
 
 
 class StatusWriter:
-    """The writer keeps `status.json` current while a run trains."""
-
     def __init__(self, run: Path) -> None:
         self.run, self._said = run, 0.0
 
@@ -179,8 +167,6 @@ class StatusWriter:
 
 
 class TensorBoard:
-    """TensorBoard gets the same figures, for those who look at several runs side by side."""
-
     def __init__(self, run: Path, step: int = 0) -> None:
         """What an earlier start wrote of the steps after `step` is no longer shown."""
         writer: Any = import_module("torch.utils.tensorboard")

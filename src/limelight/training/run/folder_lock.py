@@ -1,7 +1,4 @@
-"""A folder lock lets one process at a time write into a run, which begins in no folder of someone else.
-
-The lock goes with the process, however it ends.
-"""
+"""A folder lock lets one process at a time write into a run, which begins in no folder of someone else."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -17,6 +17,7 @@ from limelight.corpus.exchange.engine import ExchangeEngine, Progress
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
+from limelight.corpus.remote import place_prepared
 from limelight.corpus.work_folder import REPORT
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.evaluation.config import InferenceOptions, Speed
@@ -70,8 +71,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class RunLeader:
-    """A leader takes one start through its phases. What must outlive it is in the folder."""
-
     asked: TrainRequest
     folder: Path
     engine: ExchangeEngine
@@ -175,17 +174,16 @@ class RunLeader:
         settings = self.asked.data or (self.asked.recipe.data if self.asked.recipe else None)
         if settings is None:
             raise ConfigError("there is nothing to train on; name two files, such as corpus.en corpus.de")
-        place = self.folder / PREPARED
+        place, ready = self.folder / PREPARED, self.asked.prepared
 
         def into_place(wanted: PrepareSettings) -> CorpusManifest:
             return prepare(wanted, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)[0]
 
-        old = self.asked.old_text
-        if old is not None:
+        if (old := self.asked.old_text) is not None:
             seed = self.asked.seed if self.asked.seed is not None else int(self.asked.changes.get("seed", 1))
             settings = mix_old_text(settings, old, self.folder, seed, into_place)
             self._say(RunChoice("replay", *old.described))
-        corpora = into_place(settings).corpora
+        corpora = (into_place(settings) if ready is None else place_prepared(ready, place)).corpora
         self._say(RunChoice("text", summary(corpora), f"what was dropped: {place / REPORT}"))
         return PreparedCorpus.open(place)
 
@@ -229,7 +227,6 @@ class RunLeader:
         watch = add_probes(watch, self.folder, recipe.probes, parts.validator, at["validated"] if resumed else None)
 
         def write_better(weights: Mapping[str, Tensor], step: int) -> None:
-            """From the first validation on there is a translator to try."""
             with self.spared("the translator"):
                 write_bundle(self.folder, recipe, prepared, weights, step)
 

@@ -1,9 +1,4 @@
-"""The training loop validates, saves and takes steps until none are left:
-
-    while steps are left:
-        validate, if it is time: translate, keep the best weights
-        save, if it is time or if someone asked the run to stop
-        take a step: batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged -> told
+"""The training loop validates, saves and takes steps until none are left.
 
 All that the next step depends on is in `TrainState.tensors` and `TrainingLoop.state`: a run that stops anywhere and goes on in a new
 process takes the same steps, bit for bit. Watchers get frozen reports and never the trainer.
@@ -25,7 +20,7 @@ from limelight.errors import StorageError
 from limelight.runtime import give_back_memory
 from limelight.training.checkpoints import checkpoint
 from limelight.training.checkpoints.best_weights import BestWeights
-from limelight.training.checkpoints.saver import CheckpointSaver
+from limelight.training.checkpoints.writer import CheckpointSaver
 from limelight.training.config import Recipe, ScheduleSettings, decisive, refuse_changed
 from limelight.training.events import NoticeKind, RunNotice, StepReport, ValidReport, Watcher
 from limelight.training.processes import replica_check
@@ -51,8 +46,6 @@ TRIM_EVERY = 20
 
 @dataclass(frozen=True)
 class Parts:
-    """These parts exist in every process of a run."""
-
     numbers: TrainedModel
     validator: Validator
     loader: Loader
@@ -254,7 +247,6 @@ class TrainingLoop:
         self.pace.spent.save += time.perf_counter() - began
 
     def _settle(self) -> None:
-        """What became of the last save."""
         step, problem = self.saving.finish()
         if step is not None:
             self.saved = step

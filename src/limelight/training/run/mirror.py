@@ -7,7 +7,6 @@ run folder as it stood at one moment, with all that belongs together.
 """
 
 import logging
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from limelight.addresses.lease import Lease
 from limelight.addresses.object_store import RUN_SECONDS, ObjectStore, is_address
 from limelight.addresses.snapshots import OvertakenError, Snapshots
 from limelight.errors import ConfigError, LimelightError
-from limelight.files import write_whole
+from limelight.files import link_file, write_whole
 from limelight.training.events import Event, RunNotice, Watcher
 
 ADDRESS, HOLDER, STAGED = "address", "holder", "staged"
@@ -94,7 +93,6 @@ class RunMirror:
             shutil.rmtree(self._staged, ignore_errors=True)
 
     def _settle(self, wait: bool) -> None:
-        """What became of the last commit."""
         if self._coming is None or not (wait or self._coming.done()):
             return
         coming, self._coming = self._coming, None
@@ -121,7 +119,4 @@ class RunMirror:
             if path.suffix == ".jsonl" or "tensorboard" in inner.parts:
                 shutil.copyfile(path, self._staged / inner)
             else:
-                try:
-                    os.link(path, self._staged / inner)
-                except OSError:  # a disk without second names
-                    shutil.copyfile(path, self._staged / inner)
+                link_file(path, self._staged / inner)

@@ -16,7 +16,8 @@ EXIT_CODES: Final[dict[State, int]] = {"done": 0, "interrupted": 130, "preempted
 
 
 def result_of(run: Path, state: State) -> TrainResult:
-    facts, status, stored = RunFacts.load(run), read_status(run), _scores(run)
+    facts, status, path = RunFacts.load(run), read_status(run), run / SCORES
+    stored: dict[str, Any] = json.loads(path.read_bytes()) if path.exists() else {}
     scores = list(stored["evaluation"]["scores"]) if stored else []
     headline = " · ".join(f"{each['name']} {each['value']:.1f}" for each in scores)
     lines = [f"{run}: {headline}" if headline else f"{run}: {state}"]
@@ -45,15 +46,9 @@ def result_of(run: Path, state: State) -> TrainResult:
 
 
 def dry_result(run: Path, facts: RunFacts) -> TrainResult:
-    """What would be trained, and why."""
     lines = [str(each) for each in facts.chosen]
     values = {"state": "done", "folder": str(run), "chosen": [vars(each) for each in facts.chosen]}
     return TrainResult("done", run, 0, None, [*lines, "nothing was trained; leave out --dry-run to begin"], values)
-
-
-def _scores(run: Path) -> dict[str, Any]:
-    path = run / SCORES
-    return dict(json.loads(path.read_bytes())) if path.exists() else {}
 
 
 def divergence(recipe: Recipe, step: int) -> str:

@@ -1,11 +1,4 @@
-"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs that the one before has made:
-
-    1-yao-en     learns the other direction from the real text, and translates news.yao into English
-    RUN          learns en to yao from the real text and those pairs, whose sources carry the tag `synthetic`
-
-With a second round the model of the first translates English back for a better model of the other direction, and that one news.yao again.
-Every model is an ordinary run, in RUN/synthetic/ but for the last, and goes on like one.
-"""
+"""Rounds of back-translation lead to a run with monolingual text. Each model but the first learns from pairs of the one before."""
 
 import json
 import shutil
@@ -47,8 +40,6 @@ def refuse_sharing(asked: TrainRequest, processes: int) -> None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds know what was asked for, and how a run is led."""
-
     asked: TrainRequest
     mono: MonoText
     real: PrepareSettings
@@ -61,7 +52,6 @@ class Rounds:
     told: list[RunChoice] = field(default_factory=list)
 
     def train(self) -> TrainResult:
-        """The result of the last run, or of an earlier one that was stopped."""
         self._refuse_another_request()
         self._say("shares", *self._describe_shares())
         state: State | None = "failed"
@@ -101,7 +91,6 @@ class Rounds:
         return None
 
     def _refuse_another_request(self) -> None:
-        """What is made here depends on all that was asked for."""
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
         if not path.exists() and RunFacts.load(self.folder).asked:
             raise ConfigError(f"{self.folder} holds a run without --mono; give another folder with -o")

@@ -1,12 +1,10 @@
 """A run takes text in and gives a translator and a report, in five phases:
 
-    prepare     clean, split, learn pieces                  limelight.corpus
-    choose      calibrate, then fix size, steps, schedule   recipe.toml
-    train       the loop, with validation and checkpoints   metrics.jsonl, checkpoints/, best/, bundle/
-    finish      the best weights, the test set              bundle/, scores.json
-    report      always, however the run ended               report.md, report.html
-
-The same command on the same folder goes on where the run was stopped.
+prepare     clean, split, learn pieces                  limelight.corpus
+choose      calibrate, then fix size, steps, schedule   recipe.toml
+train       the loop, with validation and checkpoints   metrics.jsonl, checkpoints/, best/, bundle/
+finish      the best weights, the test set              bundle/, scores.json
+report      always, however the run ended               report.md, report.html
 """
 
 import time

@@ -29,8 +29,6 @@ BUSIEST: Final = 8.0
 
 @dataclass
 class PhaseSeconds:
-    """Seconds are counted by phase, over all starts of the run."""
-
     before: float = 0.0  # until training began: preparation and calibration
     train: float = 0.0
     validate: float = 0.0

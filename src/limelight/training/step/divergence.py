@@ -1,10 +1,5 @@
 """A watchdog finds harmful steps before they change a weight: no numbers, or loss or gradient out of proportion.
 
-    watchdog = Watchdog(settings)
-    reason = watchdog.judge(loss, gradient_norm)      "the loss is not a number", or None
-    if reason is None: optimizers.step()
-    if watchdog.in_a_row >= settings.in_a_row: the run ends
-
 What is usual is said by the last `window` accepted steps, with the mean m and the standard deviation s:
 
     loss           bad above m + sigmas max(s, 0.1)
@@ -12,8 +7,6 @@ What is usual is said by the last `window` accepted steps, with the mean m and t
 
 The smallest deviations are there because a curve may be very flat and a harmless batch then many deviations away. Norms are
 judged by their logarithm because they are heavy-tailed: one that is six times the usual is ordinary, and clipping takes care of it.
-
-Processes that train together must judge the same numbers, those of all of them, and so decide alike.
 """
 
 import math
@@ -90,8 +83,6 @@ class Watchdog:
 
 
 class RollingStatistics:
-    """Rolling statistics keep the last values, and tell how far from them another is."""
-
     def __init__(self, window: int, least_deviation: float) -> None:
         self.window = window
         self.values: deque[float] = deque(maxlen=window)

@@ -29,7 +29,6 @@ class Losses:
 
 
 def batch_of(share: BatchShare, device: torch.device, pad_token: int, rows: slice = slice(None)) -> Batch:
-    """Ids as the loader gives them -> a packed batch on the device."""
     source, target_in, target_out = (
         torch.from_numpy(np.ascontiguousarray(side[rows], np.int64)) for side in (share.source, share.target_in, share.target_out)
     )

@@ -1,7 +1,5 @@
 """The learning rate, as a part of its peak, and the batches of a step are functions of the step and of the settings.
 
-rate(200, ScheduleSettings(warmup=400))  ->  0.5
-
 All three rise in a straight line, n / warmup at step n, and are exactly 1 at its end. Then:
 
     inverse_sqrt   sqrt(warmup / n)                             the paper's (5.3), divided by its peak; it has no end and no floor
@@ -24,8 +22,8 @@ def rate(step: int, settings: ScheduleSettings) -> float:
     `stable_decay` never falls before the warm-up has ended; with decay=1 it falls from there on.
     """
     assert step >= 1, "step 1 is the first"
-    if settings.name == "inverse_sqrt":
-        return _inverse_sqrt(step, settings.warmup)
+    if settings.name == "inverse_sqrt":  # the paper's own is this times 1 / sqrt(d_model warmup); without warm-up 1 / sqrt(n)
+        return step / settings.warmup if step < settings.warmup else math.sqrt(max(settings.warmup, 1) / step)
     if step >= settings.steps:
         return settings.floor
     if step <= settings.warmup:
@@ -36,13 +34,6 @@ def rate(step: int, settings: ScheduleSettings) -> float:
         begin = max(float(settings.warmup), settings.steps * (1 - settings.decay))
         fallen = _interpolate(step, begin, settings.steps)
     return max(settings.floor, 1 - (1 - settings.floor) * fallen)
-
-
-def _inverse_sqrt(step: int, warmup: int) -> float:
-    """min(n / warmup, sqrt(warmup / n)). The paper's own is this times 1 / sqrt(d_model warmup); without warm-up 1 / sqrt(n)."""
-    if step < warmup:
-        return step / warmup
-    return math.sqrt(max(warmup, 1) / step)
 
 
 def _interpolate(step: int, begin: float, end: int) -> float:

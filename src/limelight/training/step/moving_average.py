@@ -1,8 +1,4 @@
-"""A moving average of the weights is better than the last weights (Polyak and Juditsky 1992):
-
-    average = MovingAverage(masters.named, decay=0.999)
-    average.update(step)                      after every step
-    average.named["encoder.norm.weight"]      what would be translated with
+"""A moving average of the weights is better than the last weights (Polyak and Juditsky 1992).
 
 At step n, with w the weights:
 

@@ -1,11 +1,5 @@
 """Optimizers change the weights: AdamW, or Muon for the matrices inside the blocks and AdamW for the rest.
 
-    optimizers = build(dict(model.named_parameters()), settings, torch.device("cpu"))
-    norm = optimizers.clip(settings.clip)
-    optimizers.set_rate(settings.learning_rate * rate(step, schedule))
-    optimizers.step()
-    optimizers.zero_gradients()
-
 AdamW (Loshchilov and Hutter 2019), g the gradient, n the step, all by element:
 
     m = beta1 m + (1 - beta1) g             w = w - rate decay w - rate m' / (sqrt(v') + epsilon)
@@ -74,7 +68,6 @@ class Optimizers:
             self._memory |= {f"{kinds[name]}/{name}/{key}": tensor for key, tensor in fresh.items()}
 
     def set_rate(self, rate: float) -> None:
-        """The learning rate from now on, the same for all weights."""
         for optimizer in self._optimizers.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate
@@ -154,7 +147,6 @@ def _muon(weights: list[Tensor], settings: OptimizerSettings, _: torch.device) -
 
 
 def _fresh_memory(kind: str, weight: Tensor, defaults: Mapping[str, object]) -> dict[str, Tensor]:
-    """What torch's optimizers begin with."""
     if kind == MUON:
         return {"momentum_buffer": torch.zeros_like(weight)}
     # The fused kernel counts steps where the weights are; the other way counts on the host.

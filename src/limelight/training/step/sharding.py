@@ -1,7 +1,4 @@
-"""Sharding spreads one model over processes by DistributedDataParallel, `fully_shard` and tensor parallelism:
-
-    objective = Objective(model)                       the loss as a module: what the wrappers wrap
-    spread(objective, parallel, device, precision)     cuts the weights in place, and says how to call and to synchronize
+"""Sharding spreads one model over processes by DistributedDataParallel, `fully_shard` and tensor parallelism.
 
 Gradients are added up over the processes, not averaged: the loss is divided by the target pieces of all of them beforehand, so that a
 process with longer sentences counts for more, and the number of processes changes nothing.
@@ -27,7 +24,6 @@ from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.planning.cost.weights import BY_INPUTS, BY_OUTPUTS
 from limelight.training.config import Precision
-from limelight.training.step.r_drop import r_drop_loss
 
 
 class Objective(nn.Module):
@@ -46,8 +42,6 @@ class Objective(nn.Module):
 
 @dataclass(frozen=True)
 class Spread:
-    """A `Spread` says how the loss is called, and when gradients are exchanged."""
-
     objective: Callable[..., tuple[Tensor, Tensor]]
     synchronizing: Callable[[bool], AbstractContextManager[object]]  # around each pass; True for the last of a step
     in_step: bool = False  # every pass exchanges weights, so that all processes must make the same passes
@@ -140,3 +134,28 @@ def copies(weight: Tensor, size: int) -> int:
         if not placement.is_replicate():  # a strided shard is none by its own word
             parts *= weight.device_mesh.size(dimension)
     return size // parts
+
+
+def r_drop_loss(model: Transformer, batch: Batch, smoothing: float, alpha: float) -> tuple[Tensor, Tensor]:
+    """Two passes with different dropout should say the same.
+
+        loss = (CE(p1) + CE(p2)) / 2 + alpha / 4 (KL(p1 | p2) + KL(p2 | p1)),  summed over the target pieces
+
+    The original adds both cross-entropies and alpha / 2 of the divergences; halved, the learning rate keeps its meaning.
+    Returns the loss with its gradient, and the negative log-likelihood of the first pass.
+    """
+    target = batch.target_grid.take(batch.target_out)
+    filled = batch.target_grid.is_piece(target.device)  # filler repeats the first piece: it must not count
+    counted = target != model.config.pad_token if filled is None else filled
+    log_p = []
+    for _ in range(2):
+        x = model.decode(batch, model.encode(batch.source, batch.source_grid))
+        # All positions, also those that do not count: their number is round, and each new one would cost a new kernel and its memory.
+        logits = model.logits(x)
+        log_p.append(torch.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1))
+    cross = [-each.gather(-1, target[..., None])[..., 0][counted].sum() for each in log_p]
+    uniform = [-each.mean(-1)[counted].sum() for each in log_p]
+    smoothed = [(1 - smoothing) * c + smoothing * u for c, u in zip(cross, uniform, strict=True)]
+    p_less_p = log_p[0].exp() - log_p[1].exp()
+    divergences = (p_less_p * (log_p[0] - log_p[1])).sum(-1)[counted].sum()  # KL(p1 | p2) + KL(p2 | p1)
+    return (smoothed[0] + smoothed[1]) / 2 + alpha / 4 * divergences, cross[0].detach()

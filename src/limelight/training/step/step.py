@@ -1,6 +1,4 @@
-"""A stepper takes one step of training, from batches and their gradient to changed and averaged weights:
-
-    batches -> gradient -> clipped -> told to all -> judged -> optimizer -> averaged
+"""A stepper takes one step of training, from batches and their gradient to changed and averaged weights.
 
 Every process of a run takes it with its share of the text. In one small message after the gradients they
 agree on what they found, before any weight is changed, and so change the same weights in the same way, or none.
@@ -26,8 +24,6 @@ from limelight.training.step.train_state import TrainState, read_rng_states
 
 @dataclass(frozen=True)
 class StepAgreement:
-    """An agreement sums up what all processes found in a step."""
-
     loss: float  # per target piece
     nll: float
     norm: float
@@ -40,8 +36,6 @@ class StepAgreement:
 
 @dataclass(frozen=True)
 class RankFlags:
-    """The flags are what one process has to tell beside its gradients."""
-
     stop: Reason | None = None  # it got a signal
     save: bool = False  # its clock says so
     written: bool = False  # its part of the checkpoint is on disk

@@ -1,16 +1,4 @@
-"""A dump holds text, weights and rng_state of the last step before a run gave up, to compute it again:
-
-    RUN/trouble/step-0000037/
-        rank-0001.safetensors   its share of the batch, the rng_state before the step, and its weights if they were not rank 0's
-        weights/step-.../       the weights, as in a checkpoint
-        recipe.toml             how the loss is computed
-        trouble.json            why the step was left out, what each process measured
-
-    python -c "from limelight.training.step.step_dump import reproduce; print(reproduce('RUN/trouble/step-0000037'))"
-
-computes loss and gradient again, in one process, whatever the number of processes was. It is written once for a run, when too many steps
-in a row could not be used, and is as large as the weights and one batch.
-"""
+"""A dump holds text, weights and rng_state of the last step before a run gave up, to compute it again. See docs/survive.md."""
 
 import json
 import math
@@ -46,8 +34,6 @@ ARRAYS: Final = ("samples", "source", "target")
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence is what one process made a step of, and what it came to."""
-
     step: int
     reason: str
     shares: Sequence[BatchShare]

@@ -1,10 +1,4 @@
-"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state:
-
-    state.tensors()                for a checkpoint: the tensors themselves, which the next step changes
-    state.load(checkpoint, seed)   go on from there, bit by bit, also with another number of processes
-
-Each process draws its own random numbers. When their number has changed since the checkpoint was written, each begins with a new seed.
-"""
+"""The train state is all tensors that the next step depends on, from weights and optimizer to rng_state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +15,6 @@ from limelight.training.step.trained_model import TrainedModel
 
 @dataclass
 class TrainProgress:
-    """Progress tells where a run stands; it is saved with every checkpoint."""
-
     step: int = 0
     validated: int = 0  # the last step that was validated
     best: float | None = None
@@ -65,7 +57,6 @@ class TrainState:
 
 
 def read_rng_states(device: torch.device) -> dict[str, Tensor]:
-    """Return the state of the random numbers that the next step draws."""
     states = {"cpu": torch.get_rng_state()}
     return states | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
 

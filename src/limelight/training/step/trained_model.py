@@ -8,16 +8,15 @@ float32     where there is no bfloat16, and to compare with
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.runtime import RuntimeChoice, choose_dtype, set_seed
 from limelight.training.config import Precision, Recipe
-from limelight.training.step.master_weights import MasterWeights
 from limelight.training.step.sharding import Objective, spread
 
 
@@ -29,30 +28,18 @@ class TrainedModel:
         device = next(model.parameters()).device
         objective = Objective(model)
         self._spread = spread(objective, parallel, device, precision)
+        self.same_passes = self._spread.in_step  # must every process make as many passes as the others?
+        self.synchronizing = self._spread.synchronizing  # around each pass: after the last the processes have added up their gradients
         # Cut weights are masters themselves: what is gathered of them to compute with is bfloat16.
         own = precision == "masters" and not self._spread.in_step
         self._masters = MasterWeights(model) if own else None
         self.named: dict[str, Tensor] = self._masters.named if self._masters else dict(model.named_parameters())
         self.device = device
 
-    @property
-    def same_passes(self) -> bool:
-        """Must every process make as many passes as the others?"""
-        return self._spread.in_step
-
     def loss(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
         """Loss, with its gradient, and negative log-likelihood, both summed over the pieces."""
-        with self._computing():
+        with torch.autocast(self.device.type, torch.bfloat16) if self.precision == "autocast" else nullcontext():
             return self._spread.objective(batch, smoothing, r_drop)
-
-    def synchronizing(self, last: bool) -> AbstractContextManager[object]:
-        """Around each pass of a step, forward and backward: after the last one the processes have added up their gradients."""
-        return self._spread.synchronizing(last)
-
-    def _computing(self) -> AbstractContextManager[object]:
-        if self.precision == "autocast":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return nullcontext()
 
     def take_gradients(self) -> None:
         """After each backward pass: gradients of several add up in float32."""
@@ -64,7 +51,6 @@ class TrainedModel:
             weight.grad = None
 
     def publish(self) -> None:
-        """After each step of the optimizer."""
         if self._masters:
             self._masters.publish()
 
@@ -94,3 +80,37 @@ def build_model(
         for block in (*model.encoder.blocks, *model.decoder.blocks):
             block.compile()
     return TrainedModel(model, recipe.machine.precision or "float32", parallel)
+
+
+class MasterWeights:
+    """The masters are float32 copies, by name, of the model's parameters, which become `dtype` in place (Micikevicius et al. 2018)."""
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
+        self.named: dict[str, Tensor] = {}
+        self._weights: list[Tensor] = []
+        self._gradients: dict[str, Tensor] = {}
+        for name, weight in model.named_parameters():
+            self.named[name] = weight.detach().to(torch.float32, copy=True)
+            weight.data = weight.data.to(dtype)
+            self._weights.append(weight)
+
+    def parameters(self) -> list[Tensor]:
+        return list(self.named.values())
+
+    def take_gradients(self) -> None:
+        """Move each weight's gradient to its master, added to what is there: gradients accumulate in float32."""
+        for name, weight in zip(self.named, self._weights, strict=True):
+            master = self.named[name]
+            if weight.grad is None:
+                continue
+            if master.grad is not None:
+                master.grad.add_(weight.grad)
+            elif name in self._gradients:  # the same memory every step, since taking it anew costs page faults
+                master.grad = self._gradients[name].copy_(weight.grad)
+            else:
+                master.grad = self._gradients[name] = weight.grad.float()
+            weight.grad = None
+
+    @torch.no_grad()
+    def publish(self) -> None:
+        torch._foreach_copy_(self._weights, self.parameters())

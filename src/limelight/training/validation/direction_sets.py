@@ -1,8 +1,4 @@
-"""A `DirectionSet` is the held-out text of one direction. Validation and test ask each direction for itself.
-
-sample_directions(prepared.validation_pairs(), 500)   as many sentences of each direction
-pair_zero_shot(prepared.split("test"), 200)           directions that were never trained, where the text is in many languages
-"""
+"""A `DirectionSet` is the held-out text of one direction. Validation and test ask each direction for itself."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,8 +21,6 @@ FEWEST: Final = 10  # sentences that a direction is measured on
 
 @dataclass(frozen=True)
 class DirectionSet:
-    """A set has the tags that each of its sources is told, beside the language."""
-
     direction: Direction
     sources: list[str]
     references: list[str]
@@ -47,6 +41,7 @@ class DirectionSet:
 def sample_directions(pairs: Pairs, most: int) -> list[DirectionSet]:
     """At most so many sentences, of each direction as many, evenly over its whole set: a book begins with its title page."""
     manifest, tagger = pairs.prepared.manifest, Tagger(pairs, 0, 0.0)
+    tags = manifest.tag_set.names
     every = np.arange(pairs.fed, dtype=np.int64)
     ways, names = tagger.directions_of(every), tagger.names_of(every)
     rows = {direction: np.flatnonzero(ways == way) for way, direction in enumerate(tagger.directions)}
@@ -57,18 +52,13 @@ def sample_directions(pairs: Pairs, most: int) -> list[DirectionSet]:
         count = len(mine) if most >= pairs.fed else min(len(mine), max(1, most // len(filled)))
         chosen = mine[np.unique(np.linspace(0, len(mine) - 1, count).astype(np.int64))]
         source, target = pairs.texts(chosen)
-        told = [_spell(manifest.tag_set.names, int(bits)) for bits in names[chosen]]
+        told = [tuple(name for bit, name in enumerate(tags) if int(bits) >> bit & 1) for bits in names[chosen]]
         found.append(DirectionSet(direction, source.to_pylist(), target.to_pylist(), told))
     return found
 
 
 def count_test(prepared: PreparedCorpus) -> int:
-    """Pairs of the test set, in all directions."""
     return prepared.split("test").fed if "test" in prepared.manifest.splits else 0
-
-
-def _spell(names: tuple[str, ...], bits: int) -> tuple[str, ...]:
-    return tuple(name for bit, name in enumerate(names) if bits >> bit & 1)
 
 
 def list_zero_shot(manifest: CorpusManifest) -> list[Direction]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,16 +31,12 @@ AT_THE_END = "weights at the end"
 
 BEAM_COST = 3.0  # of a sentence as a user would have it, in sentences of a validation: a beam, and the guards
 LEAST_SCORED = 50  # sentences, however late it is
-PENALTIES = (0.6, 0.0, 1.0, 1.4)  # the first is the paper's (6.1)
-BEAMS = (4, 2, 8)
+PENALTIES = (0.6, 1.0, 1.4, 1.8)  # the first is the paper's (6.1)
 SHARE_OF_CONFIDENCE = 0.4  # of the time left, for its calibration; the rest is for the test set
 
 
 class RemainingBudget:
-    """The remaining budget tells how many sentences can still be translated while a run ends."""
-
     def __init__(self, pace: BudgetClock, sentences: int) -> None:
-        """`sentences` of a validation."""
         self.pace = pace
         self.each = BEAM_COST * pace.validation / max(1, sentences)  # seconds of one
 
@@ -53,7 +49,6 @@ class RemainingBudget:
         self.each = speed.seconds / max(1, speed.sentences)
 
     def sentences(self, rows: int, share: float = 1.0) -> int:
-        """Return how many of `rows` sentences there is time for."""
         room = share * self.seconds
         return rows if self.each * rows <= room else max(0, int(room / self.each))
 
@@ -63,7 +58,7 @@ def validations_to_end(prepared: PreparedCorpus, sentences: int, searches: bool 
     choice of a search, where there is one."""
     valid = prepared.split("valid").fed
     rows = min(ENOUGH, valid) + count_test(prepared) + min(PROBES, valid)
-    return 2 + BEAM_COST * (rows / max(1, sentences) + searches * (len(PENALTIES) + len(BEAMS) - 1))
+    return 2 + BEAM_COST * (rows / max(1, sentences) + searches * len(PENALTIES))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,29 +108,19 @@ def choose_search(
     won: Winner, recipe: Recipe, validator: Validator, threads: int, remaining: RemainingBudget
 ) -> tuple[SearchSettings, dict[str, float]]:
     """The search of the bundle, and what was tried with its validation scores: the length penalty that translates best with the paper's
-    beam, then the beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along."""
+    beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along."""
     usual, before = _inherited(recipe).search, validator.search
     if not recipe.validation.search or usual != SearchSettings():
         return usual, {}
     compared: dict[SearchSettings, float] = {}
-
-    def choose(tried: Iterable[SearchSettings]) -> SearchSettings:
-        for each in tried:
-            if each not in compared and remaining.seconds > 3 * BEAM_COST * remaining.pace.validation:
-                validator.search = each
-                compared[each] = validator.validate(won.weights, threads).score(recipe.validation.metric)
-        return max(compared, key=lambda each: compared[each], default=usual)
-
     try:
-        best = choose(usual.changed(length_penalty=penalty) for penalty in PENALTIES)
-        best = choose(best.changed(beam=beam) for beam in BEAMS)
+        for validator.search in (usual.changed(length_penalty=penalty) for penalty in PENALTIES):
+            if remaining.seconds > 3 * BEAM_COST * remaining.pace.validation:
+                compared[validator.search] = validator.validate(won.weights, threads).score(recipe.validation.metric)
     finally:
         validator.search = before
-    return best, {describe_search(each): score for each, score in compared.items()}
-
-
-def describe_search(search: SearchSettings) -> str:
-    return f"beam {search.beam}, length penalty {search.length_penalty:g}"
+    best = max(compared, key=lambda each: compared[each], default=usual)
+    return best, {f"beam {each.beam}, length penalty {each.length_penalty:g}": score for each, score in compared.items()}
 
 
 def _inherited(recipe: Recipe) -> Inherited:
@@ -180,7 +165,6 @@ def write_bundle(
 
 
 def _tell_origin(recipe: Recipe) -> dict[str, str]:
-    """Where a translator comes from beside people's translations."""
     made_by = recipe.teacher and f"trained on translations made by {recipe.teacher}"
     told = {"parent": recipe.fine_tuning and recipe.fine_tuning.parent, "origin": made_by}
     return {key: value for key, value in told.items() if value}

@@ -78,7 +78,7 @@ class Probes:
         known = None if validated is None else read_sentences(self.folder)
         if known is not None and validated is not None:
             self.sentences = known
-            for step in [step for step in self.steps() if step > validated]:
+            for step in [step for step in list_probed_steps(self.folder) if step > validated]:
                 self.forget(step)
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -127,7 +127,7 @@ class Probes:
 
     def thin(self) -> None:
         """Until there are no more validations and bytes than allowed; the first and the last always stay."""
-        steps = self.steps()
+        steps = list_probed_steps(self.folder)
         while len(steps) > 2 and (len(steps) > self.settings.steps or self.bytes() > 1e6 * self.settings.megabytes):
             gone = least_missed(steps)
             self.forget(gone)
@@ -140,9 +140,6 @@ class Probes:
     def place(self, number: int, step: int) -> Path:
         return self.folder / f"{number:02}" / f"{step}{PROBE}"
 
-    def steps(self) -> list[int]:
-        return list_probed_steps(self.folder)
-
     def bytes(self) -> int:
         return sum(path.stat().st_size for path in self.folder.glob(f"*/*{PROBE}"))
 
@@ -154,7 +151,6 @@ def least_missed(steps: Sequence[int]) -> int:
 
 
 def read_sentences(folder: Path) -> list[Probe] | None:
-    """None where there are none that can be read."""
     try:
         found = [Probe(**each) for each in json.loads((folder / SENTENCES).read_bytes())]
     except DAMAGED:
@@ -163,7 +159,6 @@ def read_sentences(folder: Path) -> list[Probe] | None:
 
 
 def read_probe_file(path: Path) -> list[str]:
-    """Its lines that are not blank."""
     try:
         lines = path.read_bytes().decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:

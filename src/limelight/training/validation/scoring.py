@@ -41,10 +41,7 @@ def score(
     remaining: RemainingBudget,
     confidence: Calibration | None = None,
 ) -> tuple[Evaluation, list[bundle.Score]] | None:
-    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none.
-
-    Of several directions the first is looked at in full, and each has its scores.
-    """
+    """Score the bundle on the test set, translated as by a user, or on the part that there is time for. None when there is none."""
     rows = count_test(prepared)
     if not rows:
         return None

@@ -1,7 +1,4 @@
-"""A validator scores the translator that a person would get at this moment, on text that it has not seen.
-
-The weights are those of the moving average. They are translated in float32, by the same `Translator` that translates a finished bundle.
-"""
+"""A validator scores the translator that a person would get at this moment, on text that it has not seen."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -135,7 +132,6 @@ class Validator:
         return self._merge_parts(parts)
 
     def _part(self, threads: int) -> dict[str, Any]:
-        """What one process does of it."""
         nll, pieces = self._nll()
         before = torch.get_num_threads()
         workers = 1
@@ -225,7 +221,6 @@ def build_bundle_settings(prepared: PreparedCorpus, model: ModelConfig, augment:
 
 
 def build_tags(prepared: PreparedCorpus) -> BundleTags | None:
-    """The ids of what sources are told; None where they are told nothing."""
     tags = prepared.manifest.tag_set
     if not tags.pieces:
         return None
@@ -238,7 +233,6 @@ def build_tags(prepared: PreparedCorpus) -> BundleTags | None:
 
 
 def _sample_sets(sets: Sequence[DirectionSet], most: int) -> list[int]:
-    """Sentences to watch, of as many directions as there is room for."""
     chosen: list[int] = []
     first = 0
     for each in sets[:most]:
