@@ -1,15 +1,20 @@
 """`limelight memory`, and the two that use what it fills: `translate --memory` and `serve --forget-key`."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
-from test_translate_command import run
+from test_translate_command import BUNDLE, run
 from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "translator"))
+from random_weights import random_bundle
 
 from limelight.cli.main import app
 from limelight.errors import ConfigError, LimelightError
 from limelight.store.store import open_store
+from limelight.translator import Translator
 
 PO = """msgid ""
 msgstr ""
@@ -79,6 +84,53 @@ def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str
     assert done.code == 0 and "texts were in the memory" in done.stderr.decode()
     assert "<p>EINS AUS DEM SPEICHER</p>" in page and "<p>sieben</p>" in page
     assert "<b>drei</b>" in page  # what would have lost a tag is not used
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator that was taught to be told matches, and nothing else."""
+    return random_bundle(tmp_path_factory.mktemp("taught") / "bundle", matches=True)
+
+
+@pytest.mark.slow
+def test_lines_and_documents_are_told_similar_texts_and_take_the_same_from_the_memory(tmp_path: Path, url: str, taught: Path) -> None:
+    text, similar, told_words = "Please send the report now", "Please send the report soon", "Der Bericht ist da"
+    store = open_store(url)
+    list(store.memory.add(("en", "de"), [("one", "EINS"), (similar, told_words)]))
+    store.close()
+    with Translator.load(taught, threads=1) as loaded:
+        search = loaded.settings.search
+        alone, expected = (loaded.translate([text], search, matches=[match])[0].text for match in (None, told_words))
+    assert alone != expected
+    words = ["translate", str(taught), "--threads", "1", "--memory", url]
+    (tmp_path / "a.txt").write_text(f"one\n{text}\n", "utf-8")
+    read = ["--input", str(tmp_path / "a.txt")]
+    lines = CliRunner().invoke(app, [*words, *read, "--tell-above", "0.7"], catch_exceptions=False)
+    assert lines.stdout == f"EINS\n{expected}\n"
+    assert "1 texts were in the memory, and its translations are used; for 1 others the translator was told a similar one" in lines.stderr
+    for above in ([], ["--tell-above", "0.95"]):
+        lines = CliRunner().invoke(app, [*words, *read, *above], catch_exceptions=False)
+        assert lines.stdout == f"EINS\n{alone}\n"
+    files = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
+    done = CliRunner().invoke(app, [*words, "--tell-above", "0.7", "--document", *files], catch_exceptions=False)
+    assert done.exit_code == 0 and "a.txt: 1 texts were in the memory" in done.stderr
+    assert (tmp_path / "b.txt").read_text("utf-8") == f"EINS\n{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--tell-above", "0.7"], "--tell-above: of which memory?"),
+        (["--memory", "URL", "--prefix", "a"], "--memory does not go with"),
+        (["--memory", "URL", "--phrase", "a", "--cluster", "ray", "--output", "b"], "--memory does not go with"),
+        (["--memory", "URL", "--tell-above", "0.7"], "not taught to be told translations of similar texts"),
+    ],
+)
+def test_what_cannot_be_told_is_refused(url: str, words: list[str], why: str) -> None:
+    open_store(url).close()
+    with pytest.raises(LimelightError, match=why):
+        given = ["translate", str(BUNDLE), "one", "--threads", "1", *(url if word == "URL" else word for word in words)]
+        CliRunner().invoke(app, given, catch_exceptions=False)
 
 
 def test_counts_have_names_and_a_text_that_is_not_there_is_told(url: str) -> None:

@@ -33,7 +33,8 @@ from limelight.errors import ConfigError
 from limelight.text.pieces.tokenizer import Tokenizer
 
 # Each share a power of two, so that none is changed by being added up.
-MANY = AugmentSettings(copied=1 / 8, upper=1 / 8, title=1 / 16, lower=1 / 16, typos=1 / 8, punctuation=1 / 16, merged=1 / 8, terms=1 / 8)
+SHARES = {"copied": 1 / 8, "upper": 1 / 8, "title": 1 / 16, "lower": 1 / 16, "typos": 1 / 8, "punctuation": 1 / 16, "merged": 1 / 8}
+MANY = AugmentSettings(**SHARES, terms=1 / 8, matches=1 / 8)
 PLAIN = BatchSettings(budget=700, window=130, longest=200)
 SETTINGS = PLAIN.changed(augment=MANY)
 SAMPLING = SETTINGS.changed(sampling=SamplingSettings(dropout=0.3))
@@ -136,7 +137,7 @@ def test_shares_of_which_one_is_drawn_are_at_most_one_together() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epoch", [0, 3])
 def test_rows_are_what_their_position_says_or_as_they_were_prepared(prepared: PreparedCorpus, epoch: int) -> None:
-    batches = batcher(prepared, SETTINGS)
+    batches = batcher(prepared, PLAIN.changed(augment=MANY.changed(matches=0)))  # which look at the window
     altered, texts, tokenizer = altered_by_position(batches, epoch), texts_of(batches, epoch), prepared.tokenizers()[0]
     position, seen = 0, 0
     for window in windows(batches, epoch):
@@ -303,7 +304,7 @@ def test_validation_and_test_sets_are_never_changed(prepared: PreparedCorpus) ->
 
 def test_pieces_of_others_lack_marks_and_tags_and_refuse_what_needs_them(tmp_path: Path) -> None:
     prepared = PreparedCorpus.open(make(tmp_path / "prepared"))
-    assert lacking(*prepared.tokenizers()).keys() == {"protect", "copied", "terms"}
+    assert lacking(*prepared.tokenizers()).keys() == {"protect", "copied", "terms", "matches"}
     with pytest.raises(ConfigError) as caught:
         batcher(prepared, BatchSettings(augment=AugmentSettings()))
     assert [problem.partition(",")[0] for problem in caught.value.problems] == [
@@ -325,7 +326,7 @@ def test_letters_that_the_pieces_do_not_know_are_not_fed(tmp_path: Path) -> None
 def test_sides_with_pieces_of_their_own_can_be_masked_but_not_told_terms() -> None:
     source, target = Tokenizer.load(pieces_model()), Tokenizer.load(pieces_model())
     assert lacking(source, source) == {} and count_placeholders(source, source) == 16
-    assert lacking(source, target).keys() == {"terms"} and count_placeholders(source, target) == 16
+    assert lacking(source, target).keys() == {"terms", "matches"} and count_placeholders(source, target) == 16
 
 
 def test_german_capitals_have_pieces_or_bytes() -> None:

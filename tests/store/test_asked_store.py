@@ -63,7 +63,7 @@ def test_a_search_ends_when_its_client_leaves_or_its_time_is_over(store: Store, 
     looked_for, begun, go_on = list[str](), threading.Event(), threading.Event()
     deadline = Deadline(60 if leaves else 0.3)
 
-    def find(_: object, text: str) -> list[MemoryMatch]:
+    def find(_: object, text: str, most: int) -> list[MemoryMatch]:
         looked_for.append(text)
         begun.set()
         go_on.wait(10)
@@ -87,6 +87,9 @@ def test_a_search_ends_when_its_client_leaves_or_its_time_is_over(store: Store, 
 
 def test_so_many_texts_are_looked_for_at_once() -> None:
     service: Any = SimpleNamespace(store=object())
-    check_memory(service, TranslateRequest(text=["a"] * MOST_SEARCHED, matches=True))
-    with pytest.raises(TooLarge, match="128"):
-        check_memory(service, TranslateRequest(text=["a"] * (MOST_SEARCHED + 1), matches=True))
+    served: Any = SimpleNamespace(translator=SimpleNamespace(settings=SimpleNamespace(takes_matches=True)))
+    for wish in ({"matches": True}, {"memory": "tell"}):
+        check_memory(service, TranslateRequest(text=["a"] * MOST_SEARCHED, **wish), served)
+        with pytest.raises(TooLarge, match="128"):
+            check_memory(service, TranslateRequest(text=["a"] * (MOST_SEARCHED + 1), **wish), served)
+    check_memory(service, TranslateRequest(text=["a"] * (MOST_SEARCHED + 1), memory="use"), served)

@@ -12,10 +12,16 @@ import pytest
 import sqlalchemy as sql
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "serving"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "translator"))
 from labelled import Serving, labelled, loaded, serving
+from table_engine import TableEngine, tokenizer
 
+from limelight.bundle import BundleSettings, Learnt
+from limelight.model.config import ModelConfig
 from limelight.serving.access.keys import Keys
 from limelight.serving.native.responses import TranslateAnswer
+from limelight.serving.queue.models import Models
+from limelight.serving.queue.served_model import ServedModel
 from limelight.store.store import open_store
 from limelight.translator import Translator
 
@@ -161,3 +167,54 @@ def test_two_servers_of_one_store_agree(translator: Translator, url: str, tmp_pa
         assert first.get_usage().character.count == second.get_usage().character.count >= 60
     with serving(models, keys=keys, store=url) as again, closing(deepl.DeepLClient(key, server_url=again.url)) as third:
         assert third.get_usage().character.count >= 60
+
+
+# --- similar texts, told to the model
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """Its model says what it is asked, and what it is told, from the last word to the first; an untaught one is beside it."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('taught')}/a.db"
+    with closing(open_store(url)) as store:
+        list(store.memory.add(PAIR, [("the old cat sat on the mat", "it is red"), ("we see", "they go")], "cats.tmx"))
+    learnt = {("en", "de"): Learnt(matches=True), ("de", "en"): None}
+    models = [
+        ServedModel("-".join(pair), Translator(TableEngine(), table_settings(pair, told), tokenizer(), tokenizer()), speed=1_000.0)
+        for pair, told in learnt.items()
+    ]
+    with serving(Models(models), store=url, memory="tell") as server:
+        yield server
+
+
+def table_settings(pair: tuple[str, str], learnt: Learnt | None) -> BundleSettings:
+    return BundleSettings(languages=pair, model=ModelConfig.preset("toy", tokenizer().size), learnt=learnt)
+
+
+CAT = "the old cat ran on the mat"
+ALONE, TOLD = "mat the on ran cat old the", "red is it mat the on ran cat old the"
+
+
+def test_a_similar_text_is_told_to_the_model_and_the_same_is_used(taught: Serving) -> None:
+    found = asked(taught, text=[CAT, "we see", "he was in it"], memory="tell", model="en-de")
+    TranslateAnswer.model_validate(found)
+    assert [each["text"] for each in found["results"]] == [TOLD, "they go", "it in was he"]
+    assert [each.get("from_memory") for each in found["results"]] == [None, True, None]
+    assert asked(taught, text=CAT, memory="use", model="en-de")["results"][0]["text"] == ALONE
+    both = asked(taught, text=CAT, memory="tell", matches=True, model="en-de")["results"][0]
+    assert both["text"] == TOLD and both["matches"][0]["target"] == "it is red"
+
+
+def test_a_model_that_was_not_taught_it_is_told_nothing_and_who_asks_for_it_hears_why(taught: Serving) -> None:
+    for route, body in (("/api/v1/translate", {"text": "we see"}), ("/translate", {"q": "we see"})):
+        answer = taught.client.post(route, json={**body, "source": "de", "target": "en", "memory": "tell"})
+        assert answer.status_code == 400 and "memory=tell: this translator was not taught" in answer.text
+
+
+def test_the_operator_has_all_that_comes_told_as_far_as_models_were_taught(taught: Serving) -> None:
+    post, pair = taught.client.post, {"source": "en", "target": "de"}
+    assert post("/translate", json={"q": [CAT, "we see"], **pair}).json() == {"translatedText": [TOLD, "they go"]}
+    place = post("/translate_file", data=pair, files={"file": ("a.txt", CAT.encode())}).json()["translatedFileUrl"]
+    assert taught.client.get(place).text == TOLD
+    assert post("/translate", json={"q": CAT, "source": "de", "target": "en"}).json() == {"translatedText": ALONE}
+    assert asked(taught, text=CAT, model="en-de")["results"][0]["text"] == ALONE, "the native dialect says what it wants"

@@ -12,15 +12,18 @@ from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_pairs
 from prepared_corpora import make
 
+from limelight.bundle import BundleSettings, Learnt, write
 from limelight.corpus.feeding.alter import DRAWN, KINDS
 from limelight.corpus.feeding.augment import AugmentSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.loader import Loader
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
+from limelight.model import ModelConfig, Transformer
+from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.config import Recipe, decisive, refuse_changed
-from limelight.training.recipe import choose
-from limelight.training.recipe.augmentation import choose_augmentation, describe_augmentation
+from limelight.training.recipe import choose, resolve
+from limelight.training.recipe.augmentation import choose_augmentation, derive_learnt, describe_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup
 from limelight.training.recipe.choose import Plan, RecipePlanner
 from limelight.training.recipe.request import TrainRequest
@@ -85,11 +88,39 @@ def test_a_recipe_says_it_and_gives_it_back(prepared: PreparedCorpus, measured_w
 
 def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: PreparedCorpus) -> None:
     settings, told = choose_augmentation(foreign, {})
-    assert settings == AugmentSettings(protect=0, copied=0, terms=0)
+    assert settings == AugmentSettings(protect=0, copied=0, terms=0) and "matches" not in told.why
     assert told.value.startswith("1 % upper case, 2 % title case") and "terms" not in told.value
     assert told.why.endswith(
-        "; without protect and copied, since the pieces have no placeholders; without terms, since the pieces have no tags"
+        "; without protect and copied, since the pieces have no placeholders; without terms, since the pieces have no <tag:1>"
     )
+
+
+def test_a_translator_that_is_told_matches_goes_on_so_unless_one_says_otherwise(prepared: PreparedCorpus, foreign: PreparedCorpus) -> None:
+    assert choose_augmentation(prepared, {})[0] == AugmentSettings() and AugmentSettings().matches == 0
+    settings, told = choose_augmentation(prepared, {}, takes_matches=True)
+    assert settings == AugmentSettings(matches=0.15) and "15 % with the translation of a similar text" in told.value
+    assert choose_augmentation(prepared, {"augment": {"matches": 0}}, takes_matches=True)[0] == AugmentSettings()
+    assert choose_augmentation(foreign, {}, takes_matches=True)[0] == AugmentSettings(protect=0, copied=0, terms=0)
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_run_asks_the_translator_that_it_goes_on_from(
+    prepared: PreparedCorpus, measured_with: list[Any], tmp_path: Path, taught: bool
+) -> None:
+    pieces = (prepared.folder / "pieces.model").read_bytes()
+    config = ModelConfig.preset("toy", Tokenizer(pieces).size)
+    settings = BundleSettings(languages=("en", "de"), model=config, learnt=Learnt(marks=16, matches=taught))
+    write(tmp_path / "old", settings, Transformer(config).state_dict(), pieces)
+    asked, stand = TrainRequest(data=None, bundle=tmp_path / "old", replay=0.0, steps=5), ComputeSetup(torch.device("cpu"), "float32", 1)
+    recipe = resolve._choose_recipe(asked, prepared, stand, 0.0, lambda choice: None)
+    assert recipe.batch.augment == AugmentSettings(matches=0.15 if taught else 0.0)
+
+
+def test_a_model_was_taught_what_its_text_showed(prepared: PreparedCorpus) -> None:
+    for share in (0.0, 0.1):
+        learnt = derive_learnt(prepared, AugmentSettings(matches=share))
+        assert learnt is not None and learnt.matches is (share > 0)
+        assert ("matches" in learnt.model_dump()) is (share > 0), "other bundles stay as they were"
 
 
 def test_what_was_asked_for_and_cannot_be_shown_is_refused_by_the_batches(foreign: PreparedCorpus) -> None:

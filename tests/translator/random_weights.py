@@ -20,9 +20,10 @@ def random_translator() -> Translator:
     return Translator(TorchEngine(model, Specials()), settings, tokenizer, tokenizer)
 
 
-def random_bundle(folder: Path) -> Path:
-    """The same, on disk and exported, for where there is no torch."""
+def random_bundle(folder: Path, **learnt: bool) -> Path:
+    """The same, on disk and exported, for where there is no torch. `learnt`: what else it would have been taught."""
     settings, model, pieces = _random_parts()
+    settings = settings.changed(learnt=Learnt(marks=16, **learnt))
     write(folder, settings, model.state_dict(), pieces)
     export(read(folder), "float32", [careful.TEMPLATES[0]])
     return folder

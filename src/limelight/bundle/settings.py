@@ -3,14 +3,14 @@
 import json
 from collections.abc import Collection
 from importlib.metadata import version
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
 from limelight.bundle.confidence import Calibration
 from limelight.bundle.layout import FORMAT
 from limelight.bundle.tags import BundleTags, Direction, Language, find_language
-from limelight.config import Settings
+from limelight.config import Settings, SparseSettings
 from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
@@ -29,11 +29,13 @@ class Score(Settings):
     lines: int = Field(ge=1)
 
 
-class Learnt(Settings):
+class Learnt(SparseSettings):
     """Learnt says what the model was taught beside translating; a translator asks nothing else of it."""
 
+    rare: ClassVar = {"matches"}  # older versions read a bundle that was not taught them
     marks: int = Field(default=0, ge=0, le=256, description="Reserved pieces that it copies, as ⟦0⟧; 0: none.")
     terms: bool = Field(default=False, description="May a source be followed by words that its translation should use?")
+    matches: bool = Field(default=False, description="May a source be followed by the translation of a similar one?")
     longest: int | None = Field(default=None, ge=1, description="Pieces of the longest sources that it was taught.")
 
 
@@ -99,6 +101,11 @@ class BundleSettings(Settings):
     def is_trained(self) -> bool:
         """Was the model taught to translate between its `languages`, or only each of them with others?"""
         return self.tags is None or not self.tags.directions or self.languages in self.tags.directions
+
+    @property
+    def takes_matches(self) -> bool:
+        """Was the model taught to be told translations of similar texts?"""
+        return self.learnt is not None and self.learnt.matches
 
     def aim(self, target: str | None = None, source: str | None = None, names: Collection[str] = ()) -> Self:
         """The settings of one direction, told these names: `languages`, `source_begin` and `target_begin` are its own.

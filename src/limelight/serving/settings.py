@@ -10,6 +10,9 @@ from limelight.config import Settings
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
+MemoryUse = Literal["use", "tell"]  # of the same text, or also of similar ones
+
+
 class Limits(Settings):
     """Limits bound what one request may be, and how long it may take to arrive."""
 
@@ -106,9 +109,10 @@ class ServeSettings(Settings):
         max_length=1_000,
         description="Database for what outlives a restart: sqlite:///limelight.db, postgresql://... None: none.",
     )
-    memory: Literal["use"] | None = Field(
+    memory: MemoryUse | None = Field(
         default=None,
-        description="use: what the store's memory has of the same text is its translation, for clients that cannot ask for it.",
+        description="use: what the store's memory has of the same text is its translation, for clients that cannot ask for it. "
+        "tell: models that were taught it are told what it has for similar ones, too.",
     )
     keep_days: float = Field(default=365.0, gt=0, le=36_500, description="How long the store keeps what people sent.")
     hosts: tuple[str, ...] = Field(default=(), max_length=100, description="Names by which the server is called, beside its address.")
@@ -149,7 +153,7 @@ class ServeSettings(Settings):
                 f"host={self.host} lets other machines in, and no key is asked for; give --api-key-file, or --public if that is meant"
             )
         if self.memory is not None and self.store is None:
-            raise ValueError("memory=use needs a store whose memory is used; give --store, or leave memory out")
+            raise ValueError(f"memory={self.memory} needs a store whose memory is used; give --store, or leave memory out")
         if self.store is not None and self.state is not None:
             raise ValueError("store and state keep the same, usage and glossaries, and what one has the other does not read; leave one out")
         return self

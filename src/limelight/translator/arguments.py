@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from limelight.bundle import BundleSettings
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.errors import ConfigError, DataError
 from limelight.text.careful.glossary import Glossary
@@ -69,6 +70,22 @@ def one_glossary_each(glossary: Glossary | Sequence[Glossary | None] | None, cou
     if len(glossary) != count:
         raise DataError(f"there are {len(glossary)} glossaries for {count} texts; give one for all, or one for each")
     return list(glossary)
+
+
+def one_match_each(matches: Sequence[str | None] | None, count: int, settings: BundleSettings) -> list[str]:
+    if matches is None:
+        return [""] * count
+    if len(matches) != count:
+        raise DataError(f"there are {len(matches)} matches for {count} texts; give one for each, None for none")
+    refuse_matches(settings)
+    return check_texts([each or "" for each in matches], "matches")
+
+
+def refuse_matches(settings: BundleSettings) -> None:
+    """Unless the model was taught to use them, it would translate them, too."""
+    if not settings.takes_matches:
+        why = "this translator was not taught to be told translations of similar texts"
+        raise ConfigError(f"{why}; leave them out, or train it with batch.augment.matches=0.5 (also --from this one)")
 
 
 def read_target(text: Text, reader: Reader) -> list[int]:

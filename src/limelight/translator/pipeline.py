@@ -26,7 +26,7 @@ from limelight.decoding.steps import IsOver, Request
 from limelight.errors import DataError, DeadlineError, LimelightError
 from limelight.text.careful.glossary import Glossary, Term
 from limelight.text.careful.term_targets import TargetFinder
-from limelight.translator.arguments import check_texts, one_glossary_each, one_prefix_each, phrases_each
+from limelight.translator.arguments import check_texts, one_glossary_each, one_match_each, one_prefix_each, phrases_each
 from limelight.translator.parts import Cutter, TranslationPlan
 from limelight.translator.presenting import note_unmatched, translation_of
 from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, hide_spans, take_out
@@ -63,6 +63,7 @@ def plan(
     phrases: Sequence[Sequence[str]] | None,
     watched: bool,
     glossary: Glossary | Sequence[Glossary | None] | None,
+    matches: Sequence[str | None] | None,
     segment: bool | None,
     is_over: IsOver,
     reader: Reader,
@@ -71,15 +72,17 @@ def plan(
     given = check_texts(texts, "texts")
     glossaries = one_glossary_each(glossary, len(given))
     begins, needed = one_prefix_each(prefixes, len(given)), phrases_each(phrases, len(given))
+    similar = one_match_each(matches, len(given), reader.settings)
     sentences: list[SourceSentence] = []
     places = []
-    for text, prefix, some in zip(given, begins, needed, strict=True):
+    for text, prefix, some, match in zip(given, begins, needed, similar, strict=True):
         _check_time(is_over)
         bound = bool(prefix or some)  # by what belongs to the whole
-        parts = cut(text, settings, False if bound else segment, watched and not bound, reader)
+        parts = cut(text, settings, False if bound else None if match and segment else segment, watched and not bound, reader)
+        match = match if len(parts) == 1 and not parts[0].in_message else ""  # it is one of the whole text
         places.append(range(len(sentences), len(sentences) + len(parts)))
-        asked: dict[str, Any] = {"prefix": prefix, "phrases": some, "reader": reader, "request": Request((), is_over=is_over)}
-        sentences += [part.fill(**asked) for part in parts]
+        asked: dict[str, Any] = {"prefix": prefix, "phrases": some, "match": match, "reader": reader}
+        sentences += [part.fill(**asked, request=Request((), is_over=is_over)) for part in parts]
     for own, where in zip(glossaries, places, strict=True):
         for at in where:
             _check_time(is_over)
@@ -110,9 +113,8 @@ def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[Sour
     tidy = reader.normalize([each.care.text for each in sentences])
     prefixes = reader.target_ids([each.care.protect_prefix(each.prefix) for each in sentences])
     phrases = reader.phrase_ids([each.phrases for each in sentences])
-    terms = reader.term_ids([[term.targets[0] for term in each.care.terms] for each in sentences])
-    result = []
-    for each, text, ids, prefix, needed, told in zip(sentences, tidy, reader.source_ids(tidy), prefixes, phrases, terms, strict=True):
+    own, result = reader.source_ids(tidy), []
+    for each, text, ids, prefix, needed, told in zip(sentences, tidy, own, prefixes, phrases, reader.tell(sentences, own), strict=True):
         longest, begin = each.reader.longest, each.reader.target_begin
         source, notices = each.reader.add_source_begin(ids[:longest]), each.notices
         if len(ids) > longest:

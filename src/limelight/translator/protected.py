@@ -21,6 +21,7 @@ from limelight.text.careful.protect import (
     Protected,
     find,
     find_placeholder_faults,
+    mask_like,
     protect,
     restore,
     text_faults,
@@ -94,17 +95,16 @@ class ProtectedSentence:
 
     def protect_prefix(self, prefix: str) -> str:
         """What a translation is to begin with, with marks for what stands for something."""
-        unused = [(span.text, number) for number, span in zip(self.marks, self.protected.spans, strict=True)]
-        text, at = "", 0
-        for begin, end, kind in find(prefix, self.which):
-            same = next((each for each in unused if each[0] == prefix[begin:end]), None)
-            if same is not None:
-                unused.remove(same)
-            # A mark that the source has not stands for nothing of it.
-            unknown = prefix[begin:end].strip("⟦⟧") if kind == "mark" else prefix[begin:end]
-            text += prefix[at:begin] + (unknown if same is None else placeholder(same[1]))
-            at = end
-        return text + prefix[at:]
+        return mask_like(prefix, self._marked, self.which, keep=True)
+
+    def protect_match(self, match: str) -> str:
+        """What a memory has for a similar text, likewise; what the source has not goes, so that it is not copied."""
+        bare = mask_like(lift_accelerator(match)[0], self._marked, self.which, keep=False)
+        return lower_capitals(bare, self.languages[1]) or bare if self.shouted else bare
+
+    @property
+    def _marked(self) -> list[tuple[str, int]]:
+        return [(span.text, number) for number, span in zip(self.marks, self.protected.spans, strict=True)]
 
     def faults(self, marked: str) -> list[Notice]:
         """All that is not as promised. Never the text itself."""

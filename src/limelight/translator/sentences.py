@@ -10,7 +10,7 @@ from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.guards import Notice
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.text.normalize import normalize_text
-from limelight.text.pieces.tokenizer import TERM_TAG, Tokenizer
+from limelight.text.pieces.tokenizer import MATCH_TAG, TERM_TAG, Tokenizer
 from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, ProtectedSentence
 
 _WITHOUT_CARE, _NO_REQUEST = ProtectedSentence("", ""), Request(())  # before a sentence comes to them
@@ -29,13 +29,14 @@ class SourceSentence:
     split: tuple[Notice, ...] = ()  # said of the first part of a sentence that was too long
     prefix: str = ""  # its translation begins so, and contains these
     phrases: tuple[str, ...] = ()
+    match: str = ""  # what a memory has for a similar text; the model is told it
     # By whom it is read, in its direction and with its tags: sentences of several may be in one batch. Known before all that follows.
     reader: "Reader" = field(default=cast("Reader", None), repr=False, compare=False)
     care: ProtectedSentence = _WITHOUT_CARE
     text: str = ""  # as it is translated, normalized
     request: Request = _NO_REQUEST
     pieces: int = 0  # of its text, however many the model takes
-    own: int = 0  # ids of the source that are its text and what stands before it, not terms told after it
+    own: int = 0  # ids of the source that are its text and what stands before it, not what is told after it
     is_searched: bool = False
     # Best first. None at all where the scores were not numbers, or its time was over.
     candidates: list[Hypothesis] = field(default_factory=list)
@@ -84,7 +85,8 @@ class Reader:
         self.source, self.target, self._positions = source, target, longest
         self._aim(settings)
         self.learnt = settings.learnt or Learnt()
-        self._term_tag = source.tag(TERM_TAG) if self.learnt.terms else None
+        taught = ((TERM_TAG, self.learnt.terms), (MATCH_TAG, self.learnt.matches))
+        self._tags = {number: source.tag(number) for number, is_known in taught if is_known}
         self.placeholders = target.placeholders()
         # Pieces that exist but were never seen in training would be translated into anything.
         known = self.placeholders.keys() & source.placeholders().keys()
@@ -120,12 +122,20 @@ class Reader:
         ids = iter(self.target_ids([phrase for some in phrases for phrase in some]))
         return [[found for _ in some if (found := next(ids))] for some in phrases]
 
-    def term_ids(self, terms: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Each term after its tag, as in training: "Konnektor" -> <tag:1> ▁Kon nektor. None where a model was not taught to use them."""
-        if self._term_tag is None:
-            return [[] for _ in terms]
-        ids = iter(self.source_ids(self.normalize([term for some in terms for term in some])))
-        return [[number for _ in some for number in (self._term_tag, *next(ids))] for some in terms]
+    def tell(self, sentences: Sequence[SourceSentence], own: Sequence[list[int]]) -> list[list[int]]:
+        """What each is told after its own ids: terms, and what a memory has, if that is no longer than what the model was taught."""
+        terms = self._put_tags(TERM_TAG, [[term.targets[0] for term in each.care.terms] for each in sentences])
+        matches = self._put_tags(MATCH_TAG, [[match] if (match := each.care.protect_match(each.match)) else [] for each in sentences])
+        room = min(self.longest, self.learnt.longest or self.longest)
+        each = zip(own, terms, matches, strict=True)
+        return [[*some, *match] if len(ids) + len(some) + len(match) <= room else some for ids, some, match in each]
+
+    def _put_tags(self, number: int, told: Sequence[Sequence[str]]) -> list[list[int]]:
+        """Each text after this tag, as in training: "Konnektor" -> <tag:1> ▁Kon nektor. None where a model was not taught to use them."""
+        if number not in self._tags:
+            return [[] for _ in told]
+        ids = iter(self.source_ids(self.normalize([text for some in told for text in some])))
+        return [[each for _ in some for each in (self._tags[number], *next(ids))] for some in told]
 
     def add_source_begin(self, ids: list[int]) -> list[int]:
         """A source as the model reads it; nothing stays nothing."""

@@ -118,6 +118,7 @@ class Translator:
         check: bool = False,
         protect: bool = True,
         glossary: Glossary | Sequence[Glossary | None] | None = None,
+        matches: Sequence[str | None] | None = None,
         segment: bool | None = None,
         timeout: float | None = None,
         target: str | None = None,
@@ -128,26 +129,24 @@ class Translator:
         """One translation for each text, in order. `search` is the bundle's own unless given.
 
         `protect`: placeholders, tags, addresses and the like come back as they are, or `protected` says that they do not.
-        `glossary`: its terms, where a text has them, are translated as it says; one for all texts, or one for each. None: the one that
-        lies with the bundle, if there is one.
+        `glossary`: its terms are translated as it says; one for all texts, or one for each. None: the bundle's own, if there is one.
+        `matches`: of each text what a memory has for a similar one, which the model is told, if it was taught to be; None for none.
         `segment`: each sentence of a text is translated by itself, with all between them kept. None: only in texts of several lines, or
         longer than the model takes. A text with a prefix or phrases of its own stays whole.
         `timeout`: seconds after which a DeadlineError ends it; a time that is not reached changes nothing.
         `target`, `source`, `tags`: as `towards`, for a model that has several directions, registers or domains.
         `probabilities` asks for those of the pieces: torch always tells them, CTranslate2 needs a second look.
         `check`: warnings name words left out and made up (docs/inspect.md). It takes a pass by torch for each word of the source.
-        A prefix is what the translation begins with: it is cut into pieces like a text of its own. One that ends inside a word may be
-        gone on with ("Kat" -> "Katze") or be followed by a new word, as the model finds likelier. A space at its end does not count.
+        A prefix is what the translation begins with, cut into pieces like a text of its own: "Kat" may become "Katze" or "Kat im".
         Phrases are what occurs in the translation, each from the beginning of a word on; its last word may get an ending.
         """
         refuse_unknown(unknown)
         settings, ends = search or self.settings.search, time.monotonic() + (timeout or 0.0)
         is_over = never if timeout is None else lambda: time.monotonic() >= ends
         view = self if target is None and source is None and not tags else self.towards(target, source, tags)
-        known = view.glossary if glossary is None else glossary
-        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, view._reader)
+        known, wanted = view.glossary if glossary is None else glossary, TranslationOptions(align, guards, probabilities, check)
+        plan = pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, view._reader)
         with one_thread_here():
-            wanted = TranslationOptions(align, guards, probabilities, check)
             made = self._restore(pipeline.search(plan.asked, settings, guards, self._searcher), wanted)
         if None in made and is_over():
             raise DeadlineError(f"not all was translated in {timeout:g} s; give it more time, or fewer texts at once")
@@ -164,12 +163,13 @@ class Translator:
         phrases: Sequence[Sequence[str]] | None = None,
         protect: bool = True,
         glossary: Glossary | Sequence[Glossary | None] | None = None,
+        matches: Sequence[str | None] | None = None,
         segment: bool | None = None,
         is_over: IsOver = never,
     ) -> TranslationPlan:
         """The sentences that `translate` would search, for those who run them themselves. `is_over`: nobody waits for them any more."""
         settings, known = search or self.settings.search, self.glossary if glossary is None else glossary
-        return pipeline.plan(texts, settings, prefixes, phrases, protect, known, segment, is_over, self._reader)
+        return pipeline.plan(texts, settings, prefixes, phrases, protect, known, matches, segment, is_over, self._reader)
 
     def lengths(self, planned: TranslationPlan) -> list[int]:
         """Source pieces of each sentence: what it costs to translate."""

@@ -1,17 +1,18 @@
 """A `ChunkTranslator` does what the options of `limelight translate` ask for, in this process or on a node of a cluster."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.cli.translate.document import load_glossary
+from limelight.cli.translate.memory_first import MemoryFirst
 from limelight.cli.translate.output import as_json, as_lines
 from limelight.cli.translate.text_lines import Chunk
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
     from limelight.decoding.config import SearchSettings
+    from limelight.store.store import Store
     from limelight.translator.translate import Translator
     from limelight.translator.translation import Translation
 
@@ -22,13 +23,12 @@ MBR_TOP_P = 0.9
 @dataclass(frozen=True)
 class ChunkTranslator:
     translator: "Translator"
+    memory: MemoryFirst
     wishes: dict[str, Any]
-    prefix: str | None  # how every translation begins
-    phrases: Sequence[str]  # what every translation contains
     scores: bool
 
     @classmethod
-    def of(cls, loaded: "Translator", asked: dict[str, Any]) -> "ChunkTranslator":
+    def of(cls, loaded: "Translator", asked: dict[str, Any], store: "Store | None" = None) -> "ChunkTranslator":
         drawing = {name: asked[name] for name in ("temperature", "top_k", "top_p", "seed")}
         wanted = {name: asked[name] for name in ("nbest", "beam", "length_penalty", "coverage_penalty", "min_length", "max_length")}
         wanted |= {"groups": asked["diverse"], "no_repeat_ngram": asked["no_repeat"], "mbr_samples": asked["mbr"]}
@@ -40,16 +40,19 @@ class ChunkTranslator:
             "glossary": load_glossary(asked["glossary"], translator),
             **{name: asked[name] for name in ("align", "guards", "protect", "check", "segment")},
         }
-        return cls(translator, wishes, asked["prefix"], asked["phrase"] or (), asked["scores"])
+
+        def translate(texts: list[str], matches: list[str | None] | None) -> "list[Translation]":
+            prefixes = None if asked["prefix"] is None else [asked["prefix"]] * len(texts)
+            contained = [tuple(asked["phrase"])] * len(texts) if asked["phrase"] else None
+            return translator.translate(texts, prefixes=prefixes, phrases=contained, matches=matches, **wishes)
+
+        return cls(translator, MemoryFirst(translate, translator, store, asked["tell_above"]), wishes, asked["scores"])
 
     def translate(self, chunk: Chunk) -> "tuple[list[Translation], bytes]":
         from limelight.translator.translation import InvalidScoresError
 
-        count = len(chunk.texts)
-        prefixes = None if self.prefix is None else [self.prefix] * count
-        contained = [tuple(self.phrases)] * count if self.phrases else None
         try:
-            done = self.translator.translate(chunk.texts, prefixes=prefixes, phrases=contained, **self.wishes)
+            done = self.memory.translate(chunk.texts)
         except InvalidScoresError as error:
             raise InvalidScoresError([chunk.first + at for at in error.positions], "lines, counted from 1") from None
         nbest, align, jsonl = self.wishes["search"].nbest, self.wishes["align"], self.wishes["probabilities"]

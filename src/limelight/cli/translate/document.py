@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from limelight.cli.memory import open_named_store
 from limelight.cli.screen import Screen, clock, group_digits
+from limelight.cli.translate.memory_first import MemoryFirst, open_memory
 from limelight.cli.translate.output import MOST_WARNINGS, as_json, open_output, warn_of, write_all
 from limelight.cli.translate.review import check_review, write_review
 from limelight.errors import ConfigError, DataError
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from limelight.documents.document import Kind
     from limelight.documents.translating import DocumentCounts, Translate, TranslatedDocument
-    from limelight.documents.units import Remark, UnitTranslation
-    from limelight.store.store import Store
+    from limelight.documents.units import Remark
     from limelight.text.careful.glossary import Glossary
     from limelight.translator.translate import Translator
     from limelight.translator.translation import Translation
@@ -30,7 +29,7 @@ WISHES, LOADING = ("protect", "guards", "check"), ("device", "dtype", "threads",
 # The other options that a document has.
 KNOWN = (
     *("bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "column", "review", "memory", "jsonl", "beam"),
-    *("target", "source", "tag"),
+    *("tell_above", "target", "source", "tag"),
 )
 
 
@@ -45,7 +44,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
     if others := [f"--{name.replace('_', '-')}" for name in given if name not in {*KNOWN, *WISHES, *LOADING}]:
         raise ConfigError("these are for single lines, and not for documents; leave them out:", others)
     pairs = _pairs(texts, asked["review"])
-    store = None if asked["memory"] is None else open_named_store(asked["memory"])
+    store = open_memory(asked)
     with Translator.load(bundle, **loading) as loaded:
         translator = loaded.towards(asked["target"], asked["source"], asked["tag"] or ())
         warn_of(translator.settings)
@@ -53,38 +52,22 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
         if asked["beam"] is not None:
             search = search.changed(beam=asked["beam"], nbest=1, groups=1)
 
-        def translate(some: list[str]) -> "list[Translation]":
-            return translator.translate(some, search, glossary=terms, segment=True, probabilities=asked["jsonl"], **wishes)
+        def translate(some: list[str], matches: "list[str | None] | None") -> "list[Translation]":
+            wanted = {"glossary": terms, "matches": matches, "segment": True, "probabilities": asked["jsonl"]}
+            return translator.translate(some, search, **wanted, **wishes)
 
         documents = []
         for source, target in pairs:
             wanted = {"unsure_below": asked["fuzzy_below"], "column": asked["column"], "quiet": asked["quiet"]}
-            recalling = MemoryFirst(translate, store, translator.settings.languages)
+            recalling = MemoryFirst(translate, translator, store, asked["tell_above"])
             done = run_document(translator, source, target, translate=recalling.translate, **wanted)
-            if store is not None and not asked["quiet"]:
-                typer.echo(f"{source}: {group_digits(recalling.used)} texts were in the memory, and its translations are used", err=True)
+            if not asked["quiet"]:
+                recalling.say(f"{source}: ")
             documents.append((source, done))
             if asked["jsonl"]:
                 _write_jsonl(source, done)
         if asked["review"] is not None:
             write_review(asked["review"], documents, translator.settings.languages)
-
-
-class MemoryFirst:
-    """The memory is asked for each text before the translator is; without a store nobody is."""
-
-    def __init__(self, translate: "Translate", store: "Store | None", languages: tuple[str, str]) -> None:
-        self._translate, self._store, self._languages = translate, store, languages
-        self.used = 0
-
-    def translate(self, texts: list[str]) -> "Sequence[UnitTranslation]":
-        from limelight.translator.translation import recall
-
-        known = {} if self._store is None else self._store.memory.find_exact(self._languages, texts)
-        self.used += len(known)
-        left = [text for text in texts if text not in known]
-        made = dict(zip(left, self._translate(left), strict=True)) if left else {}
-        return [recall(text, known[text].target) if text in known else made[text] for text in texts]
 
 
 def _pairs(texts: "Sequence[str]", review: Path | None) -> list[tuple[Path, Path]]:

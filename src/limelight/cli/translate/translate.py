@@ -15,6 +15,7 @@ import typer
 from limelight.cli.fetching import Yes
 from limelight.cli.translate.chunk_translator import ChunkTranslator, load_translator
 from limelight.cli.translate.document import document_command
+from limelight.cli.translate.memory_first import open_memory
 from limelight.cli.translate.output import TranslateProgress, end_with_reader, open_output, warn_of, write_all
 from limelight.cli.translate.text_lines import Chunk, LineReader
 from limelight.errors import ConfigError, DataError, MissingExtraError
@@ -68,7 +69,8 @@ def translate(
     column: Annotated[str | None, typer.Option("--column", help="Tables: source=target, by names or numbers; or one, in place.")] = None,
     fuzzy_below: Annotated[float | None, typer.Option("--fuzzy-below", min=0, max=1, help="Documents: mark what is below it; 0.6.")] = None,
     review: Annotated[Path | None, typer.Option("--review", help="Documents: what to look at, worst first; .html or .tsv.")] = None,
-    memory: Annotated[str | None, typer.Option("--memory", help="Documents: a store whose memory has the same texts; it is used.")] = None,
+    memory: Annotated[str | None, typer.Option("--memory", help="A store whose memory is used for the same texts.")] = None,
+    tell_above: Annotated[float | None, typer.Option(min=0, max=1, help="With --memory: tell the model what is so similar.")] = None,
     guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Find failures; search again what failed or lost something.")] = True,
     check: Annotated[bool, typer.Option("--check", help="Warn of words left out and made up: a pass for each word.")] = False,
     batch_pieces: Annotated[int | None, typer.Option("--batch-pieces", min=1, help="Source pieces translated at once.")] = None,
@@ -85,7 +87,7 @@ def translate(
     if document:
         document_command(bundle, given, context)
         return
-    _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review, memory)))
+    _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review)))
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
     # What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long.
     asked = context.params | {"segment": True if segment is None and given else segment}
@@ -98,8 +100,9 @@ def translate(
 
 def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
     """Translate and write each chunk as it comes. `asked`: all options, by name."""
+    store = open_memory(asked)
     with open_output(asked["output"]) as file, load_translator(asked) as loaded:
-        by_chunk = ChunkTranslator.of(loaded, asked)
+        by_chunk = ChunkTranslator.of(loaded, asked, store)
         warn_of(by_chunk.translator.settings)
         for chunk in chunks:
             account.tell()
@@ -108,9 +111,12 @@ def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked
             write_all(file, lines)
             account.add(chunk.first, done, time.monotonic() - began, chunk.bytes)
         account.close()
+        if not account.quiet:
+            by_chunk.memory.say("")
 
 
 def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:
+    open_memory(asked)  # refused: nodes have none
     try:
         from limelight.cli.translate.cluster import translate_on_cluster
     except ModuleNotFoundError:
@@ -121,7 +127,7 @@ def _translate_on_cluster(chunks: Iterator[Chunk], account: TranslateProgress, a
 def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> None:
     """Options of documents are refused. Whoever names a file seldom wants its name translated, and gets a hint."""
     if for_documents:
-        raise ConfigError("--column, --fuzzy-below, --review and --memory are for documents; add --document, or leave them out")
+        raise ConfigError("--column, --fuzzy-below and --review are for documents; add --document, or leave them out")
     for text in texts:
         try:
             named = Path(text).is_file()

@@ -4,6 +4,7 @@
     ("A red mat.", "Eine rote Matte.")   upper    ->  "A RED MAT."     "EINE ROTE MATTE."
                                          copied   ->  "A red mat ⟦2⟧." "Eine rote Matte ⟦2⟧."
                                          terms    ->  as they were, and the term "rote Matte"
+                                         matches  ->  as they were, and the target of a similar pair
 
 First what must survive is masked, then the rest is changed. A pair that may hold something to protect and was not masked keeps its letters:
 a placeholder in capitals is another one.
@@ -17,15 +18,15 @@ from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
 from limelight.text.careful import noise
-from limelight.text.careful.accelerators import lift_pair
-from limelight.text.careful.protect import mask_pair
+from limelight.text.careful.accelerators import lift_accelerator, lift_pair
+from limelight.text.careful.protect import find, mask_like, mask_pair
 from limelight.text.languages import scripts_of
 from limelight.text.pieces.tokenizer import placeholder
 
 Texts = tuple[str, str]  # source and target
 
 # Of one pair at most one is drawn, beside `protect`. The order decides what a draw means: new kinds come last.
-Drawn = Literal["copied", "upper", "title", "lower", "typos", "punctuation", "merged", "terms"]
+Drawn = Literal["copied", "upper", "title", "lower", "typos", "punctuation", "merged", "terms", "matches"]
 Kind = Literal["protect"] | Drawn
 DRAWN: Final[tuple[Drawn, ...]] = get_args(Drawn)
 KINDS: Final[tuple[Kind, ...]] = ("protect", *DRAWN)
@@ -74,14 +75,15 @@ class AlteredPair:
     target: str
     terms: tuple[str, ...]  # of the target, to be told with the source
     kinds: tuple[Kind, ...]  # what was done
+    match: str = ""  # the target of a similar pair, to be told with the source, too
 
 
-def alter_pair(texts: Texts, change: Change, following: Texts | None, speech: Speech) -> AlteredPair | None:
-    """None when nothing of what was drawn can be done to this pair. `following` is the pair to merge it with, if there is one."""
-    kind, now, terms, done = change.kind, texts, tuple[str, ...](), list[Kind]()
-    if kind == "merged" and following is not None:
+def alter_pair(texts: Texts, change: Change, other: Texts | None, speech: Speech) -> AlteredPair | None:
+    """None when nothing of what was drawn can be done to this pair. `other` is the pair to merge it with, or its match, if there is one."""
+    kind, now, terms, match, done = change.kind, texts, tuple[str, ...](), "", list[Kind]()
+    if kind == "merged" and other is not None:
         between = speech.spaces
-        now = now[0] + between[0] + following[0], now[1] + between[1] + following[1]
+        now = now[0] + between[0] + other[0], now[1] + between[1] + other[1]
         done.append("merged")
     masked = False
     if change.protect:
@@ -91,13 +93,16 @@ def alter_pair(texts: Texts, change: Change, following: Texts | None, speech: Sp
     if kind == "terms":
         terms = phrases(now[1], change.detail, spaced=bool(speech.spaces[1]))
         done += ["terms"] if terms else []
+    elif kind == "matches" and other is not None:
+        match = mask_like(lift_accelerator(other[1])[0], _list_marked(texts, now[0]) if masked else [], keep=False)
+        done += ["matches"] if match else []
     elif kind == "copied" and change.plain:
         now = add_placeholders(now, draw_numbers(change.numbers, speech.marks, 2), change.detail, speech.spaces)
         done.append("copied")
     elif kind is not None and kind in REWRITES and (masked or change.plain):
         before, now = now, REWRITES[kind](now, change.detail, speech.languages)
         done += [kind] if now != before else []
-    return AlteredPair(*now, terms, tuple(done)) if done else None
+    return AlteredPair(*now, terms, tuple(done), match) if done else None
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -108,6 +113,12 @@ def protect_pair(source: str, target: str, marks: int) -> tuple[Texts, bool, boo
     now = lifted or (source, target)
     masked = mask_pair(*now, range(min(marks, MOST_MARKS)))
     return masked or now, lifted is not None, masked is not None
+
+
+def _list_marked(texts: Texts, masked: str) -> list[tuple[str, int]]:
+    """What the source of a masked pair has, and by which marks."""
+    bare = (lift_pair(*texts) or texts)[0]
+    return [(bare[begin:end], int(mark)) for (begin, end, _), mark in zip(find(bare), MARK.findall(masked), strict=True)]
 
 
 def renumber(texts: Texts, draw: int, marks: int) -> Texts:

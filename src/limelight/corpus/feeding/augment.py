@@ -1,5 +1,6 @@
 """An `Augmenter` changes the text of some pairs while they are fed, and cuts it into pieces again. Placeholders are masked, capitals and
-typing mistakes made, sentences run together, terms told beforehand. A source that is told terms ends in them, each after its tag:
+typing mistakes made, sentences run together, terms and translations of similar texts told beforehand. A source that is told something
+ends in it, each after its tag:
 
     4 9 7   ->   4 9 7 <tag:1> 31 8 <tag:1> 52
 
@@ -11,7 +12,7 @@ all. The kinds of change are in `limelight.corpus.feeding.alter`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,30 +21,33 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from limelight.chance import Words, draws, key_of, scale_to_one
-from limelight.config import Settings
+from limelight.config import SparseSettings
 from limelight.corpus.feeding.alter import DRAWN, SIGNS, AlteredPair, Change, Kind, Speech, Texts, alter_pair
+from limelight.corpus.feeding.matches import find_matches
 from limelight.corpus.feeding.order import EpochOrder, Purpose
 from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, replace_rows
 from limelight.corpus.feeding.shards import Pairs
 from limelight.corpus.feeding.tagging import Tagger
 from limelight.errors import ConfigError
-from limelight.text.pieces.tokenizer import TERM_TAG, Tokenizer, tag
+from limelight.text.pieces.tokenizer import MATCH_TAG, TERM_TAG, Tokenizer, tag
 
 NAMES: Final = (*DRAWN, None)
 REACH: Final = 8  # positions ahead in which a pair of the same direction and tags is looked for
 NO_PLACEHOLDERS: Final = "the pieces have no placeholders"
 Columns = tuple[pa.StringArray, pa.StringArray]
-Following = Callable[[Integers], Sequence[Texts | None]]
+Others = Callable[[Integers], Sequence[Texts | None]]
 Cut = Callable[[int, Sequence[str], int, Integers], Pieces]  # side, texts, epoch, the position of each in it
 Fits = Callable[[Integers, Integers], npt.NDArray[np.bool_]]  # by the pieces of source and target
 
 
+TOLD: Final[dict[Kind, int]] = {"terms": TERM_TAG, "matches": MATCH_TAG}
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class AugmentSettings(Settings):
+class AugmentSettings(SparseSettings):
     """The settings are shares of the pairs. Of all but `protect` at most one is drawn for a pair, and not every pair lends itself to it."""
 
+    rare: ClassVar = {"matches"}
     protect: Share = Field(0.9, description="placeholders, tags, addresses ... as marks, of the pairs whose sides have the same")
     copied: Share = Field(0.03, description="marks in a pair that has nothing to mask")
     upper: Share = Field(0.01, description="both sides in capitals")
@@ -53,6 +57,7 @@ class AugmentSettings(Settings):
     punctuation: Share = Field(0.02, description="both sides without the full stop")
     merged: Share = Field(0.03, description="with the next pair of the epoch")
     terms: Share = Field(0.05, description="some words of the target told after the source")
+    matches: Share = Field(0.0, description="the target of a similar pair told after the source, as a memory would")
 
     @model_validator(mode="after")
     def _one_is_drawn(self) -> Self:
@@ -72,10 +77,11 @@ def lacking(source: Tokenizer, target: Tokenizer) -> dict[Kind, str]:
     found: dict[Kind, str] = {}
     if not count_placeholders(source, target):
         found |= {"protect": NO_PLACEHOLDERS, "copied": NO_PLACEHOLDERS}
-    if source is not target:
-        found["terms"] = "source and target have pieces of their own"
-    elif tag(TERM_TAG) not in source.vocabulary:
-        found["terms"] = "the pieces have no tags"
+    for kind, number in TOLD.items():
+        if source is not target:
+            found[kind] = "source and target have pieces of their own"
+        elif tag(number) not in source.vocabulary:
+            found[kind] = f"the pieces have no {tag(number)}"
     return found
 
 
@@ -105,14 +111,15 @@ def draw_alterations(settings: AugmentSettings, seed: int, epoch: int, positions
 
 
 def alterations(
-    chances: AugmentDraws, texts: Columns, following: Following, speeches: Sequence[Speech], directions: Integers
+    chances: AugmentDraws, texts: Columns, others: Others, speeches: Sequence[Speech], directions: Integers
 ) -> tuple[Integers, list[AlteredPair]]:
-    """Which of these pairs are changed, and what they become. `following` gives the pairs that come after some of them, `directions` the
-    place of each in `speeches`."""
+    """Which of these pairs are changed, and what they become. `others` gives the pairs that some of them are merged with, or told the
+    target of; `directions` the place of each in `speeches`."""
     signs, merges = may_hold(texts[0]), chances.kinds == DRAWN.index("merged")
     protects = chances.protects & (signs | merges)
-    rows, merging = np.flatnonzero((chances.kinds < len(DRAWN)) | protects), np.flatnonzero(merges)
-    after = dict(zip(merging.tolist(), following(merging), strict=True))
+    rows = np.flatnonzero((chances.kinds < len(DRAWN)) | protects)
+    asking = np.flatnonzero(merges | (chances.kinds == DRAWN.index("matches")))
+    other = dict(zip(asking.tolist(), others(asking), strict=True))
     source, target = (side.take(pa.array(rows)) for side in texts)
     plain = ~(signs[rows] | may_hold(target))
     details = (array.tolist() for array in (protects[rows], plain, chances.numbers[rows], chances.details[rows]))
@@ -120,7 +127,7 @@ def alterations(
     changed: list[tuple[int, AlteredPair]] = []
     spoken = zip(rows.tolist(), directions[rows].tolist(), strict=True)
     for (row, way), pair, kind, *rest in zip(spoken, pairs, chances.kinds[rows].tolist(), *details, strict=True):
-        found = alter_pair(pair, Change(NAMES[kind], *rest), after.get(row), speeches[way])
+        found = alter_pair(pair, Change(NAMES[kind], *rest), other.get(row), speeches[way])
         if found is not None:
             changed.append((row, found))
     return np.array([row for row, _ in changed], np.int64), [found for _, found in changed]
@@ -166,16 +173,16 @@ class Augmenter:
         self.pairs, self.settings, self.seed, self.tokenizers, self.cut = pairs, settings, seed, tokenizers, cut
         self.tagger = tagger
         self.speeches = [Speech(languages, count_placeholders(*tokenizers)) for languages in tagger.directions]
-        self.term_tag = None if "terms" in lacks else tokenizers[0].tag(TERM_TAG)
+        self.told = {kind: tokenizers[0].tag(number) for kind, number in TOLD.items() if kind not in lacks}
 
     def augment(self, order: EpochOrder, epoch: int, positions: Integers, samples: Integers, fits: Fits) -> AugmentedRows | None:
         """None when every pair stays as it was."""
+        ways, names, texts = self.tagger.directions_of(samples), self.tagger.names_of(samples), self.pairs.texts(samples)
+        chances = draw_alterations(self.settings, self.seed, epoch, positions)
 
-        ways = self.tagger.directions_of(samples)
-
-        def following(some: Integers) -> list[Texts | None]:
-            """The next pair of the same direction and tags, if one is near."""
-            names, found = self.tagger.names_of(samples), np.full(len(some), -1, np.int64)
+        def follow(some: Integers) -> Integers:
+            """The sample of the next pair of the same direction and tags; -1 if none is near."""
+            found = np.full(len(some), -1, np.int64)
             ends = order.bounds[order.groups_of(positions) + 1]  # a pair of another group may not be at hand
             for ahead in range(1, 1 + (1 if self.tagger.most == 0 else REACH)):
                 waiting = np.flatnonzero((found < 0) & (positions[some] + ahead < ends[some]))
@@ -183,18 +190,31 @@ class Augmenter:
                 like = self.tagger.directions_of(next_ones) == ways[some[waiting]]
                 like &= self.tagger.names_of(next_ones) == names[some[waiting]]
                 found[waiting[like]] = next_ones[like]
-            near = np.flatnonzero(found >= 0)
-            texts = zip(*(side.to_pylist() for side in self.pairs.texts(found[near])), strict=True)
-            after = dict(zip(near.tolist(), texts, strict=True))
-            return [after.get(place) for place in range(len(some))]
+            return found
 
-        chances = draw_alterations(self.settings, self.seed, epoch, positions)
-        rows, found = alterations(chances, self.pairs.texts(samples), following, self.speeches, ways)
+        def match(some: Integers) -> Integers:
+            """The sample of the pair whose target is told, likewise."""
+            known, spelt = np.unique(names, return_inverse=True)
+            found = find_matches(texts[0], ways * len(known) + spelt, some, chances.details[some])
+            return np.where(found < 0, -1, samples[found])
+
+        def others(some: Integers) -> list[Texts | None]:
+            found = np.full(len(some), -1, np.int64)
+            for kind, find in (("merged", follow), ("matches", match)):
+                if len(here := np.flatnonzero(chances.kinds[some] == NAMES.index(kind))):
+                    found[here] = find(some[here])
+            there = np.flatnonzero(found >= 0)
+            pairs = zip(*(side.to_pylist() for side in self.pairs.texts(found[there])), strict=True)
+            by_place = dict(zip(there.tolist(), pairs, strict=True))
+            return [by_place.get(place) for place in range(len(some))]
+
+        rows, found = alterations(chances, texts, others, self.speeches, ways)
         if not found:
             return None
         source = self.cut(0, [each.source for each in found], epoch, positions[rows])
         target = self.cut(1, [each.target for each in found], epoch, positions[rows])
-        source = self._append_terms(source, found)
+        source = self._tell(source, "terms", [each.terms for each in found])
+        source = self._tell(source, "matches", [(each.match,) if each.match else () for each in found])
         good = fits(source.lengths, target.lengths)
         for side, tokenizer in zip((source, target), self.tokenizers, strict=True):
             unknown = np.concatenate([[0], np.cumsum(side.values == tokenizer.unknown)])
@@ -204,12 +224,12 @@ class Augmenter:
             return None
         return AugmentedRows(rows[kept], source.take(kept), target.take(kept), tuple(found[at].kinds for at in kept))
 
-    def _append_terms(self, source: Pieces, found: Sequence[AlteredPair]) -> Pieces:
-        """The sources with the terms after them. Terms are cut in the best way, as those of a glossary will be."""
-        terms = [term for each in found for term in each.terms]
-        if self.term_tag is None or not terms:
+    def _tell(self, source: Pieces, kind: Kind, told: Sequence[tuple[str, ...]]) -> Pieces:
+        """The sources with what each is told after them. That is cut in the best way, as what a glossary or a memory has will be."""
+        texts = [text for each in told for text in each]
+        if kind not in self.told or not texts:
             return source
-        tags = Pieces(np.full(len(terms), self.term_tag, np.int32), np.arange(len(terms) + 1))
-        tagged = join_rows(tags, Pieces.of(self.tokenizers[1].encode(terms)))
-        reached = np.cumsum([0, *(len(each.terms) for each in found)])
+        tags = Pieces(np.full(len(texts), self.told[kind], np.int32), np.arange(len(texts) + 1))
+        tagged = join_rows(tags, Pieces.of(self.tokenizers[1].encode(texts)))
+        reached = np.cumsum([0, *map(len, told)])
         return join_rows(source, Pieces(tagged.values, tagged.offsets[reached]))

@@ -19,6 +19,7 @@ from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest
+from limelight.serving.settings import MemoryUse, ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.translation import Translation
 
@@ -31,7 +32,7 @@ class CompatOptions:
     markup: Markup | None = None
     segment: bool = True
     glossary: Glossary | None = None
-    memory: bool = False  # wished for by the request; the operator may want it for all
+    memory: MemoryUse | None = None  # wished for by the request; the operator may want it for all
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class RequestTranslator:
             search=search,
             segment=wish.segment,
             glossary=wish.glossary,
-            memory=wish.memory or self.service.settings.memory is not None,
+            memory=wish.memory or usual_memory(self.service.settings, served),
             deadline=deadline,
             caller=self.caller.name,
         )
@@ -107,6 +108,11 @@ def with_alternatives(own: SearchSettings, alternatives: int) -> SearchSettings 
     return own.changed(nbest=wanted, beam=beam)
 
 
+def usual_memory(settings: ServeSettings, served: ServedModel) -> MemoryUse | None:
+    """What the operator wants of the memory, as far as the model was taught it."""
+    return "use" if settings.memory and not served.translator.settings.takes_matches else settings.memory
+
+
 def is_spoken(text: str) -> bool:
     """Emoji, blanks and signs are the same in every language, and no model has learnt them."""
     return any(character.isalnum() for character in text)
@@ -133,11 +139,11 @@ class FileTranslator:
         RequestTranslator(service, request, caller).pay(len(data), -(-len(data) // service.settings.limits.characters))
 
     async def translate(
-        self, served: ServedModel | None, glossary: Glossary | None = None, *, memory: bool = False, check: bool = False
+        self, served: ServedModel | None, glossary: Glossary | None = None, *, memory: MemoryUse | None = None, check: bool = False
     ) -> bytes:
         if served is None:
             return self.data
         note(self.request, model=served.id)
-        memory = memory or self.service.settings.memory is not None
+        memory = memory or usual_memory(self.service.settings, served)
         options = TranslateOptions(served, glossary=glossary, memory=memory, check=check, caller=self.caller.name)
         return (await while_connected(self.request, self.service.document(self.data, self.kind, options))).data

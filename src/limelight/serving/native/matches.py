@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from limelight.serving.native.requests import TranslateRequest
+from limelight.serving.queue.documents import check_told
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Forbidden, TooLarge
@@ -25,6 +27,7 @@ class RecalledTexts:
     texts: list[str]
     used: "dict[int, MemoryMatch]"
     matches: "list[list[MemoryMatch]] | None"
+    told: list[str | None] | None = None  # what the model is told of similar ones, for each that is left
 
     @property
     def left(self) -> list[str]:
@@ -40,19 +43,21 @@ class RecalledTexts:
 
 async def recall_texts(service: Service, pair: tuple[str, str], asked: TranslateRequest, deadline: Deadline) -> RecalledTexts:
     """Who leaves ends the deadline, and with it the search."""
-    texts, use = asked.texts, asked.memory == "use"
+    texts, use = asked.texts, asked.memory is not None
     if not use and not asked.matches:
         return RecalledTexts(texts, {}, None)
 
-    def find(store: "Store", text: str) -> "list[MemoryMatch]":
+    def find(store: "Store", text: str, most: int = 5) -> "list[MemoryMatch]":
         if deadline.is_over():
             raise deadline.late()
-        return store.memory.find(pair, text)
+        return store.memory.find(pair, text, most)
 
     def look(store: "Store") -> RecalledTexts:
         exact = store.memory.find_exact(pair, texts) if use else {}
         matches = [find(store, text) for text in texts] if asked.matches else None
-        return RecalledTexts(texts, {at: exact[text] for at, text in enumerate(texts) if text in exact}, matches)
+        used = {at: exact[text] for at, text in enumerate(texts) if text in exact}
+        similar = [find(store, text, 1) for text in texts if text not in exact and asked.memory == "tell"]
+        return RecalledTexts(texts, used, matches, [found[0].target if found else None for found in similar] or None)
 
     assert service.store is not None  # `check_memory` was asked
     with deadline:
@@ -63,14 +68,17 @@ async def recall_texts(service: Service, pair: tuple[str, str], asked: Translate
             raise deadline.late() from None
 
 
-def check_memory(service: Service, asked: TranslateRequest) -> None:
+def check_memory(service: Service, asked: TranslateRequest, served: ServedModel) -> None:
     """Before anything is paid for: is there a memory, and can it be asked together with the rest?"""
     wanted = [name for name, given in (("matches", asked.matches), ("memory", asked.memory is not None)) if given]
     others = {"format=html": asked.format == "html", "stream=true": asked.stream, "prefix": asked.prefixes is not None}
     if wanted and service.store is None:
         raise Forbidden(f"{', '.join(wanted)}: this server has no memory", "The operator can give it one: limelight serve --store.")
-    if asked.matches and len(asked.texts) > MOST_SEARCHED:
-        raise TooLarge(f"matches: {len(asked.texts):,} texts, and {MOST_SEARCHED} may be looked for at once", "Send several requests.")
+    if asked.memory == "tell":
+        check_told(served)
+    if (asked.matches or asked.memory == "tell") and len(asked.texts) > MOST_SEARCHED:
+        said = f"{', '.join(wanted)}: {len(asked.texts):,} texts, and {MOST_SEARCHED} may be looked for at once"
+        raise TooLarge(said, "Send several requests.")
     if wanted and any(others.values()):
         raise BadRequest(f"{', '.join(wanted)}: not with {', '.join(name for name, given in others.items() if given)}", "Leave one out.")
 

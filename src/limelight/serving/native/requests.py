@@ -21,7 +21,7 @@ from limelight.serving.http.body import SMALL, read_json
 from limelight.serving.http.described_routes import NO_ZERO, Tags
 from limelight.serving.queue.text_thread import aside
 from limelight.serving.refusals import BadRequest, TooLarge
-from limelight.serving.settings import ServeSettings
+from limelight.serving.settings import MemoryUse, ServeSettings
 from limelight.text.careful.glossary import MOST_TARGETS
 from limelight.text.careful.term_targets import LONGEST_TERM
 
@@ -32,6 +32,7 @@ MOST_PROBLEMS = 20  # that are listed
 UNKNOWN = 3  # keys that are named: looking for what each may mean takes time, and a body has room for 100,000
 
 
+USED = "use: what the memory has of the same text is its translation. tell: and the model is told what it has for similar ones."
 DIRECTED = "Id of a model; with a direction, multi:en-fr, if it has several. Else the first."
 
 
@@ -70,7 +71,7 @@ class TranslateRequest(StrictRequest):
     )
     glossary: Terms | None = Field(default=None, description="Terms, each with its translation or several that will do.")
     matches: bool = Field(default=False, description="Tell what the memory has of the same or similar texts, if the server has one.")
-    memory: Literal["use"] | None = Field(default=None, description="use: what the memory has of the same text is its translation.")
+    memory: MemoryUse | None = Field(default=None, description=USED)
     format: Literal["text", "html"] = Field(default="text", description="html: tags and entities stay.")
     stream: bool = Field(default=False, description="Server-sent events, one for each sentence that is done.")
     timeout: float | None = Field(default=None, description="Seconds after which the answer is of no use.")

@@ -71,7 +71,7 @@ class Native:
         begin = time.monotonic()
         asked = await read_request(request, self.asked.translate)
         served, texts = self.service.models.pick(asked.source, asked.target, asked.model, asked.tags), asked.texts
-        check_memory(self.service, asked)
+        check_memory(self.service, asked, served)
         untaught = {} if served.translator.settings.is_trained else {"zero_shot": True}
         options = self._options(request, asked, served, sum(map(len, texts)))
         if asked.glossary is not None:
@@ -187,6 +187,7 @@ class Native:
     async def _recall_or_translate(self, asked: TranslateRequest, options: TranslateOptions) -> tuple[RecalledTexts, list[Translation]]:
         deadline = options.deadline or self.service.deadline()
         recalled = await recall_texts(self.service, (options.served.source, options.served.target), asked, deadline)
+        options = options if recalled.told is None else replace(options, matches=recalled.told)
         return recalled, await self.service.translate(recalled.left, options, prefixes=asked.prefixes)
 
     async def _html(self, texts: Sequence[str], options: TranslateOptions) -> Iterable[dict[str, Any]]:

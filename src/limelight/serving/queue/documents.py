@@ -3,19 +3,26 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limelight.documents.document import Kind, find_units
 from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
-from limelight.errors import DeadlineError, LimelightError
+from limelight.errors import ConfigError, DeadlineError, LimelightError
+from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Busy, Forbidden, Refusal
 from limelight.serving.served_store import ServedStore
+from limelight.translator.arguments import refuse_matches
 from limelight.translator.translation import Translation, recall
+
+if TYPE_CHECKING:
+    from limelight.store.store import Store
 
 AT_ONCE = 2  # threads
 WAITING = 6  # documents beside those
 Translate = Callable[[Sequence[str]], Coroutine[Any, Any, list[Translation]]]
+TranslateRest = Callable[[Sequence[str], Sequence[str | None] | None], Coroutine[Any, Any, list[Translation]]]  # and what each is told
 Admit = Callable[[Sequence[str]], None]  # hears its texts before any is translated, and may refuse it
 Result = TypeVar("Result")
 
@@ -103,21 +110,38 @@ class LoopBridge:
             self.asked.cancel()
 
 
-def recall_first(store: ServedStore | None, languages: tuple[str, str], translate: Translate, deadline: Deadline) -> Translate:
-    """The memory is asked for each text before the translator is."""
+def recall_first(store: ServedStore | None, served: ServedModel, tell: bool, translate: TranslateRest, deadline: Deadline) -> Translate:
+    """The memory is asked for each text before the translator is. `tell`: and for similar ones, which the translator is told."""
     if store is None:
         raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
+    if tell:
+        check_told(served)
+
+    async def look(work: "Callable[[Store], Result]") -> Result:
+        return await _within(store.ask(work, search=True), deadline, "the answer")
 
     async def ask(texts: Sequence[str]) -> list[Translation]:
         with deadline:
-            asked = store.ask(lambda opened: opened.memory.find_exact(languages, texts), search=True)
-            found = await _within(asked, deadline, "the answer")
+            found = await look(lambda opened: opened.memory.find_exact(served.direction, texts))
+            left = [text for text in texts if text not in found]
+            # One by one, so that who asks for less need not wait for all.
+            told = [await look(partial(_find_similar, served.direction, text)) for text in left] if tell else None
         known = {text: recall(text, match.target) for text, match in found.items()}
-        left = [text for text in texts if text not in known]
-        known |= dict(zip(left, await translate(left), strict=True)) if left else {}
+        known |= dict(zip(left, await translate(left, told), strict=True)) if left else {}
         return [known[text] for text in texts]
 
     return ask
+
+
+def _find_similar(pair: tuple[str, str], text: str, store: "Store") -> str | None:
+    return next((match.target for match in store.memory.find(pair, text, 1)), None)
+
+
+def check_told(served: ServedModel) -> None:
+    try:
+        refuse_matches(served.translator.settings)
+    except ConfigError as error:
+        raise BadRequest(f"memory=tell: {error}", "memory=use takes what the memory has of the same text alone.") from None
 
 
 def _find(data: bytes, kind: Kind, languages: tuple[str, str], is_over: Callable[[], bool], admit: Admit | None) -> FoundUnits:

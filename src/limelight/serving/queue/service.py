@@ -23,7 +23,7 @@ from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, hear_next, within
 from limelight.serving.refusals import Busy, Failed, Forbidden, Late
 from limelight.serving.served_store import ServedStore
-from limelight.serving.settings import ServeSettings
+from limelight.serving.settings import MemoryUse, ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan
 from limelight.translator.pipeline import TranslationOptions
@@ -47,7 +47,8 @@ class TranslateOptions:
     segment: bool | None = True
     glossary: Glossary | None = None
     check: bool = False  # for words left out and made up: a pass by torch for each word
-    memory: bool = False  # is it asked for the same text before the model is?
+    memory: MemoryUse | None = None  # is it asked for the same text before the model is, and for similar ones?
+    matches: Sequence[str | None] | None = None  # what it has for similar ones, one for each text
     deadline: Deadline | None = None  # else as long as the server gives
     caller: str = ""
 
@@ -108,8 +109,11 @@ class Service:
             self.batcher.refuse_when_full(options.caller or None)
         deadline = options.deadline or self.deadline()
         if options.memory:
-            model = partial(self.translate, options=replace(options, memory=False, deadline=deadline), document=document)
-            return await recall_first(self.store, (options.served.source, options.served.target), model, deadline)(texts)
+
+            def model(left: Sequence[str], told: Sequence[str | None] | None) -> Coroutine[Any, Any, list[Translation]]:
+                return self.translate(left, replace(options, memory=None, matches=told, deadline=deadline), document=document)
+
+            return await recall_first(self.store, options.served, options.memory == "tell", model, deadline)(texts)
         with deadline:
             planned, size = await self._plan(texts, options, prefixes, phrases, deadline)
             job = self._submit(planned, options, document=document)
@@ -119,8 +123,7 @@ class Service:
                 self._queue(options).leave(job)
         if job.begun is not None:
             self.watching.stage("translate", time.monotonic() - job.begun)
-        width = options.settings.nbest
-        return await self._reading.run(width * size, lambda: planned.join(_numbers(made)), JOINING)
+        return await self._reading.run(options.settings.nbest * size, lambda: planned.join(_numbers(made)), JOINING)
 
     async def stream(
         self, texts: Sequence[str], options: TranslateOptions, *, prefixes: Sequence[str] | None = None
@@ -189,12 +192,11 @@ class Service:
     ) -> Result:
         """As `document`, with what `finish` makes of it in its time, in its thread; `admit` may refuse it by its texts."""
         its_own, deadline = object(), options.deadline or self.deadline()
-        languages = (options.served.source, options.served.target)
 
         def translate(texts: Sequence[str]) -> Coroutine[Any, Any, list[Translation]]:
             return self.translate(texts, replace(options, deadline=deadline), document=its_own)
 
-        return await self.documents.translate(data, kind, languages, translate, deadline, finish, admit)
+        return await self.documents.translate(data, kind, options.served.direction, translate, deadline, finish, admit)
 
     async def markup(self, texts: Sequence[str], markup: Markup, options: TranslateOptions) -> tuple[list[TranslatedText], int]:
         """Return texts with their tags, and how many pieces they had. Already to find their words is work, so it is refused before."""
@@ -279,6 +281,7 @@ class Service:
             phrases=phrases,
             protect=options.protect,
             glossary=options.glossary,
+            matches=options.matches,
             segment=options.segment,
             is_over=deadline.is_over,
         )

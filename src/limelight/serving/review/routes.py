@@ -54,7 +54,7 @@ class ReviewRoutes:
         caller.spend(len(data), texts)
         note(request, characters=len(data), texts=texts, model=served.id)
         glossary = None if asked.glossary is None else await aside(len(asked.glossary), lambda: make_glossary(asked.glossary), TERMS)
-        deadline, memory, name = self.service.deadline(), asked.memory == "use", caller.name
+        deadline, memory, name = self.service.deadline(), asked.memory, caller.name
         options = TranslateOptions(
             served, probabilities=True, glossary=glossary, check=asked.check, memory=memory, deadline=deadline, caller=name
         )

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -11,10 +11,10 @@ from limelight.documents.document import Kind, kind_of
 from limelight.documents.translating import LONGEST, GivenText
 from limelight.errors import ConfigError
 from limelight.serving.http.described_routes import MANY, NO_ZERO, Count, Share, Short, Tags, Text
-from limelight.serving.native.requests import DIRECTED, Code, Name, StrictRequest, Terms, with_limits
+from limelight.serving.native.requests import DIRECTED, USED, Code, Name, StrictRequest, Terms, with_limits
 from limelight.serving.native.responses import WarningAnswer
 from limelight.serving.refusals import BadRequest
-from limelight.serving.settings import ServeSettings
+from limelight.serving.settings import MemoryUse, ServeSettings
 
 MOST_SEGMENTS = 10_000  # of a document: of more the texts would not come back in one body
 MOST_CHARACTERS = 64_000_000  # of an answer: of each segment its texts, reasons and terms
@@ -48,7 +48,7 @@ class FileRequest(StrictRequest):
 class DocumentRequest(FileRequest):
     tags: Tags = Field(default=[], description="What the model is told beside the languages, as formal.")
     glossary: Terms | None = Field(default=None, description="Terms, each with its translation or several that will do.")
-    memory: Literal["use"] | None = Field(default=None, description="use: what the memory has of the same text is its translation.")
+    memory: MemoryUse | None = Field(default=None, description=USED)
     check: bool = Field(default=False, description="Look for words left out and made up. It takes many times as long.")
 
 

@@ -18,7 +18,7 @@ from limelight.text.careful.spans import MARK, TAG_NAME, Kind, Numbers, Range, f
 from limelight.text.pieces.tokenizer import placeholder
 
 __all__ = (
-    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_pair", "protect", "restore", "text_faults",
+    "Kind", "Protected", "Span", "find", "find_placeholder_faults", "mask_like", "mask_pair", "protect", "restore", "text_faults",
 )  # fmt: skip
 
 _MESSAGE = "a message with plural forms or a selection (ICU) whose braces could not be read, or are not to be, is not protected"
@@ -140,6 +140,24 @@ def mask_pair(source: str, target: str, choose: Sequence[int]) -> tuple[str, str
     masked = _protect_ranges(source, ranges, choose[: len(ranges)], None)
     translation = _mask_ranges(target, target_ranges, numbers)
     return None if find_placeholder_faults(translation, masked) else (masked.text, translation)
+
+
+def mask_like(text: str, marked: Iterable[tuple[str, int]], numbers: Numbers = "long", *, keep: bool) -> str:
+    """A text beside another that was masked: spans of both have the marks that they have there. What the other has not stays as it is, but
+    for marks, which stand for nothing of it; or goes, unless it is to `keep`.
+
+    mask_like("%s öffnet %d", [("%d", 7)], keep=False) -> "öffnet ⟦7⟧"
+    """
+    unused, made, at = list(marked), "", 0
+    for begin, end, kind in find(text, numbers):
+        same = next((each for each in unused if each[0] == text[begin:end]), None)
+        if same is not None:
+            unused.remove(same)
+        unknown = (text[begin:end].strip("⟦⟧") if kind == "mark" else text[begin:end]) if keep else ""
+        made += text[at:begin] + (unknown if same is None else placeholder(same[1]))
+        at = end
+    made += text[at:]
+    return made if keep else " ".join(made.split())
 
 
 def _protect_ranges(text: str, ranges: Sequence[Range], numbers: Sequence[int], problem: str | None) -> Protected:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PAD, UNKNOWN, START, END = 0, 1, 2, 3
 TERM_TAG: Final = 1  # the tag before each term that is told with a source
+MATCH_TAG: Final = 2  # the tag before the translation of a similar text
 SPACE = "\u2581"  # SentencePiece writes a space as this block; a block in a text comes back as a space
 SLICE = 1 << 16  # texts split at once: temporaries stay below about 30 MB for sentences
 

@@ -22,22 +22,26 @@ WORDS: Final[dict[Drawn, str]] = {
     "punctuation": "without full stop",
     "merged": "merged with the next",
     "terms": "with terms",
+    "matches": "with the translation of a similar text",
 }
+MATCHES: Final = 0.15  # the share where a translator was taught them before
 LEAST_RANGE: Final = 32  # pieces: below that nothing is worth parting
 WHY: Final = "so that case, typos and placeholders do not break it"
 
 
-def choose_augmentation(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[AugmentSettings | None, RunChoice]:
-    """`asked` is what a person gave for the batches."""
+def choose_augmentation(
+    prepared: PreparedCorpus, asked: Mapping[str, Any], takes_matches: bool = False
+) -> tuple[AugmentSettings | None, RunChoice]:
+    """`asked` is what a person gave for the batches; `takes_matches`: the translator to go on from is told them, and shall not forget."""
     given = asked.get("augment", {})
     if given is None:
         return None, RunChoice("augment", "none", "asked for")
     lacks = lacking(*prepared.tokenizers())
-    settings = AugmentSettings(**{**dict.fromkeys(lacks, 0.0), **given})
+    settings = AugmentSettings(**{"matches": MATCHES if takes_matches else 0.0, **dict.fromkeys(lacks, 0.0), **given})
     why = "asked for" if given else WHY
-    for reason in dict.fromkeys(lacks.values()):
-        without = [kind for kind, because in lacks.items() if because == reason and not settings.share(kind)]
-        why += f"; without {' and '.join(without)}, since {reason}" if without else ""
+    lost = {kind: reason for kind, reason in lacks.items() if AugmentSettings().share(kind) and not settings.share(kind)}
+    for reason in dict.fromkeys(lost.values()):
+        why += f"; without {' and '.join(kind for kind in lost if lost[kind] == reason)}, since {reason}"
     return settings, RunChoice("augment", describe_augmentation(settings), why)
 
 
@@ -50,7 +54,7 @@ def derive_learnt(prepared: PreparedCorpus, settings: AugmentSettings | None) ->
     # A sentence twice as long as nearly all has positions that the model has hardly seen.
     longest = max(min(each["longest"], 2 * at_most(each["lengths"], 0.999, each["longest"])) for each in sources)
     marks = count_placeholders(*prepared.tokenizers()) if settings.protect or settings.copied else 0
-    return Learnt(marks=marks, terms=settings.terms > 0, longest=max(LEAST_RANGE, longest))
+    return Learnt(marks=marks, terms=settings.terms > 0, matches=settings.matches > 0, longest=max(LEAST_RANGE, longest))
 
 
 def describe_augmentation(settings: AugmentSettings) -> str:

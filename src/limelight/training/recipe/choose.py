@@ -62,11 +62,12 @@ class RecipePlanner:
     spent: float = 0.0  # seconds of the budget that are gone
     model: ModelConfig | None = None
     fine_tuning: FineTuning | None = None
+    takes_matches: bool = False  # was that translator taught to be told them? Then this one is, too
     chosen: list[RunChoice] = field(default_factory=list)
 
     def plan(self) -> Plan:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
-        self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"))
+        self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"), self.takes_matches)
         self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
         config, measured = self._size()
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))

@@ -94,16 +94,16 @@ def _by_name(asked: TrainRequest) -> TrainRequest:
 def _choose_recipe(
     asked: TrainRequest, prepared: PreparedCorpus, stand: ComputeSetup, spent: float, say: Callable[[RunChoice], None]
 ) -> Recipe:
-    fine_tuning, model = None, None
+    fine_tuning, model, taught = None, None, False
     if asked.bundle is not None:
         translator, old = bundle.read(asked.bundle), asked.old_text
-        model, parent = translator.settings.model, None
+        model, parent, taught = translator.settings.model, None, translator.settings.takes_matches
         if old is None:
             model, parent = fit_model(model, prepared), " to ".join(translator.settings.languages)
             say(describe_inherited(translator, prepared))
         inherited, share = inherit_from(translator, parent is not None), 0.0 if old is None else old.share
         fine_tuning = FineTuning(bundle=str(asked.bundle), replay=share, inherits=inherited, parent=parent)
-    plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning).plan()
+    plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning, taught).plan()
     for chosen in plan.chosen:
         say(chosen)
     return plan.recipe

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -32,7 +32,7 @@ from limelight.serving.queue.served_model import MOST_TAGS, ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
 from limelight.serving.refusals import BadRequest, Forbidden, NotFound, Stopping
-from limelight.serving.settings import Limits
+from limelight.serving.settings import Limits, MemoryUse
 from limelight.text.language_names import name
 
 DEBOUNCE = 500  # milliseconds that a page waits for the next key
@@ -206,12 +206,12 @@ def _texts(parameters: Parameters) -> tuple[list[str], bool]:
     return parameters.texts("q") if isinstance(given, list) else require(parameters, "q"), isinstance(given, list)
 
 
-def _memory(parameters: Parameters) -> bool:
+def _memory(parameters: Parameters) -> MemoryUse | None:
     """That API has none; our own page and programs ask for it."""
     asked = parameters.text("memory") or ""
-    if asked not in ("", "use"):
-        raise BadRequest("Invalid request: memory parameter is neither empty nor use")
-    return bool(asked)
+    if asked not in ("", *get_args(MemoryUse)):
+        raise BadRequest("Invalid request: memory parameter is neither empty nor use nor tell")
+    return cast(MemoryUse, asked) or None
 
 
 def _alternatives(parameters: Parameters, limits: Limits) -> int:

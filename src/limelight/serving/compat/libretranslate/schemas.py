@@ -89,7 +89,7 @@ class LibreTranslateBodies:
         pair = {"source": LanguageCode, "target": LanguageCode}
         number = Annotated[float, Field(ge=-1_000_000, le=limits.alternatives)]
         written = Annotated[str, Field(min_length=1, max_length=6, pattern="^-?[0-9]{1,5}$")]
-        memory: Any = {"memory": Literal["use", ""]}
+        memory: Any = {"memory": Literal["use", "tell", ""]}
         options = {**memory, "tags": Tags | None, "format": Literal["text", "html", ""] | None, "alternatives": number | written | None}
         form = make_body("TranslateForm", {"q": one, **pair}, {**memory, "format": Literal["text", "html"], "api_key": GivenShort})
         asked = make_body("DetectForm", {"q": one}, {"api_key": GivenShort})
