@@ -92,10 +92,7 @@ def translate(
     # What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long.
     asked = context.params | {"segment": True if segment is None and given else segment}
     account = TranslateProgress(quiet or bool(given), total)
-    if cluster is None:
-        _translate_chunks(chunks, account, asked)
-    else:
-        _translate_on_cluster(chunks, account, asked)
+    (_translate_chunks if cluster is None else _translate_on_cluster)(chunks, account, asked)
 
 
 def _translate_chunks(chunks: Iterator[Chunk], account: TranslateProgress, asked: dict[str, Any]) -> None:

@@ -38,8 +38,7 @@ BETWEEN_VALIDATIONS: Final = 20.0  # seconds of training at least: an untrained 
 SENTENCES: Final = (100, 500)  # translated at a validation: one for each second of a budget, within these bounds
 PATIENCE: Final = 8
 # The validation set chooses the search where it says something, and where that takes little of the time: four searches of all of it.
-LEAST_TO_CHOOSE_BY: Final = 200  # sentences
-LEAST_SECONDS_TO_CHOOSE, LEAST_STEPS_TO_CHOOSE = 1_200, 500
+LEAST_TO_CHOOSE_BY, LEAST_STEPS_TO_CHOOSE, LEAST_SECONDS_TO_CHOOSE = 200, 500, 1_200  # sentences; and how long a run is
 CLIP: Final = 1.0
 FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
 # Of the same: rows of new pieces have as far to go as in a new model, and layers that know another language shall not be lost on the way.
