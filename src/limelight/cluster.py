@@ -15,9 +15,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from limelight.errors import LimelightError
 
 POLL_SECONDS = 5.0
-LOST_SECONDS = (
-    90.0  # without any work begun and with idle cores, after a node was lost; Ray itself takes up to 30 to notice one that is cut off
-)
+# Without any work begun and with idle cores, after a node was lost. Ray itself takes 30 to 60 to notice one that is cut off.
+LOST_SECONDS = 50.0
 BUSY_SECONDS = 1_800.0  # likewise, while cores are in use
 Row = TypeVar("Row")
 

@@ -18,6 +18,7 @@ from limelight.learning.attempt import (
     count_new,
     find_unfinished,
     forget_unfinished,
+    goes_on,
     is_held_out,
     read_corrections,
 )
@@ -60,6 +61,16 @@ def test_what_the_last_attempt_had_is_not_new(tmp_path: Path) -> None:
     assert count_new(tmp_path, pairs) == 0
     assert count_new(tmp_path, [*pairs, ("a", "a")]) == 0  # refused before, refused again
     assert count_new(tmp_path, [*pairs, ("b", "B")]) == 1
+
+
+def test_an_attempt_goes_on_only_if_it_is_what_is_asked_for(tmp_path: Path) -> None:
+    pairs = draw(200)
+    plan = begin_attempt(tmp_path, Sifted(pairs[:-1], [(pairs[-1], "copied")]), PAIR, 2.0)
+    assert plan is not None
+    assert goes_on(tmp_path, plan, pairs, 2.0)
+    assert goes_on(tmp_path, plan, [*pairs, ("new", "neu")], 2.0)  # it is learnt the next time
+    assert not goes_on(tmp_path, plan, pairs[1:], 2.0)  # somebody deleted one, or named another file
+    assert not goes_on(tmp_path, plan, pairs, 3.0)
 
 
 def test_too_few_make_no_attempt(tmp_path: Path) -> None:

@@ -42,4 +42,4 @@ def test_a_run_ends_with_its_budget(tmp_path: Path) -> None:
 def test_a_budget_that_is_over_before_training_is_refused_with_a_larger_one(tmp_path: Path) -> None:
     done, _ = run(tmp_path, "1s")
     assert done.returncode == 2, done.stderr
-    assert "the budget of 1 s is too small" in done.stderr and "such as --budget" in done.stderr
+    assert "the budget of 1 s is too small" in done.stderr and "minutes or more" in done.stderr

@@ -59,6 +59,7 @@ def learn(
     from limelight.bundle.versions import HISTORY, LEARNT, read_history
     from limelight.cli.settings_arguments import split_settings
     from limelight.cli.train.recipe_keys import check_changes
+    from limelight.learning.attempt import find_unfinished
     from limelight.training.run.folder_lock import lock_folder
 
     folders, given["inputs"] = split_settings(inputs)
@@ -69,6 +70,8 @@ def learn(
     elif history:
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
+        if (begun := find_unfinished(folder)) is not None:
+            lines.append(f"{begun.number:>3}  {begun.at}  {begun.corrections:,} corrections; not finished: the same command goes on")
     else:
         if back and not (folder / LEARNT / HISTORY).is_file():
             raise ConfigError(f"{folder} has learnt nothing; there is no version before it to go back to")
@@ -137,16 +140,20 @@ def _go_back(folder: Path) -> Told:
 def _learn(folder: Path, given: dict[str, Any]) -> Told:
     from limelight.bundle.versions import LEARNT, RUN
     from limelight.evaluation.inputs import read_parallel
-    from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished
+    from limelight.learning.attempt import clear_up, find_unfinished, forget_unfinished, goes_on
     from limelight.learning.effect import find_old_test
 
     clear_up(folder)
     old = read_parallel(given["test"]) if given["test"] else find_old_test(folder)  # what is missing is told before an hour of training
-    if given["again"]:
+    pairs, plan = _read(given), find_unfinished(folder)
+    if plan is not None and (given["again"] or not goes_on(folder, plan, pairs, given["minutes"])):
+        typer.echo(
+            f"{folder}: the attempt of {plan.at} is left: {'--again' if given['again'] else 'other corrections or --minutes'}", err=True
+        )
         forget_unfinished(folder)
-    plan = find_unfinished(folder)
+        plan = None
     if plan is None:
-        plan, why = _plan(folder, given)
+        plan, why = _plan(folder, pairs, given)
         if plan is None:
             return [why], {"kept": False, "why": why}, 0
     if not (given["quiet"] or given["as_json"]):
@@ -158,15 +165,14 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
     return _judge(folder, plan, None if result.exit_code else (old[0], old[1]), given)
 
 
-def _plan(folder: Path, given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
+def _plan(folder: Path, pairs: "list[Pair]", given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
     from limelight.learning.attempt import FEWEST, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator
 
+    if not count_new(folder, pairs) and not given["again"]:
+        return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
     with Translator.load(folder, threads=given["threads"]) as translator:
-        pairs = _read(given)
-        if not count_new(folder, pairs) and not given["again"]:
-            return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
         sifted = sift(pairs, translator)
         plan = begin_attempt(folder, sifted, given["languages"], given["minutes"])
     taken = f"of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{_list_refused(sifted.reasons)}"

@@ -160,6 +160,8 @@ class CorpusManifest(Settings):
             value = json.loads(content)
             if value.get("format") != FORMAT:
                 raise DataError(f"{where} has format {value.get('format')!r}; this version reads {FORMAT}: prepare the corpus again")
+            if "config.json" in str(value.get("files")):
+                raise DataError(f"{where} is that of a translator and not of prepared text; a run goes on from one by --from")
             return cls.model_validate(value)
         except (ValueError, AttributeError) as error:
             raise DataError(f"{where} is damaged ({type(error).__name__}); prepare the corpus again") from None

@@ -51,14 +51,23 @@ def find_unfinished(folder: Path) -> LearningPlan | None:
     return settings_of(LearningPlan, place, PLAN, read_json(place, PLAN)[1]) if (place / PLAN).is_file() else None
 
 
+def goes_on(folder: Path, plan: LearningPlan, pairs: Iterable[Pair], minutes: float) -> bool:
+    """Whether an attempt that was begun is still what is asked for: as long, and nothing of it was deleted or is of another file."""
+    return plan.minutes == minutes and _read_attempt(folder, plan.number) <= set(pairs)
+
+
 def count_new(folder: Path, pairs: Iterable[Pair]) -> int:
     """How many the last attempt had not."""
-    place, seen = folder / LEARNT / str(_last(folder)), set[tuple[str, ...]]()
+    return len(set(pairs) - _read_attempt(folder, _last(folder)))
+
+
+def _read_attempt(folder: Path, number: int) -> set[tuple[str, ...]]:
+    place, seen = folder / LEARNT / str(number), set[tuple[str, ...]]()
     for path in (place / name for name in (TAUGHT, HELD, REFUSED)):
         if path.is_file():
             with path.open(encoding="utf-8", newline="\n") as lines:
                 seen.update(tuple(json.loads(line)["translation"].values()) for line in lines)
-    return len(set(pairs) - seen)
+    return seen
 
 
 def begin_attempt(folder: Path, sifted: Sifted, languages: Direction, minutes: float) -> LearningPlan | None:

@@ -59,7 +59,7 @@ def decide(effect: Mapping[str, Difference]) -> tuple[bool, str]:
     if not (new.significant and new.difference > 0):
         return False, f"it is not surely better on corrections that were held out: {new.difference:+.1f} chrF, p = {new.p:.3f}"
     if forgets(old):
-        return False, f"it forgets: {old.difference:+.1f} chrF on old text, p = {old.p:.3f}"
+        return False, f"it forgets: {old.difference:+.2f} chrF on old text, p = {old.p:.3f}"
     return (
         True,
         f"better on corrections that were held out by {new.difference:.1f} chrF (p = {new.p:.3f}), {old.difference:+.1f} on old text",

@@ -9,6 +9,7 @@ from limelight.text.careful.glossary import Glossary
 from limelight.translator.sentences import Reader
 
 Text = str | Sequence[int | str]  # a text, or its pieces by id or as they are spelled
+LONGEST_MATCH = 10_000  # characters, as of a memory; a longer one is left out, for no model would see all of it
 
 
 def refuse_unknown(arguments: Mapping[str, object]) -> None:
@@ -75,10 +76,11 @@ def one_glossary_each(glossary: Glossary | Sequence[Glossary | None] | None, cou
 def one_match_each(matches: Sequence[str | None] | None, count: int, settings: BundleSettings) -> list[str]:
     if matches is None:
         return [""] * count
-    if len(matches) != count:
-        raise DataError(f"there are {len(matches)} matches for {count} texts; give one for each, None for none")
+    given = check_texts(matches if isinstance(matches, str) else [each or "" for each in matches], "matches")
+    if len(given) != count:
+        raise DataError(f"there are {len(given)} matches for {count} texts; give one for each, None for none")
     refuse_matches(settings)
-    return check_texts([each or "" for each in matches], "matches")
+    return [each if len(each) <= LONGEST_MATCH else "" for each in given]
 
 
 def refuse_matches(settings: BundleSettings) -> None:

@@ -100,7 +100,7 @@ class ShardCache:
             return
         fitting = sum(total <= most for total in accumulate(largest)) // groups
         why = f"{groups} groups of {at_once} shards" if at_once else "all shards: batch.shards_at_once is not set"
-        fewer = f"batch.shards_at_once={fitting}" if fitting else "data.shard_megabytes, smaller, when it is prepared"
+        fewer = f"batch.shards_at_once={fitting}" if fitting else "prepare it in smaller shards: limelight prepare ... shard_megabytes=1"
         raise ConfigError(
             f"{self.address}: training reads {needed:,} bytes of it at a time ({why}), but {BOUND} allows {int(most):,}; "
             f"set {BOUND}={math.ceil(needed / GIGABYTE * 1000) / 1000:g}, or {fewer}"

@@ -202,7 +202,7 @@ class RunLeader:
             if budget is not None and spent > budget:
                 raise ConfigError(
                     f"the budget of {budget:.0f} s is too small: preparing the text and measuring the machine took {spent:.0f} s of it; "
-                    f"give a larger one, such as --budget {math.ceil(spent / 10)}m; what is prepared stays, so this part will be shorter"
+                    f"give {math.ceil(spent / 10)} minutes or more; what is prepared stays, so this part will be shorter"
                 )
         if not self.asked.dry_run:
             recipe.save(path)
