@@ -14,6 +14,7 @@ from limelight.corpus.feeding.shards import (
     ids_schema,
     write_table,
 )
+from limelight.corpus.manifest import CorpusManifest
 from limelight.errors import DataError
 from limelight.text.pieces.tokenizer import Tokenizer
 
@@ -168,3 +169,8 @@ def test_a_manifest_that_contradicts_a_shard_is_refused(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text(text.replace('"rows": 21', '"rows": 22'), "utf-8")
     with pytest.raises(DataError, match="contradicts itself about train-00003"):
         PreparedCorpus.open(folder).split("train")
+
+
+def test_a_bundle_is_called_what_it_is() -> None:
+    with pytest.raises(DataError, match="is that of a translator.*--from"):
+        CorpusManifest.load(Path(__file__).parents[1] / "bundles" / "format-1")

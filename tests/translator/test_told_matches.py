@@ -83,6 +83,12 @@ def test_there_is_one_match_for_each_text() -> None:
         translator(answering("cat"), TAUGHT).translate(["the cat"], matches=["a", None])
     with pytest.raises(DataError, match="half a character"):
         translator(answering("cat"), TAUGHT).translate(["the cat"], matches=["\ud800"])
+    with pytest.raises(TypeError, match="not one text"):
+        translator(answering("cat"), TAUGHT).translate(["the cat"], matches="D")
+
+
+def test_a_match_of_any_length_costs_little() -> None:
+    assert source_of("the cat", "Datei " * 100_000) == ids("the cat")
 
 
 def test_a_bundle_says_that_it_was_taught_and_others_stay_as_they_were() -> None:
