@@ -172,5 +172,5 @@ def test_a_manifest_that_contradicts_a_shard_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_bundle_is_called_what_it_is() -> None:
-    with pytest.raises(DataError, match="is that of a translator.*--from"):
+    with pytest.raises(DataError, match=r"is that of a translator.*--from"):
         CorpusManifest.load(Path(__file__).parents[1] / "bundles" / "format-1")
