@@ -135,7 +135,7 @@ def test_without_groups_all_shards_are_fetched_and_must_fit(on_disk: Path, place
         Loader(PreparedCorpus.open(placed), whole)
 
 
-@pytest.mark.parametrize(("allowed", "fix"), [(5, "batch.shards_at_once=2"), (1, "data.shard_megabytes, smaller, when it is prepared")])
+@pytest.mark.parametrize(("allowed", "fix"), [(5, "batch.shards_at_once=2"), (1, "prepare it in smaller shards")])
 def test_a_bound_that_is_too_small_is_refused_with_what_would_do(
     placed: Path, allowed: int, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
