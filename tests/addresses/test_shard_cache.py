@@ -94,6 +94,7 @@ def test_a_run_has_all_but_the_shards_of_training(report: None, placed: Path) ->
     assert sorted(path.name for path in placed.rglob("*") if path.is_file()) == ["address", NAME, "pieces.model", "report.html"]
 
 
+@pytest.mark.process  # a lock is waited for
 @pytest.mark.parametrize("settings", [GROUPED, CHANGING], ids=["pieces", "text"])
 def test_batches_are_those_of_the_disk_and_the_cache_keeps_its_bound(
     on_disk: Path, placed: Path, settings: BatchSettings, monkeypatch: pytest.MonkeyPatch
@@ -125,6 +126,7 @@ def test_the_next_group_is_there_before_it_is_asked_for(placed: Path, monkeypatc
     batches.window(0, 1)
 
 
+@pytest.mark.process  # a lock is waited for
 def test_without_groups_all_shards_are_fetched_and_must_fit(on_disk: Path, placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = GROUPED.changed(shards_at_once=0)
     expected = [fingerprint(batch) for batch in itertools.islice(Loader(PreparedCorpus.open(on_disk), whole), 10)]
@@ -135,7 +137,9 @@ def test_without_groups_all_shards_are_fetched_and_must_fit(on_disk: Path, place
         Loader(PreparedCorpus.open(placed), whole)
 
 
-@pytest.mark.parametrize(("allowed", "fix"), [(5, "batch.shards_at_once=2"), (1, "prepare it in smaller shards")])
+@pytest.mark.parametrize(
+    ("allowed", "fix"), [(5, "batch.shards_at_once=2"), (1, "prepare it in smaller shards: limelight prepare ... shard_megabytes=1")]
+)
 def test_a_bound_that_is_too_small_is_refused_with_what_would_do(
     placed: Path, allowed: int, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +218,7 @@ def test_a_file_that_another_process_removes_in_between_is_fetched_again(placed:
     assert len(pairs._ids_of(0)[0].offsets) == 36 and lost
 
 
+@pytest.mark.process  # a lock is waited for
 def test_processes_that_want_the_same_fetch_it_once(placed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("limelight.files.time.sleep", lambda seconds: None)
     files, caches = [shard.ids for shard in CorpusManifest.load(placed).splits["train"]], [ShardCache(ADDRESS) for _ in range(3)]
@@ -226,6 +231,7 @@ def test_processes_that_want_the_same_fetch_it_once(placed: Path, monkeypatch: p
     assert sorted(held.fetched) == sorted(file.path for file in files)
 
 
+@pytest.mark.process  # a lock is waited for
 def test_ranks_that_share_the_cache_get_their_shares_of_the_same_batches(
     on_disk: Path, placed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
