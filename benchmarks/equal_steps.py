@@ -29,7 +29,7 @@ import yaml
 from languages import Run, Work, unpack
 from limelight.files import write_whole
 from limelight.training.config import Recipe
-from train_peers import EOLE, collate
+from train_peers import EOLE, collate, describe_peer
 
 DATA: Final = Path(os.environ.get("LIMELIGHT_DATA", ""))
 JOEYNMT: Final = "LIMELIGHT_JOEYNMT"
@@ -196,28 +196,7 @@ def train_transformers(task: Task, folder: Path) -> list[str]:
 
     recipe, shape = task.recipe, task.shape
     torch.manual_seed(recipe.seed)
-    halves = {
-        f"{half}_{name}": value
-        for half in ("encoder", "decoder")
-        for name, value in (("layers", shape["layers"]), ("attention_heads", shape["heads"]), ("ffn_dim", shape["ff"]))
-    }
-    config = transformers.PegasusConfig(
-        vocab_size=recipe.model.vocab_size,
-        d_model=shape["d"],
-        **halves,
-        activation_function="relu",
-        dropout=recipe.model.dropout,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        scale_embedding=True,
-        max_position_embeddings=1024,
-        pad_token_id=PAD,
-        bos_token_id=START,
-        eos_token_id=END,
-        decoder_start_token_id=START,
-        forced_eos_token_id=None,
-        attn_implementation="eager",
-    )
+    config = transformers.PegasusConfig(**describe_peer(shape, recipe.model.vocab_size, recipe.model.dropout, "eager"))
     model = transformers.PegasusForConditionalGeneration(config)
     epochs = -(-task.steps // len(cut_batches(task, 0)))
     arguments = transformers.Seq2SeqTrainingArguments(

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -114,32 +114,35 @@ class AfterEachStep(transformers.TrainerCallback):
         self.gate(self.pieces[(state.global_step - 1) % len(self.pieces)])
 
 
+def describe_peer(shape: Mapping[str, int], vocab_size: int, dropout: float, attention: str) -> dict[str, object]:
+    """What a configuration of transformers' encoder-decoders says, so that the model is as ours."""
+    halves = {
+        f"{half}_{name}": shape[own]
+        for half in ("encoder", "decoder")
+        for name, own in (("layers", "layers"), ("attention_heads", "heads"), ("ffn_dim", "ff"))
+    }
+    return {
+        "vocab_size": vocab_size,
+        "d_model": shape["d"],
+        **halves,
+        "activation_function": "relu",
+        "dropout": dropout,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        "scale_embedding": True,
+        "max_position_embeddings": 1024,
+        "pad_token_id": PAD,
+        "bos_token_id": START,
+        "eos_token_id": END,
+        "decoder_start_token_id": START,
+        "forced_eos_token_id": None,
+        "attn_implementation": attention,
+    }
+
+
 def marian(size: str, attention: str) -> "transformers.PreTrainedModel":
-    shape = SIZES[size]
     torch.manual_seed(0)
-    config = transformers.MarianConfig(
-        vocab_size=VOCAB,
-        d_model=shape["d"],
-        encoder_layers=shape["layers"],
-        decoder_layers=shape["layers"],
-        encoder_attention_heads=shape["heads"],
-        decoder_attention_heads=shape["heads"],
-        encoder_ffn_dim=shape["ff"],
-        decoder_ffn_dim=shape["ff"],
-        activation_function="relu",
-        dropout=0.1,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        scale_embedding=True,
-        max_position_embeddings=1024,
-        pad_token_id=PAD,
-        bos_token_id=START,
-        eos_token_id=END,
-        decoder_start_token_id=START,
-        forced_eos_token_id=None,
-        attn_implementation=attention,
-    )
-    return transformers.MarianMTModel(config)
+    return transformers.MarianMTModel(transformers.MarianConfig(**describe_peer(SIZES[size], VOCAB, 0.1, attention)))
 
 
 def collate(items: list[Pairs]) -> dict[str, Tensor]:

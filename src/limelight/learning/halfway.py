@@ -15,8 +15,10 @@ MARK = "halfway"  # in the folder of an attempt: its weights are a mean already
 
 def take_back(before: Path, after: Path, attempt: Path) -> bool:
     """`after` becomes the mean of both, once; False where it is one, or has weights of another shape."""
+    if (attempt / MARK).exists():
+        return False
     old, new = read(before), read(after)
-    if (attempt / MARK).exists() or old.settings.model.changed(dropout=0.0) != new.settings.model.changed(dropout=0.0):
+    if old.settings.model.changed(dropout=0.0) != new.settings.model.changed(dropout=0.0):
         return False
     theirs, ours = old.weights(), new.weights()
     with changed_copy(new, left_out=EXPORT.rstrip("/")) as beside:
