@@ -55,6 +55,7 @@ VARIANTS: Final = {
     "cosine": Variant(("schedule.name=cosine",)),
     "larger batches at the end": Variant((f"schedule.batch_growth={GROWTH}",), cost=COST_OF_GROWTH),
     "both directions at first": Variant(("schedule.both_directions=0.33",)),
+    "guided alignment": Variant(("guided_alignment=0.05",)),
     "mean of up to ten": Variant(("average.best=10",)),
     "search chosen by BLEU": Variant(("validation.search=true", "validation.metric=bleu")),
 }

@@ -27,7 +27,7 @@ from limelight.inspection.saving.page import PAGE
 from limelight.inspection.trace import Trace
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
-from limelight.serving.page import FOLDER
+from limelight.serving.desk.page import FOLDER
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.translator.translate import Translator
 

@@ -152,6 +152,8 @@ def measure(claims: Claims, full: bool) -> None:
                 claims,
                 "a real model of somebody else, 200 names",
                 "tests/interop/test_ctranslate2_import.py",
+                "-m",
+                "",
                 "-k",
                 "real",
             )

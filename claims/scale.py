@@ -30,8 +30,8 @@ from limelight.addresses.lease import Lease
 from limelight.addresses.object_store import ObjectStore
 from limelight.addresses.snapshots import OvertakenError, Snapshots
 from limelight.serving.access.usage import Ledger
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.refusals import QuotaExceeded
-from limelight.serving.served_store import ServedStore
 from limelight.store.store import open_store
 from survive_ranks import ONE, Stage, differing
 from survive_storage import RemoteRun

@@ -4,7 +4,7 @@ from typing import Any
 
 from limelight.serving.app import make_app
 from limelight.serving.middleware.metrics import Metrics
-from limelight.serving.openapi import document, operations
+from limelight.serving.native.openapi import document, operations
 from limelight.serving.queue.models import Models, ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings

@@ -56,12 +56,12 @@ def end_if_lost(rows: Iterator[Row], beats: Any, is_waiting: Callable[[], bool] 
     """
     found: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
     threading.Thread(target=_put_rows, args=(rows, found), daemon=True).start()
-    before, last, since = _lost_nodes(), -1, time.monotonic()
+    before, last, since = _list_lost_nodes(), -1, time.monotonic()
     while True:
         try:
             kind, what = found.get(timeout=POLL_SECONDS)
         except queue.Empty:
-            lost = sorted(address for name, address in _lost_nodes().items() if name not in before)
+            lost = sorted(address for name, address in _list_lost_nodes().items() if name not in before)
             # Between reading and finishing a cluster shuffles, and begins nothing of ours for long: then its cores are in use.
             idle = ray.available_resources().get("CPU", 0) >= ray.cluster_resources().get("CPU", 0)
             count = ray.get(beats.read.remote())
@@ -81,7 +81,7 @@ def end_if_lost(rows: Iterator[Row], beats: Any, is_waiting: Callable[[], bool] 
         yield what
 
 
-def _lost_nodes() -> dict[str, str]:
+def _list_lost_nodes() -> dict[str, str]:
     return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if not node["Alive"]}
 
 

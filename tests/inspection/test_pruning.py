@@ -56,7 +56,7 @@ def test_the_head_that_is_needed_least_goes_and_the_rest_is_judged_again() -> No
         gone = max(range(3), key=lambda head: again[f"{kind}.{at}.{head}"])
         assert twice.left[kind, at] == [head for place, head in enumerate(left) if place != gone]
     assert torch.equal(logits(model), before), "the whole model is not touched"
-    assert len(twice.gone(model.config)) == 2 * len(PLACES)
+    assert len(twice.list_pruned(model.config)) == 2 * len(PLACES)
 
 
 def test_a_plan_knows_how_large_it_is() -> None:

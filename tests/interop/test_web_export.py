@@ -113,7 +113,7 @@ def test_a_page_that_was_not_built_names_the_fix(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_no_page_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "built_page", lambda: tmp_path)
+    monkeypatch.setattr(web, "find_page", lambda: tmp_path)
     (tmp_path / "notes").mkdir()
     for single in (True, False):
         with pytest.raises(ModelFileError, match="is no page of models"):

@@ -18,8 +18,8 @@ from limelight.serving.app import make_app
 from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.served_model import ServedModel
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.service import Service
-from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.store.store import open_store
 from limelight.translator import Translator

@@ -10,7 +10,7 @@ from native_server import Running, running, stored
 from limelight.serving.access.keys import Keys
 from limelight.serving.app import make_app
 from limelight.serving.middleware.metrics import Metrics
-from limelight.serving.openapi import document, operations
+from limelight.serving.native.openapi import document, operations
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.service import Service
 from limelight.serving.settings import ServeSettings

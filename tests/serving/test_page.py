@@ -20,7 +20,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from native_server import running, stored
 
-from limelight.serving import page
+from limelight.serving.desk import page
 from limelight.serving.queue.models import Models
 
 pytestmark = pytest.mark.process

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from limelight.serving import served_store
 from limelight.serving.native.matches import MOST_SEARCHED, check_memory, recall_texts
 from limelight.serving.native.requests import TranslateRequest
+from limelight.serving.queue import served_store
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import Busy, Late, TooLarge
-from limelight.serving.served_store import ServedStore
 from limelight.store.memory import MemoryMatch
 from limelight.store.store import Store
 

@@ -8,8 +8,8 @@ import pytest
 from limelight.errors import StorageError
 from limelight.serving.compat.deepl import glossary_store
 from limelight.serving.compat.deepl.glossary_store import SECONDS, GlossaryStore, StoredGlossary, terms_of
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.refusals import Busy
-from limelight.serving.served_store import ServedStore
 from limelight.store.store import Store
 
 

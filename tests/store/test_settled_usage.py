@@ -16,8 +16,8 @@ from limelight.errors import StorageError
 from limelight.serving.access.guard import AccessGuard, caller_of
 from limelight.serving.access.keys import Key, Keys, digest_of, today
 from limelight.serving.access.usage import AWAY, Ledger
+from limelight.serving.queue.served_store import CONFIRMERS, ServedStore
 from limelight.serving.refusals import Busy, QuotaExceeded
-from limelight.serving.served_store import CONFIRMERS, ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.store.store import Store, open_store
 

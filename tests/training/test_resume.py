@@ -82,6 +82,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "changed text": {"batch": {"augment": {"upper": 0.2, "typos": 0.2, "merged": 0.2}}},
     "autocast": {"machine": {"precision": "autocast"}},
     "R-Drop": {"r_drop": 2.0},
+    "a guided head": {"guided_alignment": 0.05},
     "muon, no average": {"optimizer": {"name": "muon"}, "average": {"decay": None}},
 }
 TOGETHER = {
@@ -89,7 +90,7 @@ TOGETHER = {
     "accumulate": 2,
     "batch": {**KINDS["pieces by chance"]["batch"], **KINDS["changed text"]["batch"]},
 }
-ALONE = ("autocast", "R-Drop", "muon, no average")  # what is not among these
+ALONE = ("autocast", "R-Drop", "a guided head", "muon, no average")  # what is not among these
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from small_runs import make_corpus, recipe
 
 from limelight.errors import ModelFileError
 from limelight.planning.cost.parallel import Parallel
+from limelight.training.config import Recipe
 from limelight.training.processes.replica_check import bit_sums, refuse_differing
 from limelight.training.processes.world import World
 from limelight.training.run_folder import PREPARED, RECIPE
@@ -69,9 +70,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return str(folder / RECIPE), str(folder / PREPARED)
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_step_is_computed_again_bit_by_bit_with_its_dropout(ranks: Ranks, corpus: tuple[str, str], tmp_path: Path, size: int) -> None:
-    answers = ranks.run(size, "write_down", *corpus, str(tmp_path), None)
+@pytest.mark.parametrize(("size", "guided"), [(1, None), (2, None), (2, 0.5)])
+def test_a_step_is_computed_again_bit_by_bit_with_its_dropout(
+    ranks: Ranks, corpus: tuple[str, str], tmp_path: Path, size: int, guided: float | None
+) -> None:
+    asked = tmp_path / RECIPE
+    Recipe.load(Path(corpus[0])).changed(guided_alignment=guided).save(asked)
+    answers = ranks.run(size, "write_down", str(asked), corpus[1], str(tmp_path), None)
     assert str(tmp_path / "trouble" / "step-0000037") in answers[0]["said"]
     expected = sum(float(answer["total"]) for answer in answers) / answers[0]["pieces"]
     again = reproduce(tmp_path / "trouble" / "step-0000037")

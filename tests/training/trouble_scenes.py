@@ -18,6 +18,7 @@ from limelight.training.processes.replica_check import refuse_differing
 from limelight.training.processes.world import World
 from limelight.training.step import step_dump
 from limelight.training.step.gradients import gradients
+from limelight.training.step.guided_alignment import AlignmentGuide
 from limelight.training.step.train_state import read_rng_states
 from limelight.training.step.trained_model import TrainedModel
 
@@ -56,8 +57,10 @@ def write_down(world: World, recipe: str, prepared: str, run: str, poisoned: int
     """A step of a model with dropout, and what each process saw of it."""
     torch.manual_seed(5)
     settings = Recipe.load(Path(recipe))
-    numbers = TrainedModel(Transformer(settings.model).train(), "float32")
-    with Loader(PreparedCorpus.open(Path(prepared)), settings.batch, rank=world.rank, world=world.size) as loader:
+    corpus, weight = PreparedCorpus.open(Path(prepared)), settings.guided_alignment
+    guide = AlignmentGuide.learn(corpus, weight) if weight else None
+    numbers = TrainedModel(Transformer(settings.model).train(), "float32", guide=guide)
+    with Loader(corpus, settings.batch, rank=world.rank, world=world.size) as loader:
         shares = [next(loader)]
     if world.rank == poisoned:
         with torch.no_grad():

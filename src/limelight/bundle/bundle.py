@@ -135,12 +135,12 @@ def write(
 def amend(folder: Path, **changes: Any) -> None:
     """Other settings for the same weights: amend(Path("en-de"), confidence=...). A whole new folder takes the place of the old one."""
     bundle = read(folder)
-    with changed_copy(bundle) as beside:
+    with edit_copy(bundle) as beside:
         put_settings(beside, bundle.settings.changed(**changes))
 
 
 @contextmanager
-def changed_copy(bundle: Bundle, left_out: str = "") -> Iterator[Path]:
+def edit_copy(bundle: Bundle, left_out: str = "") -> Iterator[Path]:
     """A copy of the bundle, to be changed in the block; it takes the bundle's place, listed anew, if it can be read."""
     folder = bundle.folder.resolve()
 

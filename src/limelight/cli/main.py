@@ -119,12 +119,12 @@ def make_app(loaded: Iterable[str] = VERBS) -> typer.Typer:
             examples = "\n\n".join(("Examples:", *module.EXAMPLES))
             app.command(verb, cls=LocalCommand, epilog=examples, short_help=first)(getattr(module, place.rpartition(".")[2]))
         else:
-            app.command(verb, short_help=first)(_unloaded)
+            app.command(verb, short_help=first)(_refuse_call)
     app.callback(invoke_without_command=True)(version)
     return app
 
 
-def _unloaded() -> None:
+def _refuse_call() -> None:
     raise AssertionError("a verb was called that was not loaded")
 
 
@@ -158,7 +158,7 @@ def _show_error(error: LimelightError) -> Never:
     sys.exit(error.exit_code)
 
 
-def _asked_for() -> Iterable[str]:
+def _find_verbs() -> Iterable[str]:
     """The verb of this command line, or none: the help is asked for, or something is wrong. A shell that completes may need any."""
     if "_LIMELIGHT_COMPLETE" in os.environ:
         return VERBS
@@ -176,7 +176,7 @@ def main() -> None:
         end_with_supervisor()
         exit_on_preemption()
     try:
-        make_app(_asked_for())()
+        make_app(_find_verbs())()
     except LimelightError as error:
         _show_error(error)
     except ModuleNotFoundError as error:

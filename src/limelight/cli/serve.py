@@ -127,7 +127,7 @@ def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_
     try:
         from limelight.serving.http.lifecycle import bind_socket
         from limelight.serving.http.lifecycle import serve as live
-        from limelight.serving.served_store import ServedStore
+        from limelight.serving.queue.served_store import ServedStore
         from limelight.serving.server import Server
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name, "serving", "serve") from None

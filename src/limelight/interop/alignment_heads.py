@@ -15,10 +15,10 @@ from limelight.decoding.steps import Specials
 from limelight.decoding.task import pad_rows
 from limelight.engines.torch import WatchedModel
 from limelight.model.transformer import Batch, Transformer
+from limelight.text.pieces.model_one import ModelOne
 
 Numbers = npt.NDArray[np.float64]
 Ids = Sequence[Sequence[int]]
-ROUNDS = 5  # of expectation and maximization
 AT_ONCE = 32  # pairs in a batch: all attention matrices of it are held
 
 
@@ -53,21 +53,8 @@ def best_heads(model: Transformer, sources: Ids, targets: Ids, special: Specials
 
 def posteriors(sources: Ids, targets: Ids) -> list[Numbers]:
     """For each pair, how probable it is that target piece t comes from source piece s: (T, S), rows sum to 1."""
-    shapes = [(len(target), len(source)) for source, target in zip(sources, targets, strict=True)]
-    cells = [np.stack(np.meshgrid(s, t), axis=-1).reshape(-1, 2) for s, t in zip(sources, targets, strict=True)]
-    kinds, kind = np.unique(np.concatenate(cells), axis=0, return_inverse=True)
-    row = np.repeat(np.arange(sum(t for t, _ in shapes)), [s for t, s in shapes for _ in range(t)])
-    kind, source_of = kind.reshape(-1), kinds[:, 0]
-    table = np.ones(len(kinds))
-    for _ in range(ROUNDS):
-        share = table[kind]
-        share /= np.bincount(row, share)[row]
-        counts = np.bincount(kind, share, len(kinds))
-        table = counts / np.bincount(source_of, counts)[source_of]
-    share = table[kind]
-    share /= np.bincount(row, share)[row]
-    ends = np.cumsum([t * s for t, s in shapes])[:-1]
-    return [part.reshape(shape) for part, shape in zip(np.split(share, ends), shapes, strict=True)]
+    learnt = ModelOne.learn(sources, targets)
+    return [learnt.find_posterior(source, target) for source, target in zip(sources, targets, strict=True)]
 
 
 def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbers]) -> float:

@@ -6,7 +6,7 @@ forgot mostly comes back first. Its confidence stays as it was calibrated for th
 
 from pathlib import Path
 
-from limelight.bundle.bundle import changed_copy, read
+from limelight.bundle.bundle import edit_copy, read
 from limelight.bundle.layout import EXPORT, WEIGHTS
 from limelight.bundle.weights import save_weights
 
@@ -21,7 +21,7 @@ def take_back(before: Path, after: Path, attempt: Path) -> bool:
     if old.settings.model.changed(dropout=0.0) != new.settings.model.changed(dropout=0.0):
         return False
     theirs, ours = old.weights(), new.weights()
-    with changed_copy(new, left_out=EXPORT.rstrip("/")) as beside:
+    with edit_copy(new, left_out=EXPORT.rstrip("/")) as beside:
         (beside / WEIGHTS).unlink()
         save_weights(beside, {name: (theirs[name] + weight) / 2 for name, weight in ours.items()})
     (attempt / MARK).touch()

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from limelight.serving import openapi, page
 from limelight.serving.access.guard import AccessGuard
 from limelight.serving.access.keys import Keys
 from limelight.serving.access.usage import Ledger
@@ -24,6 +23,7 @@ from limelight.serving.compat.language_codes import ServedLanguages
 from limelight.serving.compat.language_pair import PairResolver
 from limelight.serving.compat.libretranslate import routes as libretranslate
 from limelight.serving.compat.uploads import Uploads
+from limelight.serving.desk import page
 from limelight.serving.desk import routes as desk_routes
 from limelight.serving.desk.desk import Desk
 from limelight.serving.http.error_dialects import answer, path_of
@@ -35,6 +35,7 @@ from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.middleware.otel import OtelTracing
 from limelight.serving.middleware.request_log import RequestLog, note_refusal
 from limelight.serving.middleware.security_headers import SecurityHeaders
+from limelight.serving.native import openapi
 from limelight.serving.native import routes as native
 from limelight.serving.queue.service import JOINING, Service
 from limelight.serving.queue.takeover import Takeover

@@ -14,8 +14,8 @@ from limelight.serving.middleware.logs import Log
 from limelight.serving.middleware.metrics import Metrics
 from limelight.serving.middleware.otel import OtelTracing
 from limelight.serving.queue.models import WARM_UP, Models
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.service import Service
-from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import ServeSettings
 from limelight.text.language_names import name
 

@@ -17,7 +17,7 @@ Precision = Literal["masters", "autocast", "float32"]
 Metric = Literal["chrf", "bleu"]
 ParallelKind = Literal["ddp", "fsdp", "hybrid", "tensor"]
 OF_THE_WORLD = {"parallel", "shard", "tensor", "patience", "recompute"}  # of `machine`: may change when a run goes on
-DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "optimizer", "seed"}
+DECIDES = {"model", "batch", "accumulate", "label_smoothing", "r_drop", "guided_alignment", "optimizer", "seed"}
 
 
 class OptimizerSettings(Settings):
@@ -152,13 +152,16 @@ class FineTuning(SparseSettings):
 class Recipe(SparseSettings):
     """A recipe decides the whole of a run."""
 
-    rare: ClassVar = {"teacher"}
+    rare: ClassVar = {"teacher", "guided_alignment"}
     data: PrepareSettings
     model: ModelConfig
     batch: BatchSettings = BatchSettings()
     accumulate: int = Field(default=1, ge=1, le=10_000, description="Batches to a step.")
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     r_drop: float | None = Field(default=None, gt=0, description="Weight of R-Drop (Liang et al. 2021), two passes a step.")
+    guided_alignment: float | None = Field(
+        default=None, gt=0, le=10, description="Weight of a head that learns to align words (Garg et al. 2019); 0.05 is usual."
+    )
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     average: AverageSettings = AverageSettings()
@@ -185,6 +188,11 @@ class Recipe(SparseSettings):
         growth = self.schedule.batch_growth
         if growth > 1 and round(growth * self.accumulate) == self.accumulate:
             problems.append(f"schedule.batch_growth={growth:g} adds no whole batch to accumulate={self.accumulate}; try 2")
+        if self.guided_alignment is not None:
+            if self.schedule.both_directions:
+                problems.append("guided_alignment knows one direction, schedule.both_directions has two; take one of them")
+            if self.machine.compile:
+                problems.append("guided_alignment watches a head, which machine.compile=true does not allow; take one of them")
         if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
             problems.append(f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}")
         return self.refuse(problems)
@@ -197,7 +205,7 @@ def decisive(recipe: Recipe) -> dict[str, Any]:
 
 def refuse_changed(recipe: Recipe, before: dict[str, Any], folder: Path) -> None:
     now = decisive(recipe)
-    differ = sorted(key for key in DECIDES if now[key] != before.get(key))
+    differ = sorted(key for key in DECIDES if now.get(key) != before.get(key))
     if differ:
         raise ConfigError(
             f"{folder} cannot go on: its recipe was changed in {', '.join(differ)}; train with other settings in a folder of "

@@ -38,13 +38,13 @@ class Word(NamedTuple):
 
 
 @cache
-def _unspaced() -> re.Pattern[str]:
+def _compile_unspaced() -> re.Pattern[str]:
     """Punctuation goes with the letter before it, a mark ⟦0⟧ does not. It takes long to compile, and most languages do without."""
     return re.compile(f"[{_UNSPACED}][^\\w ⟦]*|[^ {_UNSPACED}]+")
 
 
 def _find_words(text: str) -> Iterator[re.Match[str]]:
-    return (_SPACED if text.isascii() or max(text) < _UNSPACED[0] else _unspaced()).finditer(text)
+    return (_SPACED if text.isascii() or max(text) < _UNSPACED[0] else _compile_unspaced()).finditer(text)
 
 
 def split_words(text: str) -> list[str]:

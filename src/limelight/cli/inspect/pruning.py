@@ -67,7 +67,7 @@ def prune_bundle(
     write(output, pruned.adapt(bundle.settings), weights, pieces, license_of(bundle.folder), vocabulary=vocabulary)  # type: ignore[arg-type]
     if (terms := bundle.folder / GLOSSARY).is_file() and not terms.is_symlink():
         shutil.copyfile(terms, output / GLOSSARY)
-    gone, tested = pruned.gone(engine.model.config), len(pairs[1::2])
+    gone, tested = pruned.list_pruned(engine.model.config), len(pairs[1::2])
     sizes = [4 * sum(each.numel() for each in model.parameters()) for model in (engine.model, pruned.model)]
     values["pruned"] = {"heads": gone, "bytes": sizes, "per_piece": lost, "sentences": tested, "same": same}
     return [

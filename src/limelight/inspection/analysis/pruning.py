@@ -21,7 +21,7 @@ class Pruned:
     model: Transformer
     left: dict[Place, list[int]]
 
-    def gone(self, config: ModelConfig) -> list[str]:
+    def list_pruned(self, config: ModelConfig) -> list[str]:
         """The heads that went, by the names that they had in the whole model, whose shape is `config`."""
         return [str(head) for head in heads_of(config) if head.head not in self.left[head.kind, head.layer]]
 
@@ -29,7 +29,7 @@ class Pruned:
         """Heads that align have new numbers; scores and confidence were measured on the whole model, and are not kept."""
         kept = [(at, self.left["cross", at].index(head)) for at, head in settings.alignment or () if head in self.left["cross", at]]
         facts = dict(settings.trained_on or {})
-        facts["heads pruned"] = int(facts.get("heads pruned", 0)) + len(self.gone(settings.model))
+        facts["heads pruned"] = int(facts.get("heads pruned", 0)) + len(self.list_pruned(settings.model))
         changes = {"alignment": tuple(kept) or None, "scores": (), "confidence": None, "trained_on": facts}
         return settings.changed(model=self.model.config, **changes)
 

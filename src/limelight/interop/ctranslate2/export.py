@@ -9,7 +9,7 @@ import ctranslate2
 from pydantic import Field
 from torch import Tensor
 
-from limelight.bundle.bundle import Bundle, changed_copy, put_settings, read
+from limelight.bundle.bundle import Bundle, edit_copy, put_settings, read
 from limelight.bundle.layout import EXPORT
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in
@@ -54,7 +54,7 @@ def export(bundle: Bundle, quantize: str = "float32", texts: Sequence[str] | Non
     if into is not None:
         with whole_folder(into.resolve()) as folder:
             return _convert(bundle, folder, quantize, texts)
-    with changed_copy(bundle, left_out=EXPORT.rstrip("/")) as beside:
+    with edit_copy(bundle, left_out=EXPORT.rstrip("/")) as beside:
         (beside / EXPORT).mkdir()
         made = _convert(bundle, beside / EXPORT, quantize, texts)
         if bundle.settings.alignment is None and made.alignment_from.startswith(MEASURED):

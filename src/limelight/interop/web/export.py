@@ -55,7 +55,7 @@ def export_web(
     numbers = _choose_numbers(quantize, single_file)
     path = path.resolve()
     refuse_pieces(bundle)
-    page = built_page()
+    page = find_page()
     if path.exists() and (single_file or not (path / MODELS).is_file()):
         raise ModelFileError(f"{path} exists already and is no page of models; give another name")
     before = stamp_of(path / MODELS)
@@ -97,7 +97,7 @@ def refuse_pieces(bundle: Bundle) -> None:
         raise ConfigError(f"the pieces of {bundle.folder} cannot be exported to web ({advice}):", problems)
 
 
-def built_page() -> Path:
+def find_page() -> Path:
     missing = [name for name in (INDEX, PROOF, "sw.js", *SHELL) if not (PAGE / name).is_file()]
     if missing or (PAGE / INDEX).read_bytes().count(PLACE) != 1:
         raise ModelFileError(

@@ -27,8 +27,8 @@ from limelight.errors import ConfigError, StorageError
 from limelight.files import write_whole
 from limelight.serving.access.keys import Key, today
 from limelight.serving.access.rate_limits import Caller, UsageAccount
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.refusals import Busy, StoreAway
-from limelight.serving.served_store import ServedStore
 
 if TYPE_CHECKING:
     from limelight.store.store import Store
@@ -101,7 +101,7 @@ class Ledger:
 
     async def _settle(self, store: ServedStore) -> None:
         async with self._settling:  # two at once would both tell the same
-            month, more = self._unsettled()
+            month, more = self._collect_unsettled()
             self._take_totals(month, more, await store.ask(lambda opened: opened.usage.settle(month, more)))
 
     async def confirm(self, caller: Caller) -> None:
@@ -130,11 +130,11 @@ class Ledger:
         try:
             self._write(next(self._states), self._content())
             if self._store is not None:
-                self._store.store.usage.settle(*self._unsettled())
+                self._store.store.usage.settle(*self._collect_unsettled())
         except (OSError, StorageError):
             logger.exception(FAILED)
 
-    def _unsettled(self) -> tuple[str, dict[str, int]]:
+    def _collect_unsettled(self) -> tuple[str, dict[str, int]]:
         month = f"{self._day():%Y-%m}"
         own = [account for account in self._accounts.values() if account.month == month and account.unsettled]
         return month, {account.name: account.unsettled for account in own}

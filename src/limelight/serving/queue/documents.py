@@ -10,9 +10,9 @@ from limelight.documents.document import Kind, find_units
 from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
 from limelight.errors import ConfigError, DeadlineError, LimelightError
 from limelight.serving.queue.served_model import ServedModel
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.work import Deadline
 from limelight.serving.refusals import BadRequest, Busy, Forbidden, Refusal
-from limelight.serving.served_store import ServedStore
 from limelight.translator.arguments import refuse_matches
 from limelight.translator.translation import Translation, recall
 

@@ -19,10 +19,10 @@ from limelight.serving.queue.markup import Markup, TranslatedText, translate_mar
 from limelight.serving.queue.models import Models
 from limelight.serving.queue.observer import ServiceObserver
 from limelight.serving.queue.served_model import ServedModel
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, hear_next, within
 from limelight.serving.refusals import Busy, Failed, Forbidden, Late
-from limelight.serving.served_store import ServedStore
 from limelight.serving.settings import MemoryUse, ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan

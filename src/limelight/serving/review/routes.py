@@ -35,7 +35,7 @@ from limelight.translator.translation import DIGITS, Translation
 def router(service: Service) -> APIRouter:
     routes, review = DescribedRoutes(service.settings, "review", "/api/v1"), ReviewRoutes(service)
     routes.add("POST", "/documents", review.document, schemas.SegmentsAnswer, body=review.bodies[0])
-    routes.add("POST", "/documents/file", review.reviewed, schemas.ReviewedAnswer, body=review.bodies[1])
+    routes.add("POST", "/documents/file", review.put_back, schemas.ReviewedAnswer, body=review.bodies[1])
     return routes.api
 
 
@@ -72,7 +72,7 @@ class ReviewRoutes:
 
         return await while_connected(request, self.service.finish_document(data, kind, options, answer, admit))
 
-    async def reviewed(self, request: Request) -> Response:
+    async def put_back(self, request: Request) -> Response:
         """Put translations into a document, by the ids of its segments."""
         asked = await read_request(request, self.bodies[1])
         served, kind = self._pick(asked), asked.kind

@@ -24,6 +24,7 @@ from limelight.training.recipe.request import TrainResult
 from limelight.training.run.loop import Parts, TrainingLoop
 from limelight.training.run.result import EXIT_CODES
 from limelight.training.run_folder import CHECKPOINTS, KEPT, PREPARED, RunChoice
+from limelight.training.step.guided_alignment import AlignmentGuide
 from limelight.training.step.train_state import seed_rank
 from limelight.training.step.trained_model import build_model
 from limelight.training.validation.validator import Validator
@@ -45,7 +46,10 @@ def assemble(
     world.set_patience(FIRST_STEP * recipe.machine.patience)
     world.phase("building the model", long=True)
     weights = load_first_weights(recipe.fine_tuning, prepared) if recipe.fine_tuning is not None and resumed is None else None
-    numbers = build_model(recipe, device, weights, parallel)
+    if recipe.guided_alignment is not None and parallel.tensor > 1:
+        raise ConfigError("guided_alignment needs all heads of a layer in one process; take machine.parallel=fsdp in place of tensor")
+    guide = None if recipe.guided_alignment is None else AlignmentGuide.learn(prepared, recipe.guided_alignment)
+    numbers = build_model(recipe, device, weights, parallel, guide)
     if world.size > 1:
         seed_rank(recipe.seed, 0, parallel.data_rank(world.rank))
     tokenizers = prepared.tokenizers()

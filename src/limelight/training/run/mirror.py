@@ -38,7 +38,7 @@ def place_run(address: str) -> Path:
 
 
 @contextmanager
-def mirrored(folder: Path, watch: Watcher, patience: float, hosts: int) -> Iterator[Watcher]:
+def mirror_run(folder: Path, watch: Watcher, patience: float, hosts: int) -> Iterator[Watcher]:
     """A watcher that commits what is saved, around the whole of a run; the one given, where the folder is a folder and no more."""
     place = folder.parent
     address = (place / ADDRESS).read_bytes().decode() if (place / ADDRESS).is_file() else ""

@@ -25,7 +25,7 @@ from limelight.training.recipe.request import TrainResult as TrainResult
 from limelight.training.run.assembly import FIRST_STEP, help_out
 from limelight.training.run.folder_lock import own_folder
 from limelight.training.run.leader import RunLeader
-from limelight.training.run.mirror import mirrored
+from limelight.training.run.mirror import mirror_run
 from limelight.training.run.result import result_of
 from limelight.training.run.rounds import Rounds, refuse_sharing
 from limelight.training.run_folder import RunChoice, write_status
@@ -54,7 +54,7 @@ def train(
                 if not world.main:
                     return help_out(world, folder, stop)
                 hosts = -(-world.size // world.per_host)
-                with _announcing_end(world) as end, mirrored(folder, watch, patience, hosts) as told, own_folder(folder, patience):
+                with _announcing_end(world) as end, mirror_run(folder, watch, patience, hosts) as told, own_folder(folder, patience):
                     refuse_sharing(asked, world.size)
 
                     def lead(request: TrainRequest, place: Path, since: float, before: Sequence[RunChoice]) -> TrainResult:

@@ -24,16 +24,25 @@ from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.planning.cost.weights import BY_INPUTS, BY_OUTPUTS
 from limelight.training.config import Precision
+from limelight.training.step.guided_alignment import AlignmentGuide, watch_guided
 
 
 class Objective(nn.Module):
-    """The objective is loss and negative log-likelihood, summed over the target pieces of a batch."""
+    """The objective is loss and negative log-likelihood, summed over the target pieces of a batch. With a guide, one head is told too
+    where to look."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: Transformer, guide: AlignmentGuide | None = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.guide = model, guide
 
     def forward(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
+        if self.guide is None:
+            return self.measure(batch, smoothing, r_drop)
+        with watch_guided(self.model) as seen:
+            loss, nll = self.measure(batch, smoothing, r_drop)
+        return loss + sum(self.guide.measure(each, batch) for each in seen) / len(seen), nll
+
+    def measure(self, batch: Batch, smoothing: float, r_drop: float | None) -> tuple[Tensor, Tensor]:
         if r_drop is not None:
             return r_drop_loss(self.model, batch, smoothing, r_drop)
         found = self.model.loss(batch, smoothing)

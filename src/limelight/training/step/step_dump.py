@@ -24,6 +24,7 @@ from limelight.training.processes.replica_check import bit_sums
 from limelight.training.processes.world import World
 from limelight.training.run_folder import RECIPE
 from limelight.training.step.gradients import Losses, gradients
+from limelight.training.step.guided_alignment import AlignmentGuide
 from limelight.training.step.train_state import set_rng_states
 from limelight.training.step.trained_model import TrainedModel
 
@@ -71,7 +72,7 @@ def write(run: Path, world: World, recipe: Recipe, numbers: TrainedModel, eviden
         main_sums = world.broadcast(bit_sums(weights) if whole else {})
         # A flip in one process is in no other: its weights are not those of the main process, which are saved for all.
         own = weights if whole and bit_sums(weights) != main_sums else {}
-        tensors = {**_tensors(evidence), **own}
+        tensors = {**_tensors(evidence), **own, **_describe_guide(numbers.guide)}
         world.run_on_all(lambda: write_tensors(beside / _file_of(world.rank), tensors))
         checkpoint.save(beside / "weights", evidence.step, weights, {}, 1, world)
         told = world.gather(_facts(evidence))
@@ -120,6 +121,19 @@ def _facts(evidence: Evidence) -> dict[str, Any]:
     return {**measured, "shares": shares}
 
 
+def _describe_guide(guide: AlignmentGuide | None) -> dict[str, Tensor]:
+    if guide is None:
+        return {}
+    return {"guide/keys": guide.keys, "guide/probabilities": guide.probabilities, "guide/stride": torch.tensor(guide.stride)}
+
+
+def _read_guide(recipe: Recipe, tensors: Mapping[str, Tensor]) -> AlignmentGuide | None:
+    if recipe.guided_alignment is None:
+        return None
+    keys, probabilities, stride = (tensors[f"guide/{name}"] for name in ("keys", "probabilities", "stride"))
+    return AlignmentGuide(recipe.guided_alignment, keys, probabilities, int(stride))
+
+
 def reproduce(folder: Path | str, device: str = "cpu") -> Reproduced:
     """The step once more: loss per target piece and norm of the gradient, of all processes together. Weights are not changed."""
     folder = Path(folder)
@@ -130,8 +144,8 @@ def reproduce(folder: Path | str, device: str = "cpu") -> Reproduced:
     if saved is None:
         raise ModelFileError(f"{folder / 'weights'} is damaged: the step cannot be computed again")
     weights = saved.tensors()
-    model = Transformer(recipe.model).to(device).train()
-    numbers = TrainedModel(model, recipe.machine.precision or "float32")
+    model, guide = Transformer(recipe.model).to(device).train(), _read_guide(recipe, read_tensors(folder / _file_of(0)))
+    numbers = TrainedModel(model, recipe.machine.precision or "float32", guide=guide)
     total, pieces, summed = 0.0, 1, dict[str, Tensor]()
     # Processes that cut products between them have the same text.
     for rank in range(0, len(facts["ranks"]), facts["tensor"]):

@@ -17,16 +17,24 @@ from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.parallel import Parallel
 from limelight.runtime import RuntimeChoice, choose_dtype, set_seed
 from limelight.training.config import Precision, Recipe
+from limelight.training.step.guided_alignment import AlignmentGuide
 from limelight.training.step.sharding import Objective, spread
 
 
 class TrainedModel:
     """A trained model has its weights as the optimizer sees them. In many processes they may be parts of weights."""
 
-    def __init__(self, model: Transformer, precision: Precision, parallel: Parallel = Parallel()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        model: Transformer,
+        precision: Precision,
+        parallel: Parallel = Parallel(),  # noqa: B008
+        guide: AlignmentGuide | None = None,
+    ) -> None:
         self.model, self.precision, self.parallel = model, precision, parallel
         device = next(model.parameters()).device
-        objective = Objective(model)
+        self.guide = guide and guide.to(device)
+        objective = Objective(model, self.guide)
         self._spread = spread(objective, parallel, device, precision)
         self.same_passes = self._spread.in_step  # must every process make as many passes as the others?
         self.synchronizing = self._spread.synchronizing  # around each pass: after the last the processes have added up their gradients
@@ -69,6 +77,7 @@ def build_model(
     device: torch.device,
     weights: Mapping[str, Tensor] | None = None,
     parallel: Parallel = Parallel(),  # noqa: B008
+    guide: AlignmentGuide | None = None,
 ) -> TrainedModel:
     """A model as the recipe says: with random weights, or with those that are given. Those of a run come later."""
     set_seed(recipe.seed)
@@ -79,7 +88,7 @@ def build_model(
     if recipe.machine.compile:
         for block in (*model.encoder.blocks, *model.decoder.blocks):
             block.compile()
-    return TrainedModel(model, recipe.machine.precision or "float32", parallel)
+    return TrainedModel(model, recipe.machine.precision or "float32", parallel, guide)
 
 
 class MasterWeights:

@@ -24,6 +24,7 @@ from limelight.training.config import Inherited, Recipe
 from limelight.training.recipe.monolingual import describe_synthetic
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
+from limelight.training.step.guided_alignment import HEAD, find_guided_layer
 from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
 from limelight.training.validation.validator import ValidationResult, Validator, build_bundle_settings
 
@@ -109,7 +110,7 @@ def choose_search(
 ) -> tuple[SearchSettings, dict[str, float]]:
     """The search of the bundle, and what was tried with its validation scores: the length penalty that translates best with the paper's
     beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along."""
-    usual, before = _inherited(recipe).search, validator.search
+    usual, before = _read_inherited(recipe).search, validator.search
     if not recipe.validation.search or usual != SearchSettings():
         return usual, {}
     compared: dict[SearchSettings, float] = {}
@@ -123,7 +124,7 @@ def choose_search(
     return best, {f"beam {each.beam}, length penalty {each.length_penalty:g}": score for each, score in compared.items()}
 
 
-def _inherited(recipe: Recipe) -> Inherited:
+def _read_inherited(recipe: Recipe) -> Inherited:
     return (recipe.fine_tuning.inherits if recipe.fine_tuning else None) or Inherited()
 
 
@@ -143,10 +144,11 @@ def write_bundle(
     numbers = [read_vocabulary(prepared.folder / entry.path) for entry in manifest.vocabulary]
     pairs = sum(shard.rows for shard in manifest.splits["train"])
     judged = {} if verdict is None else {VERDICT: verdict.headline}
-    old = _inherited(recipe)
+    old = _read_inherited(recipe)
+    guided = ((find_guided_layer(recipe.model), HEAD),) if recipe.guided_alignment else None
     settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
         search=search or old.search,
-        alignment=old.alignment,
+        alignment=guided or old.alignment,
         confidence=confidence,
         scores=tuple(scores),
         **({"tags": old.join_tags(manifest.directions)} if old.tags else {}),

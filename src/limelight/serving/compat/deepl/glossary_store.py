@@ -24,8 +24,8 @@ from limelight.bundle.strict_json import parse
 from limelight.config import Settings
 from limelight.errors import ConfigError
 from limelight.files import whole_file
+from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.refusals import Busy, NotFound
-from limelight.serving.served_store import ServedStore
 from limelight.text.careful.glossary import Glossary
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from limelight.serving.http.compression import takes_gzip
 from limelight.serving.queue.service import Service
 from limelight.serving.refusals import NotFound
 
-FOLDER = Path(__file__).parent / "page"
+FOLDER = Path(__file__).parents[1] / "page"
 FOR_EVER = "public, max-age=31536000, immutable"
 ASK_EACH_TIME = "no-cache"
 KINDS = {
