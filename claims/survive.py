@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests/training")]
+sys.path[:0] = [str(ROOT / place) for place in ("benchmarks", "claims", "tests", "tests/training")]
 os.environ["OMP_NUM_THREADS"] = "1"
 
 from inject_fault import fault_environment

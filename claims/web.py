@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from claim import Claims, run
 from limelight.bundle import read
-from limelight.interop.web.browser import find_browser
+from limelight.interop.web.browser import find_browsers
 from limelight.interop.web.export import export_web
 from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
 from web import NASTY, count_other_ids, lines_in_ten_scripts, visit_page
@@ -25,7 +25,7 @@ KINDS = (("bpe", True), ("unigram", True), ("unigram", False))
 
 
 def measure(claims: Claims, full: bool) -> None:
-    browser = find_browser()
+    browser = next(iter(find_browsers()), None)
     if browser is None:
         sys.exit("there is no browser on the PATH")
     texts = lines_in_ten_scripts(250)

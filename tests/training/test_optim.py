@@ -12,6 +12,7 @@ from torch import Tensor
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Transformer
 from limelight.training.config import OptimizerSettings
+from limelight.training.step.muon import make_orthogonal
 from limelight.training.step.optimizers import Optimizers, build
 from limelight.training.step.trained_model import MasterWeights
 
@@ -120,7 +121,10 @@ def test_adamw_is_torchs_own_with_decay_for_matrices_alone() -> None:
         torch.testing.assert_close(named[name], weight, rtol=1e-4, atol=1e-6)
 
 
-def test_muon_is_torchs_own_with_our_settings() -> None:
+@pytest.mark.parametrize("units", [[], ["amx"]], ids=["float32", "bfloat16"])
+def test_muon_is_torchs_own_with_our_settings(units: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it computes in float32, which rounds less."""
+    monkeypatch.setattr("limelight.runtime.bfloat16_units", lambda: units)
     named, plain = toy_weights(), toy_weights()
     settings = OptimizerSettings(name="muon", weight_decay=0.3, learning_rate=0.01, momentum=0.8)
     take_steps(build(named, settings, CPU), named, range(1, 4))
@@ -135,6 +139,14 @@ def test_muon_is_torchs_own_with_our_settings() -> None:
     for name, weight in matrices.items():
         # We clip by most / norm, torch by most / (norm + 1e-6): with another momentum or decay the gap is above 1e-3.
         torch.testing.assert_close(named[name], weight, rtol=0, atol=2e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 5), (2, 5, 8), (1, 6, 6)])
+def test_a_step_is_made_orthogonal(shape: tuple[int, ...]) -> None:
+    made = make_orthogonal(torch.randn(shape, generator=torch.Generator().manual_seed(1)), (3.4445, -4.775, 2.0315), 5, 1e-7)
+    assert made.shape == shape and torch.equal(make_orthogonal(torch.zeros(shape), (3.4445, -4.775, 2.0315), 5, 1e-7), torch.zeros(shape))
+    values = torch.linalg.svdvals(made)
+    assert values.min() > 0.5 and values.max() < 1.5
 
 
 def test_muon_steps_the_matrices_of_the_blocks_and_adamw_the_rest() -> None:

@@ -85,7 +85,8 @@ class AlignmentGuide:
 @contextmanager
 def watch_guided(model: Transformer) -> Iterator[list[Tensor]]:
     """Within it, the attention weights of the guided layer are kept, pass by pass: (B, H, T, S)."""
-    looks, seen = model.decoder.blocks[find_guided_layer(model.config)].cross_attention.looks, list[Tensor]()
+    [attention] = [each.attention for each in model.spotlights() if (each.kind, each.layer) == ("cross", find_guided_layer(model.config))]
+    looks, seen = attention.looks, list[Tensor]()
 
     def keep(stage: str, value: Tensor) -> None:
         if stage == "weights":

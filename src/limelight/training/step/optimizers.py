@@ -22,8 +22,10 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.nn.utils import get_total_norm
 
+from limelight.runtime import choose_dtype
 from limelight.training.config import OptimizerSettings
 from limelight.training.processes.world import World
+from limelight.training.step.muon import Float32Muon
 from limelight.training.step.sharding import copies
 
 ADAMW, MUON = "adamw", "muon"
@@ -136,8 +138,10 @@ def _adamw(weights: list[Tensor], settings: OptimizerSettings, device: torch.dev
     )
 
 
-def _muon(weights: list[Tensor], settings: OptimizerSettings, _: torch.device) -> torch.optim.Optimizer:
-    return torch.optim.Muon(
+def _muon(weights: list[Tensor], settings: OptimizerSettings, device: torch.device) -> torch.optim.Optimizer:
+    alone = not any(isinstance(weight, DTensor) for weight in weights)
+    kind = Float32Muon if alone and choose_dtype(device).value == torch.float32 else torch.optim.Muon
+    return kind(
         weights,
         lr=settings.learning_rate,
         momentum=settings.momentum,
