@@ -38,7 +38,7 @@ def best_heads(model: Transformer, sources: Ids, targets: Ids, special: Specials
     """
     first, second = begin
     wanted = posteriors([ids[first:] for ids in sources], [ids[second:] for ids in targets])
-    seen = _record_attention(model, sources, targets, special)
+    seen = record_attention(model, sources, targets, special)
     weights = [[w[:, second:, first:] for w in layer] for _, layer in sorted(seen.items())]
     scores = [[agreement([w[head] for w in layer], wanted) for head in range(len(layer[0]))] for layer in weights]
     top = max(range(len(scores)), key=lambda number: max(scores[number]))
@@ -64,7 +64,7 @@ def agreement(weights: Sequence[npt.NDArray[np.float32]], wanted: Sequence[Numbe
 
 
 @torch.inference_mode()
-def _record_attention(model: Transformer, sources: Ids, targets: Ids, special: Specials) -> dict[int, list[npt.NDArray[np.float32]]]:
+def record_attention(model: Transformer, sources: Ids, targets: Ids, special: Specials) -> dict[int, list[npt.NDArray[np.float32]]]:
     """By layer, for each pair: (H, T, S), the ends of both sides left out."""
     config, device = model.config, next(model.parameters()).device
     watched = WatchedModel(model, [(layer, 0) for layer in range(config.decoder_layers)])
