@@ -113,7 +113,7 @@ def ours(gate: Gate, precision: Precision) -> None:
 
 
 def measure(
-    threads: int, rounds: int, steps: int, only: Collection[str] = USUAL, precision: Precision | None = None
+    threads: int, rounds: int, steps: int, only: Collection[str] = USUAL, precision: Precision | None = None, warm_up: int = WARM_UP
 ) -> dict[str, list[float]]:
     """{name: [target pieces per second, one per round]}, a turn of each after the other. The first turn warms up and is not counted."""
     with ExitStack() as stack:
@@ -125,7 +125,7 @@ def measure(
         for number in range(-1, rounds):
             for name, contestant in started.items():
                 time.sleep(REST)
-                seconds, pieces = contestant.turn(steps if number >= 0 else WARM_UP)
+                seconds, pieces = contestant.turn(steps if number >= 0 else warm_up)
                 if number >= 0:
                     found[name].append(pieces / seconds)
         return found

@@ -222,7 +222,7 @@ def untaught() -> Translator:
 
 def measure(claims: Claims, full: bool) -> None:
     with untaught() as nothing_learnt:
-        placeholders(claims, nothing_learnt, 1000 if full else 100, "random weights", least=0.9)
+        placeholders(claims, nothing_learnt, 1000 if full else 70, "random weights", least=0.9)
         documents(claims, nothing_learnt, 10_000 if full else 12)
         catalogues(claims, nothing_learnt, 600 if full else 20, "random weights")
     if not full:

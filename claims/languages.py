@@ -1,6 +1,6 @@
 """What the docs state about many languages in one model: a tag decides the language, and a sentence's company decides nothing.
 
-make claim-languages            about a minute on 2 quiet cores: number words in German and French, learnt for a while
+make claim-languages            under a minute on 2 quiet cores: number words in German and French, learnt for a while
 make claim-languages FULL=1     also `limelight demo --french` to its end, and benchmarks/languages.py (LIMELIGHT_DATA): some three hours
 """
 
@@ -22,7 +22,7 @@ from limelight.interop.ctranslate2.export import export
 from limelight.translator.pipeline import TranslationOptions
 from limelight.translator.translate import Translator
 
-STEPS, TEXTS = 240, 60
+STEPS, TEXTS = 240, 30
 TARGETS = ("de", "fr")
 
 

@@ -112,7 +112,7 @@ def measure(claims: Claims, full: bool) -> None:
     right(claims, full)
     sizes(claims)
     learns(claims, full)
-    fast(claims, "small", rounds=3, per_round=10 if full else 1)
+    fast(claims, "small", rounds=3 if full else 1, per_round=10 if full else 1)
     if full:
         fast(claims, "base", rounds=3, per_round=5)
         long(claims)

@@ -1,7 +1,7 @@
 """What the docs state about serving: single sentences of many clients nearly as fast as a file, overload refused at once, nothing lost when
 it stops, no answer to the wrong request, nothing translated for nobody, hostile clients, keys, and logs without a word of a user's.
 
-make claim-serve                a minute and a half on 2 cores: speed with random weights, answers to the wrong request, cancellation
+make claim-serve                under a minute on 2 quiet cores: speed with random weights, answers to the wrong request, cancellation
 make claim-serve FULL=1         all of it, about 40 minutes, and quiet: the server has one core, its clients the other. LIMELIGHT_SERVED may
                                 name a bundle, English to German, to measure speed with
 
@@ -49,7 +49,7 @@ def fast(claims: Claims, work: Path, full: bool) -> None:
     """Throughput and latency, and then AT-07."""
     lines = plain(lines_of(str(NEWS)))
     given = os.environ.get("LIMELIGHT_SERVED") if full else None
-    bundle = Path(given) if given else random_bundle(work / "random", lines)
+    bundle = Path(given) if given else random_bundle(work / "random", lines, "small" if full else "tiny")
     with ExitStack() as stack:
         only = (speed.FILE, speed.BARE, speed.SERVED, speed.ONE) if full else (speed.FILE, speed.SERVED)
         field = speed.Field(bundle, 64, SERVER_CORE, CLIENT_CORE, stack, ("queue.wait_seconds=60",), only)
