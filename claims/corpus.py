@@ -1,7 +1,6 @@
 """What the docs state about corpora: nothing shifted or lost, filters that find, batches that resume, speed, memory.
 
-make claim-corpus            under a minute on 2 cores: a sample of the evidence, and the local engine at half a million pairs, once: on a shared
-                             machine that moves by a tenth, it may come out a little below its bar
+make claim-corpus            under a minute on 2 cores: a sample of the evidence, and the local engine at half a million pairs, once
 make claim-corpus FULL=1     all of it, about 45 minutes and 30 GB of disk
 
 Reads Multi30k, Europarl, Tatoeba and l10n from the folder that LIMELIGHT_DATA names.

@@ -55,7 +55,7 @@ from limelight.translator import Translator
 
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
 # Times Hugging Face's `generate` in the same number format, at `small`, by beam: with room for a noisy machine below what the docs state.
-BARS = {1: 1.3, 4: 2.1}
+BARS = {1: 1.3, 4: 1.9}
 
 
 def fast(claims: Claims, full: bool) -> None:
