@@ -17,9 +17,8 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model import ModelConfig, Transformer
 from limelight.training.config import Inherited, ValidationSettings
 from limelight.training.events import DirectionScore, ValidReport, event_of, line_of
-from limelight.training.recipe.choose import choose_temperature
 from limelight.training.recipe.replay import aim_at, special_ids_of
-from limelight.training.recipe.text_stats import PreparedText
+from limelight.training.recipe.text_stats import PreparedText, choose_temperature
 from limelight.training.report.run_record import read_run
 from limelight.training.validation.direction_sets import list_zero_shot, pair_zero_shot, sample_directions
 from limelight.training.validation.validator import Validator, build_tags

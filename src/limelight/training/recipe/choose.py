@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from limelight.corpus.feeding.batches import BatchSettings
-from limelight.corpus.feeding.directions import count_by_direction, list_fed, suggest_temperature, temper
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
@@ -21,10 +20,11 @@ from limelight.planning.cost.size import parameters
 from limelight.planning.shortfall import find_shortfall
 from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe, ScheduleSettings
+from limelight.training.processes.world import is_distributed
 from limelight.training.recipe.augmentation import choose_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup, calibrate
 from limelight.training.recipe.request import TrainRequest
-from limelight.training.recipe.text_stats import PreparedText, frequencies
+from limelight.training.recipe.text_stats import PreparedText, choose_temperature, frequencies
 from limelight.training.run_folder import RunChoice
 from limelight.training.step.learning_rate import compute_growth_ahead
 
@@ -68,6 +68,7 @@ class RecipePlanner:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
         self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"), self.takes_matches)
         self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
+        self.optimizer = self._choose_optimizer()
         config, measured = self._size()
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
@@ -87,7 +88,7 @@ class RecipePlanner:
             "model": config.model_dump(),
             "batch": batch.model_dump(),
             "accumulate": accumulate,
-            "optimizer": {"learning_rate": rules.peak_rate(config) * slower, "clip": CLIP},
+            "optimizer": {"name": self.optimizer, "learning_rate": rules.peak_rate(config) * slower, "clip": CLIP},
             "schedule": {
                 "steps": steps,
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
@@ -147,13 +148,20 @@ class RecipePlanner:
         apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
         return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
+    def _choose_optimizer(self) -> str:
+        """Muon where it was measured: from nothing, in one process, on a CPU."""
+        if "name" in self._read_changes("optimizer") or self.fine_tuning or is_distributed() or self.stand.device.type != "cpu":
+            return OptimizerSettings().name
+        self._say("optimizer", "Muon", "a new model learns more by it in equal time; optimizer.name=adamw is the other")
+        return "muon"
+
     def _measure(self, config: ModelConfig) -> CalibrationResult:
         budget = self.asked.budget_seconds or 600.0
         seconds = min(LONGEST_CALIBRATION, SHARE_TO_CALIBRATE * budget)
         if self.asked.steps is not None:
             seconds = min(seconds, CALIBRATION_FOR_STEPS)
         batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
-        optimizer = OptimizerSettings(**self._read_changes("optimizer"))
+        optimizer = OptimizerSettings(**{"name": self.optimizer, **self._read_changes("optimizer")})
         began = time.monotonic()
         measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
         self.spent += time.monotonic() - began
@@ -279,22 +287,3 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         both = isinstance(value, Mapping) and isinstance(inner, Mapping)
         result[key] = merge(inner, value) if both else value  # type: ignore[arg-type]
     return result
-
-
-def choose_temperature(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[float, RunChoice | None]:
-    """`asked` is what a person gave for the batches. Nothing is said of one direction."""
-    manifest, pairs = prepared.manifest, prepared.split("train")
-    if len(manifest.directions) == 1:
-        return 1.0, None
-    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest, pairs.turns)
-    seen = {direction: count for direction, count in count_by_direction(pairs.counts, weights, fed).items() if count}
-    temperature = float(asked.get("temperature") or suggest_temperature(seen))
-    tempered = count_by_direction(pairs.counts, temper(pairs.counts, weights, fed, temperature), fed)
-    least, most = min(seen, key=lambda each: seen[each]), max(seen.values())
-    why = "asked for; " if "temperature" in asked else ""
-    why += f"the largest has {most / seen[least]:.1f} times the pairs of the smallest, {'-'.join(least)}"
-    if temperature == 1:
-        why += ": each is seen in proportion"
-    else:
-        why += f", whose {seen[least]:,.0f} are seen {tempered[least] / seen[least]:.1f} times in an epoch"
-    return temperature, RunChoice("directions", f"{len(seen)}, temperature {temperature:g}", why)

@@ -1,15 +1,18 @@
-"""The statistics of a prepared text say how much there is to learn from, and how often its pieces occur."""
+"""The statistics of a prepared text say how much there is to learn from, how often its pieces occur, and how directions are mixed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from limelight.corpus.feeding.directions import count_by_direction, list_fed, suggest_temperature, temper
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.errors import LimelightError
 from limelight.planning.sizing_rules import TextStats
+from limelight.training.run_folder import RunChoice
 
 COUNTED: Final = 20_000  # pairs; more move the entropy by less than a hundredth
 
@@ -65,3 +68,22 @@ def frequencies_in(folder: Path) -> float | None:
         return frequencies(PreparedCorpus.open(folder, verify=False))
     except (OSError, ValueError, LimelightError):
         return None
+
+
+def choose_temperature(prepared: PreparedCorpus, asked: Mapping[str, Any]) -> tuple[float, RunChoice | None]:
+    """`asked` is what a person gave for the batches. Nothing is said of one direction."""
+    manifest, pairs = prepared.manifest, prepared.split("train")
+    if len(manifest.directions) == 1:
+        return 1.0, None
+    weights, fed = [corpus.weight for corpus in manifest.corpora] * (2 if pairs.turns else 1), list_fed(manifest, pairs.turns)
+    seen = {direction: count for direction, count in count_by_direction(pairs.counts, weights, fed).items() if count}
+    temperature = float(asked.get("temperature") or suggest_temperature(seen))
+    tempered = count_by_direction(pairs.counts, temper(pairs.counts, weights, fed, temperature), fed)
+    least, most = min(seen, key=lambda each: seen[each]), max(seen.values())
+    why = "asked for; " if "temperature" in asked else ""
+    why += f"the largest has {most / seen[least]:.1f} times the pairs of the smallest, {'-'.join(least)}"
+    if temperature == 1:
+        why += ": each is seen in proportion"
+    else:
+        why += f", whose {seen[least]:,.0f} are seen {tempered[least] / seen[least]:.1f} times in an epoch"
+    return temperature, RunChoice("directions", f"{len(seen)}, temperature {temperature:g}", why)
