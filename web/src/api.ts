@@ -94,7 +94,7 @@ export interface DocumentAsked {
   name: string;
   data: string;
   model: string;
-  memory?: "use";
+  memory?: "use" | "tell";
   check?: boolean;
 }
 

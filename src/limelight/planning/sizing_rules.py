@@ -37,6 +37,7 @@ LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
 # (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
 DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
 RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
+WIDEST_BY_MUON: Final = 256
 # Times `peak_rate`, beyond which a run is warned. 2.5 trains in published runs with norms after the sub-layers, 4+4 layers, 128 wide.
 TOO_HIGH: Final = 3.0
 DEPTH_OF_THE_PAPER: Final = 6  # layers of a stack; with norms after the sub-layers deeper ones bear less (Liu et al. 2020)
@@ -119,6 +120,11 @@ def dropout_for(epochs: float) -> float:
 def peak_rate(config: ModelConfig) -> float:
     """The learning rate at its highest. Without a norm before each sub-layer a higher one diverges."""
     return RATE_AT_256 * 256 / config.d_model * (0.5 if config.norm_order == "post" else 1.0)
+
+
+def fits_muon(config: ModelConfig) -> bool:
+    """Is it among the widths for which Muon was measured? Its step costs more the wider a model is, and the smaller its batches."""
+    return config.d_model <= WIDEST_BY_MUON
 
 
 def explain_high_rate(config: ModelConfig, rate: float) -> str | None:

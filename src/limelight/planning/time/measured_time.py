@@ -22,6 +22,7 @@ from limelight.planning.cost.compute import flops
 from limelight.planning.cost.parallel import Precision
 from limelight.planning.cost.shape import BatchShape
 from limelight.planning.cost.size import parameters
+from limelight.planning.cost.weights import weights
 
 ROUNDS = 5_000  # of the fit, at most
 STANDS_STILL = 1e-7  # a change of all that is foretold in one round, as a share
@@ -78,6 +79,12 @@ def work(config: ModelConfig, shape: BatchShape, precision: Precision, recompute
         weights=float(sum(parameters(c).values()) + 2 * c.vocab_size * c.d_model),  # embeddings: a gradient for each use
         calls=again * (2 * c.encoder_layers + 3 * c.decoder_layers) + BESIDE,
     )
+
+
+def count_muon(config: ModelConfig) -> float:
+    """Operations of Muon's step: five rounds of three products for each A x B matrix inside the blocks, A <= B."""
+    sides = [sorted(shape) for name, shape in weights(config).items() if ".blocks." in name and len(shape) == 2]
+    return float(sum(5 * (4 * a * a * b + 2 * a**3) for a, b in sides))
 
 
 def _count_moved(c: ModelConfig, shape: BatchShape) -> float:

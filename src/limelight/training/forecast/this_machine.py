@@ -9,6 +9,7 @@ from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.parallel import Parallel, Precision
 from limelight.planning.cost.shape import BatchShape
+from limelight.planning.sizing_rules import fits_muon
 from limelight.planning.time import devices
 from limelight.planning.time.described_time import StepTime
 from limelight.planning.time.devices import Device
@@ -57,7 +58,7 @@ def calibrate_timing(precision: Precision) -> tuple[Timing, str]:
     def timing(config: ModelConfig, parallel: Parallel, shape: BatchShape, recompute: bool) -> StepTime:
         if parallel.size > 1:
             raise ConfigError("--calibrate measures one process; how several share this machine was not measured")
-        return StepTime(found.step_seconds(config, shape, recompute), 0.0, 0.0)
+        return StepTime(found.step_seconds(config, shape, recompute, muon=fits_muon(config)), 0.0, 0.0)
 
     threads = f"{found.threads} thread{'s' if found.threads > 1 else ''}"
     return (

@@ -9,7 +9,7 @@ Two threads are not always faster than one: when another program is busy, each p
 import mmap
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from statistics import mean, median
@@ -23,7 +23,7 @@ from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.planning.cost.shape import BatchShape
-from limelight.planning.time.measured_time import Rates, fit_rates, work
+from limelight.planning.time.measured_time import Rates, count_muon, fit_rates, work
 from limelight.runtime import keep_freed_memory
 from limelight.training.config import OptimizerSettings, Precision
 from limelight.training.step.budget_clock import memory_held
@@ -98,9 +98,10 @@ class StepCosts:
     threads: int
     spread: float  # by how much usual steps were slower than the fastest, which counts: how busy the machine was
 
-    def step_seconds(self, config: ModelConfig, shape: BatchShape, recompute: bool = False) -> float:
-        """Estimate a step that was not taken: one batch of this shape, gradients, AdamW, moving average."""
-        return self.rates.seconds(work(config, shape, self.precision, recompute))
+    def step_seconds(self, config: ModelConfig, shape: BatchShape, recompute: bool = False, muon: bool = False) -> float:
+        """Estimate a step that was not taken: one batch of this shape, gradients, AdamW or Muon, moving average."""
+        taken = work(config, shape, self.precision, recompute)
+        return self.rates.seconds(replace(taken, products=taken.products + muon * count_muon(config)))
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ class RecipePlanner:
         self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
         self.optimizer = self._choose_optimizer()
         config, measured = self._size()
+        self.optimizer = self._choose_optimizer(config)
         self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
@@ -148,11 +149,14 @@ class RecipePlanner:
         apart = {} if shared else {"tie": "decoder", "source_vocab_size": sizes[0]}
         return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
-    def _choose_optimizer(self) -> str:
-        """Muon where it was measured: from nothing, in one process, on a CPU."""
-        if "name" in self._read_changes("optimizer") or self.fine_tuning or is_distributed() or self.stand.device.type != "cpu":
-            return OptimizerSettings().name
-        self._say("optimizer", "Muon", "a new model learns more by it in equal time; optimizer.name=adamw is the other")
+    def _choose_optimizer(self, config: ModelConfig | None = None) -> str:
+        """Muon where it was measured: from nothing, in one process, on a CPU, up to a width."""
+        asked = self._read_changes("optimizer").get("name")
+        elsewhere = self.fine_tuning is not None or is_distributed() or self.stand.device.type != "cpu"
+        if asked or elsewhere or (config is not None and not rules.fits_muon(config)):
+            return str(asked or OptimizerSettings().name)
+        if config is not None:
+            self._say("optimizer", "muon", f"on a CPU new models up to {rules.WIDEST_BY_MUON} wide learn more by it in equal time")
         return "muon"
 
     def _measure(self, config: ModelConfig) -> CalibrationResult:
