@@ -19,6 +19,7 @@ from limelight.bundle.layout import CARD
 from limelight.corpus.config import PrepareSettings
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError, DataError
 from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.recipe import monolingual
@@ -83,6 +84,8 @@ def test_text_that_leaves_nothing_or_is_foreign_is_refused_with_counts(tmp_path:
 class Stub:
     """A translator that answers by rule, and counts what it was asked."""
 
+    settings = SimpleNamespace(search=SearchSettings(beam=4))
+
     def __init__(self, most: int = 10**9) -> None:
         self.asked, self.most = 0, most
 
@@ -92,8 +95,8 @@ class Stub:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def translate(self, lines: Sequence[str], guards: bool) -> list[Any]:
-        assert not guards
+    def translate(self, lines: Sequence[str], search: SearchSettings, guards: bool) -> list[Any]:
+        assert not guards and search.beam == 1
         self.asked += len(lines)
         if self.asked > self.most:
             raise KeyboardInterrupt
