@@ -13,7 +13,7 @@ from torch import Tensor
 
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Request, Specials
-from limelight.engines.ctranslate2 import CTranslate2Engine
+from limelight.engines.ctranslate2 import GNMT_AS_POWER, CTranslate2Engine
 from limelight.engines.torch import TorchEngine
 from limelight.errors import ModelFileError
 from limelight.interop.ctranslate2.export import save
@@ -276,3 +276,24 @@ def test_files_of_something_else_are_refused(tmp_path: Path):
     (tmp_path / "model.bin").write_bytes(b"nonsense")
     with pytest.raises(ModelFileError, match="cannot be run by CTranslate2"):
         CTranslate2Engine(tmp_path, (PIECES, PIECES), Specials(), 10)
+
+
+def test_it_does_not_drop_the_best_of_what_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A high length penalty, and an end that comes at any moment: ranked by the power that is asked for, the engine loses short texts."""
+    model = random_model(output_bias=True)
+    with torch.no_grad():
+        model.output_bias[Specials().end] = 7.0
+    ours, theirs = both(model, tmp_path)
+    requests = [Request(request.source[:10]) for request in random_sentences(200)]
+    search = SearchSettings(beam=4, length_penalty=1.8, max_ratio=2.0, max_extra=4)
+    wanted = ours.search(requests, search)
+
+    def count_worse(power: float) -> int:
+        monkeypatch.setattr("limelight.engines.ctranslate2.GNMT_AS_POWER", power)
+        return sum(
+            a.hypotheses[0].score - b.hypotheses[0].score > 1e-3 for a, b in zip(wanted, theirs.search(requests, search), strict=True)
+        )
+
+    as_it_is, as_asked = count_worse(GNMT_AS_POWER), count_worse(1.0)
+    theirs.close()
+    assert as_it_is < as_asked

@@ -1,9 +1,9 @@
 """The CTranslate2 engine is several times as fast as torch on a CPU, with 8-bit weights if wanted. What it cannot do, it says.
 
-It searches as `decoding.beam` does with patience. Three things it does otherwise, and here is what is done about them. It forbids pieces
+It searches as `decoding.beam` does with patience. Some things it does otherwise, and here is what is done about them. It forbids pieces
 before its softmax, which makes all others more probable: so nothing is forbidden until a translation has such a piece, which is then
 searched and scored again. It adds up no probabilities of a prefix: those translations are scored again. A batch has one limit: a
-translation beyond its own is searched again alone.
+translation beyond its own is searched again alone. It ranks what has ended by a power of the length: see `_power_of_length`.
 
 A batch that runs cannot be stopped: its time is bounded by its size, and what is over is not searched again.
 """
@@ -24,6 +24,7 @@ from limelight.errors import ModelFileError
 
 # Of a piece of the best translation, on average: e^-50 where the best of a million pieces has e^-14.
 LEAST_LOG_PROB = -50.0
+GNMT_AS_POWER = 0.7  # n / (5 + n) at 12 pieces: ((5 + n) / 6)^alpha grows there as n^(0.7 alpha) does
 
 
 class CTranslate2Engine:
@@ -106,7 +107,7 @@ class CTranslate2Engine:
             # Ranked again here: the engine knows only powers of the length, and nothing of the prefix's probability.
             num_hypotheses=settings.beam,
             patience=settings.patience or 1.0,
-            length_penalty=settings.length_penalty,
+            length_penalty=_power_of_length(settings),
             no_repeat_ngram_size=settings.no_repeat_ngram or 0,
             suppress_sequences=[[self.target[number]] for number in never],
             max_input_length=0,
@@ -136,7 +137,7 @@ class CTranslate2Engine:
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             ids, steps = [self.number[piece] for piece in pieces], max(len(pieces), 1)
             ended = ids[-1:] == [self.specials.end]
-            total = score * steps**settings.length_penalty
+            total = score * steps ** _power_of_length(settings)
             finish: Finish = "eos" if ended else "length"
             score = total / length_penalty(steps, settings)
             found.append(Hypothesis(ids[:-1] if ended else ids, score, [], finish, total))
@@ -209,3 +210,9 @@ def count_accelerators() -> int:
         return int(ctranslate2.get_cuda_device_count())
     except (RuntimeError, ValueError):  # its libraries are missing
         return 0
+
+
+def _power_of_length(settings: SearchSettings) -> float:
+    """The power by which the engine ranks what has ended, most like our own ranking. Of more than a beam of them it drops the last: with
+    the power that is asked for, gnmt's best, for powers of the length prefer longer texts."""
+    return GNMT_AS_POWER * settings.length_penalty if settings.length_norm == "gnmt" else settings.length_penalty
