@@ -116,16 +116,19 @@ def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: PreparedCorpu
 
 @pytest.mark.usefixtures("fast")
 def test_a_new_model_learns_by_muon_where_that_was_measured(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From nothing, in one process, on a CPU, up to a width; and whatever a person asks for."""
+    """From nothing, in one process, on a CPU in float32, up to a width; and whatever a person asks for."""
     here = plan(prepared, preset="small", steps=50)
     assert here.recipe.optimizer.name == "muon" and "in equal time" in why(here, "optimizer").why
     asked = plan(prepared, {"optimizer": {"name": "adamw"}}, preset="small", steps=50)
     wide = plan(prepared, preset="base", steps=50)
     older = FineTuning(bundle="old", replay=0.5)
     going_on = plan(prepared, steps=50, model=here.recipe.model, fine_tuning=older)
+    fast = RecipePlanner(
+        prepared, ComputeSetup(torch.device("cpu"), "masters", 1), TrainRequest(data=None, preset="small", steps=50)
+    ).plan()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    others = [asked, wide, going_on, plan(prepared, preset="small", steps=50)]
-    assert [each.recipe.optimizer.name for each in others] == ["adamw"] * 4
+    others = [asked, wide, going_on, fast, plan(prepared, preset="small", steps=50)]
+    assert [each.recipe.optimizer.name for each in others] == ["adamw"] * 5
     assert all("optimizer" not in {choice.name for choice in each.chosen} for each in others)
 
 

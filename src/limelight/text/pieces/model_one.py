@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Ids = Sequence[Sequence[int]] | Sequence[npt.NDArray[np.integer]]
+Row = Sequence[int] | npt.NDArray[Any]
+Ids = Sequence[Sequence[int]] | Sequence[npt.NDArray[Any]]
 ROUNDS = 5  # of expectation and maximization
 
 
@@ -23,9 +25,10 @@ class ModelOne:
     @classmethod
     def learn(cls, sources: Ids, targets: Ids) -> "ModelOne":
         stride = 1 + max((int(np.max(ids)) for ids in targets if len(ids)), default=0)
-        cells = [_keys_of(source, target, stride).ravel() for source, target in zip(sources, targets, strict=True)]
+        pairs: list[tuple[Row, Row]] = list(zip(sources, targets, strict=True))
+        cells = [_keys_of(source, target, stride).ravel() for source, target in pairs]
         keys, kind = np.unique(np.concatenate(cells or [np.zeros(0, np.int64)]), return_inverse=True)
-        widths = [len(source) for source, target in zip(sources, targets, strict=True) for _ in target]
+        widths = [len(source) for source, target in pairs for _ in target]
         row = np.repeat(np.arange(len(widths)), widths)
         source_of, table = keys // stride, np.ones(len(keys))
         for _ in range(ROUNDS):
@@ -38,13 +41,13 @@ class ModelOne:
     def find_posterior(self, source: Sequence[int], target: Sequence[int]) -> Numbers:
         """How probable it is that target piece t comes from source piece s: (T, S), rows sum to 1. All pieces were learnt from."""
         share: Numbers = self.probabilities[np.searchsorted(self.keys, _keys_of(source, target, self.stride))]
-        return share / share.sum(axis=1, keepdims=True)
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
 
     def keep_likely(self, least: float) -> "ModelOne":
         likely = self.probabilities >= least
         return ModelOne(self.keys[likely], self.probabilities[likely], self.stride)
 
 
-def _keys_of(source: Sequence[int] | npt.NDArray[np.integer], target: Sequence[int] | npt.NDArray[np.integer], stride: int) -> Integers:
+def _keys_of(source: Row, target: Row, stride: int) -> Integers:
     """(T, S)"""
     return np.asarray(target, np.int64)[:, None] + np.asarray(source, np.int64)[None, :] * stride

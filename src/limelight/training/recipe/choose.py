@@ -150,13 +150,16 @@ class RecipePlanner:
         return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
     def _choose_optimizer(self, config: ModelConfig | None = None) -> str:
-        """Muon where it was measured: from nothing, in one process, on a CPU, up to a width."""
+        """Muon where it was measured: from nothing, in one process, on a CPU in float32, up to a width."""
         asked = self._read_changes("optimizer").get("name")
-        elsewhere = self.fine_tuning is not None or is_distributed() or self.stand.device.type != "cpu"
+        measured = self.stand.device.type == "cpu" and self.stand.precision == "float32"
+        elsewhere = self.fine_tuning is not None or is_distributed() or not measured
         if asked or elsewhere or (config is not None and not rules.fits_muon(config)):
             return str(asked or OptimizerSettings().name)
         if config is not None:
-            self._say("optimizer", "muon", f"on a CPU new models up to {rules.WIDEST_BY_MUON} wide learn more by it in equal time")
+            self._say(
+                "optimizer", "muon", f"on a CPU in float32 new models up to {rules.WIDEST_BY_MUON} wide learn more by it in equal time"
+            )
         return "muon"
 
     def _measure(self, config: ModelConfig) -> CalibrationResult:
