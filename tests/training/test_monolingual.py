@@ -84,7 +84,7 @@ def test_text_that_leaves_nothing_or_is_foreign_is_refused_with_counts(tmp_path:
 class Stub:
     """A translator that answers by rule, and counts what it was asked."""
 
-    settings = SimpleNamespace(search=SearchSettings(beam=4))
+    settings = SimpleNamespace(search=SearchSettings(beam=4), trained_on=None)
 
     def __init__(self, most: int = 10**9) -> None:
         self.asked, self.most = 0, most
@@ -215,6 +215,22 @@ def test_the_last_model_learns_from_real_and_tagged_pairs_and_shares_its_sets(co
     assert [(row["target"], row["source"]) for row in turned] == [(row["source"], row["target"]) for row in held_out[1]]
     learnt = {(row["target"], row["source"]) for row in pq.read_table(other.data.corpora[0].paths[0]).to_pylist()}
     assert learnt and not learnt & {(row["source"], row["target"]) for rows in held_out for row in rows}
+
+
+@pytest.mark.parametrize("verdict", ["NOT USABLE: it says nothing", "For gist: it says something"])
+def test_pairs_of_a_translator_that_is_not_usable_are_doubted(
+    corpus: Path, numbered: Stub, tmp_path: Path, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbered, "settings", SimpleNamespace(search=SearchSettings(), trained_on={"verdict": verdict}), raising=False)
+    for _ in range(2):  # the second time its pairs are there already
+        told: list[Any] = []
+        asked = ask(corpus, steps=90)
+        folder = tmp_path / "run"
+        folder.mkdir(exist_ok=True)
+        assert asked.mono and asked.data
+        Rounds(asked, asked.mono, asked.data, folder, LocalEngine(0), told.append, lambda _: None, Led(), 0.0).train()
+        doubts = [event.text for event in told if event.text.startswith("doubt 1: ")]
+        assert len(doubts) == verdict.startswith("NOT") and all(verdict in each and "leave out --mono" in each for each in doubts)
 
 
 def test_rounds_alternate_and_real_text_is_a_third_at_least(corpus: Path, numbered: Stub, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import xxhash
 
+from limelight.bundle.card import find_warning
 from limelight.bundle.layout import MANIFEST
 from limelight.corpus.cleaning.clean import Cleaner, hash_texts
 from limelight.corpus.cleaning.reasons import Reason
@@ -59,6 +60,7 @@ class SyntheticCounts:
     translated: int = 0
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
+    warning: str | None = None  # what its training said of a translator that nobody should use
 
     @classmethod
     def load(cls, run: Path) -> "SyntheticCounts":
@@ -130,6 +132,7 @@ class BackTranslator:
         dropped, pairs = Counter(counts.dropped), list[tuple[str, str]]()
         (self.run / PARTS).mkdir(exist_ok=True)
         with Translator.load(self.run, self.device, threads=self.threads) as translator:
+            counts.warning = find_warning(translator.settings)
             for start in range(0, len(lines), CHUNK):
                 if start and seconds is not None and counts.seconds >= seconds:
                     dropped[NO_TIME] = len(lines) - start

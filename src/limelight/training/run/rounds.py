@@ -64,6 +64,10 @@ class Rounds:
                     return replace(ended, lines=[str(self.told[0]), *ended.lines])
                 counts = SyntheticCounts.load(run)
                 self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
+                if counts.warning is not None:
+                    self._say(
+                        f"doubt {number + 1}", counts.warning, f"its pairs teach noise: give more time, or leave out --mono; see {run}"
+                    )
             state = None  # the last run has its own, and may be done
         except Stopped as stopped:
             state = stopped.reason
