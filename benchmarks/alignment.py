@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from limelight.bundle import read
-from limelight.decoding.steps import Specials
+from limelight.engines.torch import specials_of
 from limelight.interop.alignment_heads import best_heads, record_attention
 from limelight.text.pieces.piece_words import words_of
 
@@ -44,19 +44,16 @@ def align_by_eflomal(train: Sequence[str], test: Sequence[str]) -> tuple[list[Li
             path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         words = [option for pair in zip("stfr", map(str, files), strict=True) for option in (f"-{pair[0]}", pair[1])]
         subprocess.run(["eflomal-align", *words], check=True, capture_output=True)
-        found = [
-            [{(int(a), int(b)) for a, b in (link.split("-") for link in line.split())} for line in read_lines(str(p))] for p in files[2:]
-        ]
+        found = [[read_links(line) for line in read_lines(str(path))] for path in files[2:]]
     some = [links[-len(read_lines(test[0])) :] for links in found]
     return [a & b for a, b in zip(*some, strict=True)], [a | b for a, b in zip(*some, strict=True)]
 
 
 def align_by_heads(run: Path, test: Sequence[str]) -> tuple[list[Links], str]:
     bundle = read(run / "bundle" if (run / "bundle").is_dir() else run)
-    model, config = bundle.load_model(), bundle.settings.model
+    model, special = bundle.load_model(), specials_of(bundle.settings.model)
     tokenizers = (bundle.source_tokenizer, bundle.target_tokenizer)
     ids = [each.encode_texts(read_lines(path)) for each, path in zip(tokenizers, test, strict=True)]
-    special = Specials(pad=config.pad_token, start=config.start_token, end=config.end_token)
     heads = bundle.settings.alignment or best_heads(model, *ids, special).chosen
     layer = heads[0][0]
     linked = []

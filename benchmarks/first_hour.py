@@ -49,10 +49,12 @@ def lived(data: Path, seconds: float | None) -> dict[str, Any]:
 
 
 def commands() -> list[str]:
-    """The README's, up to the server."""
+    """The README's to install what is published, and those of its door "Train from your text", up to the server."""
     text = (ROOT / "README.md").read_text("utf-8")
-    found = re.findall(r"^\$ (.+)$", "".join(re.findall(r"```console\n(.*?)```", text, flags=re.S)), flags=re.M)
-    return found[: next(at for at, line in enumerate(found) if line.startswith("limelight serve")) + 1]
+    [install] = set(re.findall(r"`(pip install 'limelight\[serve,train\]')`", text))
+    _, _, door = text.partition("\n### Train from your text\n")
+    found = re.findall(r"^\$ (.+)$", door.partition("```console\n")[2].partition("```")[0], flags=re.M)
+    return [install, *found[: next(at for at, line in enumerate(found) if line.startswith("limelight serve")) + 1]]
 
 
 def empty(home: Path) -> dict[str, str]:

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "bundles")]
 
 from learning_versions import copy_bundle, learn_by_hand, put_in_use
 from limelight.evaluation.config import InferenceOptions
-from limelight.learning.effect import measure_effect
+from limelight.learning.effect import measure_effect, translate_sets
 from limelight.learning.gate import Pair, sift
 from limelight.translator import Translator
 from memory import lines_of
@@ -132,7 +132,8 @@ def measure_editors(bundle: Path, counts: list[int], coming: int, minutes: float
             after = folder / bundle.name
             sets = {"next": tuple(zip(*strings[count:][:coming], strict=True)), "tatoeba": tuple(zip(*tatoeba, strict=True))}
             run = after / "learnt" / "1" / "run"
-            effect = measure_effect(bundle, run, sets, InferenceOptions(threads=1)) if run.is_dir() else {}
+            made = [translate_sets(each, sets, InferenceOptions(threads=1)) for each in (bundle, run)] if run.is_dir() else []
+            effect = measure_effect(*made, sets) if made else {}
             gained = {each: round(difference.difference, 2) for each, difference in effect.items()}
             found[str(count)] = {"kept": told["kept"], "why": told["why"], "refused": told.get("refused"), "chrf_gained": gained}
     return found

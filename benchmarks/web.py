@@ -40,6 +40,7 @@ from limelight.translator.translate import Translator
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ("arb_Arab", "ell_Grek", "heb_Hebr", "hin_Deva", "jpn_Jpan", "kor_Hang", "rus_Cyrl", "tha_Thai", "zho_Hans", "deu_Latn")
 LINES = 500  # of each, in FLORES and in NTREX
+SIX_KINDS = [(way, size, fall) for way in ("bpe", "unigram") for size, fall in ((1000, True), (6000, True), (6000, False))]
 NASTY = (
     *(
         "",
@@ -90,15 +91,14 @@ def count_other_ids(texts: Sequence[str], tokenizers: Sequence[Tokenizer], brows
 
 def ids(args: argparse.Namespace) -> None:
     texts = lines_in_ten_scripts()
-    kinds = [(way, size, fall) for way in ("bpe", "unigram") for size, fall in ((1000, True), (6000, True), (6000, False))]
     tokenizers = [
         Tokenizer(learn(texts[:: 3 if way == "unigram" else 1], PieceSettings(algorithm=way, size=size, byte_fallback=fall)))
-        for way, size, fall in kinds
+        for way, size, fall in SIX_KINDS
     ]
     for browser in browsers(args.browser):
         others, seconds = count_other_ids([*texts, *NASTY], tokenizers, browser)
         print(Path(browser).name)
-        for kind, count in zip(kinds, others, strict=True):
+        for kind, count in zip(SIX_KINDS, others, strict=True):
             print(f"{kind}: {count} of {len(texts) + len(NASTY)} differ")
         print(f"a word of {len(WORD)} letters: at most {seconds:.2f} s")
 

@@ -1,7 +1,7 @@
 """What docs/web.md states: ids and translations in a browser are those of torch, offline, from a disk, and never by changed files.
 
 make claim-web             about a minute on 2 cores: a small model of number words; needs Chromium, `make web` and LIMELIGHT_DATA
-make claim-web FULL=1      also a visit with Chromium (web/node_modules) and one with Firefox: offline, file://, changed bytes, axe-core
+make claim-web FULL=1      10,000 lines by six tokenizers; visits with Chromium and Firefox: offline, file://, changed bytes, axe-core
 """
 
 import json
@@ -18,20 +18,20 @@ from limelight.bundle import read
 from limelight.interop.web.browser import find_browsers
 from limelight.interop.web.export import export_web
 from limelight.text.pieces.tokenizer import PieceSettings, Tokenizer, learn
-from web import NASTY, count_other_ids, lines_in_ten_scripts, visit_page
+from web import NASTY, SIX_KINDS, count_other_ids, lines_in_ten_scripts, visit_page
 
 STORED = ROOT / "tests" / "bundles" / "format-1"
-KINDS = (("bpe", True), ("unigram", True), ("unigram", False))
+KINDS = (("bpe", 4000, True), ("unigram", 4000, True), ("unigram", 4000, False))
 
 
 def measure(claims: Claims, full: bool) -> None:
     browser = next(iter(find_browsers()), None)
     if browser is None:
         sys.exit("there is no browser on the PATH")
-    texts = lines_in_ten_scripts(250)
-    made = [Tokenizer(learn(texts[::4], PieceSettings(algorithm=way, size=4000, byte_fallback=fall))) for way, fall in KINDS]
+    texts, kinds = (lines_in_ten_scripts(), SIX_KINDS) if full else (lines_in_ten_scripts(250), KINDS)
+    made = [Tokenizer(learn(texts[::4], PieceSettings(algorithm=way, size=size, byte_fallback=fall))) for way, size, fall in kinds]
     others, seconds = count_other_ids([*texts, *NASTY], made, browser)
-    claims.at_most(f"of {len(texts) + len(NASTY)} texts by 3 tokenizers, other ids or texts", sum(others), 0)
+    claims.at_most(f"of {len(texts) + len(NASTY)} texts by {len(kinds)} tokenizers, other ids or texts", sum(others), 0)
     claims.at_most("a word of 50,014 letters, seconds", seconds, 1)
     with tempfile.TemporaryDirectory() as work:
         found = export_web(read(STORED), Path(work, "page"))

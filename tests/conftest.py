@@ -128,10 +128,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    had_torch, began = "torch" in sys.modules, time.process_time()
+    absent, began = {"torch", "torch._dynamo"} - sys.modules.keys(), time.process_time()
     result = yield
     took = time.process_time() - began
-    if "torch" in sys.modules and not had_torch:  # two seconds, and whichever test comes first pays for it
+    if absent & sys.modules.keys():  # two seconds each, and whichever test comes first pays for it; the first optimizer needs the second
         took = 0.0
     if WATCH.test and WATCH.seen:  # the code under test may have caught what it was told
         pytest.fail(f"a test without a mark {WATCH.seen[0]}: mark it `process`")

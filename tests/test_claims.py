@@ -11,6 +11,7 @@ PROGRAMS = sorted(path for room in ("claims", "benchmarks") for path in (ROOT / 
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.slow  # the first of a kind imports engines
 def test_it_finds_what_it_imports(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "limelight":

@@ -49,7 +49,8 @@ def parse_xml(
             yield
         parser.Parse(b"", True)
     except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: an encoding Python lacks
-        raise DataError(f"{name}: not well-formed XML ({error}); mend it: xmllint --recover {name}") from None
+        mend = "mend it: xmllint --recover FILE" if fed else "it is empty"
+        raise DataError(f"{name}: not well-formed XML ({error}); {mend}") from None
 
 
 def _build_parser(name: str, listener: XmlListener, root: str | None, encoding: str | None) -> expat.XMLParserType:
@@ -64,7 +65,10 @@ def _build_parser(name: str, listener: XmlListener, root: str | None, encoding: 
         nonlocal depth, namespace
         depth += 1
         if depth > DEEPEST:
-            raise _refusal(name, parser, f"elements more than {DEEPEST} deep")
+            line = parser.CurrentLineNumber
+            raise DataError(
+                f"{name}, line {line}: elements more than {DEEPEST} deep are refused, since no tool writes such; ask who made it"
+            )
         if depth == 1:
             local = element.rpartition(SEPARATOR)[2]
             namespace = element.removesuffix(local)
@@ -97,6 +101,6 @@ def _build_parser(name: str, listener: XmlListener, root: str | None, encoding: 
 
 def _refusal(name: str, parser: expat.XMLParserType, what: str) -> DataError:
     return DataError(
-        f"{name}, line {parser.CurrentLineNumber}: {what} is refused, since it can be an attack; if you trust the file, "
-        f"expand and remove it: xmllint --noent --dropdtd --nonet {name}"
+        f"{name}, line {parser.CurrentLineNumber}: {what} is refused, since it can be an attack and bring other files "
+        "in; if you trust the file, expand and remove it: xmllint --noent --dropdtd --nonet FILE"
     )

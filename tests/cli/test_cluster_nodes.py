@@ -9,9 +9,9 @@ import pytest
 BUNDLE = Path(__file__).parents[1] / "bundles" / "format-1"
 # In a process of its own: a test may have begun a cluster here already. The head has no core, so all work is on nodes that can be lost.
 CLUSTER = """
-import sys
+import contextlib, sys
 from pathlib import Path
-import ray
+import psutil, ray
 from ray.cluster_utils import Cluster
 import limelight.cluster, limelight.cli.translate.cluster as translating
 from limelight.cli.main import main
@@ -26,7 +26,12 @@ ray.init(address=cluster.address, log_to_driver=False)
 def lose_after_a_shard(path, content):
     write_whole(path, content)
     if to_lose:
-        cluster.remove_node(to_lose.pop(), allow_graceful=False)
+        node = to_lose.pop()
+        workers = psutil.Process(node.all_processes["raylet"][0].process.pid).children(recursive=True)
+        cluster.remove_node(node, allow_graceful=False)
+        for worker in workers:  # whom the driver talks to without the raylet: a machine that is lost loses them, too
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.kill()
 
 translating.write_whole = lose_after_a_shard
 

@@ -81,7 +81,7 @@ def test_a_document_takes_from_the_memory_what_is_there(tmp_path: Path, url: str
     (tmp_path / "page.html").write_text("<p>one</p>\n<p>seven</p><p>two <b>three</b></p>", "utf-8")
     done = run(b"", "--document", tmp_path / "page.html", tmp_path / "page.de.html", "--memory", url)
     page = (tmp_path / "page.de.html").read_text("utf-8")
-    assert done.code == 0 and "texts were in the memory" in done.stderr.decode()
+    assert done.code == 0 and "texts taken from the memory: " in done.stderr.decode()
     assert "<p>EINS AUS DEM SPEICHER</p>" in page and "<p>sieben</p>" in page
     assert "<b>drei</b>" in page  # what would have lost a tag is not used
 
@@ -107,13 +107,13 @@ def test_lines_and_documents_are_told_similar_texts_and_take_the_same_from_the_m
     read = ["--input", str(tmp_path / "a.txt")]
     lines = CliRunner().invoke(app, [*words, *read, "--tell-above", "0.7"], catch_exceptions=False)
     assert lines.stdout == f"EINS\n{expected}\n"
-    assert "1 texts were in the memory, and its translations are used; for 1 others the translator was told a similar one" in lines.stderr
+    assert "texts taken from the memory: 1; made by the translator, which was told a similar one: 1" in lines.stderr
     for above in ([], ["--tell-above", "0.95"]):
         lines = CliRunner().invoke(app, [*words, *read, *above], catch_exceptions=False)
         assert lines.stdout == f"EINS\n{alone}\n"
     files = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
     done = CliRunner().invoke(app, [*words, "--tell-above", "0.7", "--document", *files], catch_exceptions=False)
-    assert done.exit_code == 0 and "a.txt: 1 texts were in the memory" in done.stderr
+    assert done.exit_code == 0 and "a.txt: different texts taken from the memory: 1" in done.stderr
     assert (tmp_path / "b.txt").read_text("utf-8") == f"EINS\n{expected}\n"
 
 

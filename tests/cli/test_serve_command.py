@@ -170,9 +170,11 @@ def test_corrections_that_learn_cannot_use_are_told_at_the_start() -> None:
     from limelight.cli.serve import _hello
     from limelight.serving.settings import ServeSettings
 
-    def greet(translator: Any) -> str:
+    def greet(translator: Any, **more: Any) -> str:
         served = SimpleNamespace(id="multi", translator=translator, speed=1.0, targets={"en": ["de"]}, tags=())
-        return "\n".join(_hello(SimpleNamespace(all=[served]), ServeSettings(store="sqlite:///a.db"), "http://127.0.0.1:5000"))  # type: ignore[arg-type]
+        settings = ServeSettings(store="sqlite:///a.db", **more)
+        return "\n".join(_hello(SimpleNamespace(all=[served]), settings, "http://127.0.0.1:5000"))  # type: ignore[arg-type]
 
     assert "`limelight learn` cannot use corrections of several directions (multi)" in greet(tagged_bundle.translator())
-    assert "limelight learn" not in greet(Translator.load(BUNDLE))
+    assert "limelight learn" not in greet(Translator.load(BUNDLE)) and "similar" not in greet(Translator.load(BUNDLE), memory="use")
+    assert "multi cannot be told similar texts" in greet(Translator.load(BUNDLE), memory="tell")

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -127,29 +128,46 @@ def test_any_number_of_workers_leaves_the_same_bytes(workers: int, tmp_path: Pat
     same_content(tmp_path / "alone", tmp_path / "many")
 
 
-@pytest.mark.process
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray warns of what it will do in later versions
-@pytest.mark.usefixtures("several_buckets")
-def test_a_cluster_leaves_the_same_bytes_and_goes_on_by_bucket(tmp_path: Path) -> None:
-    import ray
+CLUSTER = """
+import json, sys
+from pathlib import Path
+from limelight.corpus import inputs
+from limelight.corpus.config import PrepareSettings
+from limelight.corpus.exchange import engine_local
+from limelight.corpus.exchange.engine_ray import RayEngine
+from limelight.corpus.prepare import prepare
 
-    from limelight.corpus.exchange.engine_ray import RayEngine
-
-    def stop(progress: Progress) -> None:
-        if progress.step == "settle" and progress.done == 2:
+def hear(progress):
+    if progress.step == "settle":
+        print(progress.done, flush=True)
+        if progress.done == int(sys.argv[3]):
             raise KeyboardInterrupt
 
-    settings, heard = with_learnt_pieces(three_corpora(tmp_path)), list[Progress]()
+inputs.UNPACKED, engine_local.CHUNK_ROWS = 600, 100
+prepare(PrepareSettings.load(Path(sys.argv[1])), Path(sys.argv[2]), RayEngine(), hear)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.usefixtures("several_buckets")
+def test_a_cluster_leaves_the_same_bytes_and_goes_on_by_bucket(tmp_path: Path) -> None:
+    """Processes of their own: Ray ends the one it was begun in when a node of it dies."""
+
+    def prepare_in_cluster(last: int) -> tuple[int, list[int]]:
+        words = [sys.executable, "-c", CLUSTER, str(tmp_path / "settings.toml"), str(tmp_path / "cluster"), str(last)]
+        done = subprocess.run(words, stdout=subprocess.PIPE, timeout=300)
+        return done.returncode, [int(line) for line in done.stdout.split() if line.isdigit()]
+
+    settings = with_learnt_pieces(three_corpora(tmp_path))
+    settings.save(tmp_path / "settings.toml")
     prepare(settings, tmp_path / "alone", local(0), silent)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(settings, tmp_path / "cluster", RayEngine(), stop)
-    ray.shutdown()  # as if the process had been killed: what it had begun is not finished
+    assert prepare_in_cluster(2)[0], "stopped in the middle"
     assert len(list((tmp_path / "cluster").glob(".work/*/outcomes/*.json"))) == 2
-    prepare(settings, tmp_path / "cluster", RayEngine(), heard.append)
-    ray.shutdown()
-    settled = [each.done for each in heard if each.step == "settle"]
-    assert settled[0] == 2 and settled == sorted(set(settled)), "two buckets were there, and each of the others was settled once"
+    code, settled = prepare_in_cluster(-1)
+    assert code == 0 and settled[0] == 2 and settled == sorted(set(settled)), (
+        "two buckets were there, and each of the others was settled once"
+    )
     same_content(tmp_path / "alone", tmp_path / "cluster")
 
 

@@ -16,6 +16,10 @@ from pathlib import Path
 import pytest
 from tutorial_session import ROOT, Command, File, Session, follow, free_port, shorter, things_to_do
 
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import first_hour
+
 README = (ROOT / "README.md").read_text("utf-8")
 SERVE = "limelight serve de-en"
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
@@ -55,6 +59,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_at_most_four_commands_lead_to_a_server() -> None:
     """With the one that installs."""
     assert commands("Train from your text").index(SERVE) < 3
+
+
+def test_the_first_hour_measures_these() -> None:
+    """`python benchmarks/headline.py first-hour`."""
+    door = commands("Train from your text")
+    assert first_hour.commands() == ["pip install 'limelight[serve,train]'", *door[: door.index(SERVE) + 1]]
 
 
 def test_each_door_has_commands() -> None:

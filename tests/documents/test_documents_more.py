@@ -93,6 +93,11 @@ def test_a_translation_is_text_and_no_markdown(answer: str) -> None:
     assert ["".join(child.content for child in cell.children or []) for cell in cells[1:]] == [shown] * 3
 
 
+def test_half_a_character_in_one_text_leaves_the_others() -> None:
+    done = translated("json", b'{"a": "Open \\ud800 it", "b": "open"}')
+    assert done.data == b'{"a": "Open \\ud800 it", "b": "OPEN"}' and [each.code for each in done.warnings] == ["malformed"]
+
+
 def test_json_keeps_keys_numbers_and_what_is_said_about_a_text() -> None:
     expected = {
         "menu": {"open": "OPEN {{NAME}}", "n": 3, "list": ["ONE TWO", 'Ä "Q"']}, "@open": {"description": "about it"},

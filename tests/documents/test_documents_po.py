@@ -123,6 +123,14 @@ def test_a_file_that_is_not_wrapped_stays_so() -> None:
     assert f'msgstr "{long.strip()}"\n' in filled('#, no-wrap\nmsgid "a"\nmsgstr ""\n', lambda _: long)
 
 
+def test_a_few_long_lines_in_a_wrapped_file_do_not_unwrap_it() -> None:
+    long = "a long line that no tool has wrapped " * 4
+    wrapped = 'msgid ""\n"one line of a text that goes on "\n"in the next one"\nmsgstr "x"\n\n'
+    catalogue = wrapped * 2 + f'msgid ""\n"{long}\\n"\n"x"\nmsgstr "x"\n\nmsgid "a"\nmsgstr ""\n'
+    assert 'msgid "a"\nmsgstr ""\n"' in filled(catalogue, lambda _: long)
+    assert f'msgstr "{long.strip()}"' in filled(f'msgid "{long.strip()}"\nmsgstr "x"\n\nmsgid "a"\nmsgstr ""\n', lambda _: long)
+
+
 def test_line_ends_and_encodings_stay() -> None:
     catalogue = (HEADER % 2 + 'msgid "open it"\nmsgstr ""\n\nmsgid "b"\nmsgstr "ü"\n').replace("\n", "\r\n")
     data = catalogue.replace("UTF-8", "ISO-8859-1").encode("latin-1")
@@ -232,6 +240,17 @@ def test_what_the_machine_is_not_sure_of_is_fuzzy(newline: str, tmp_path: Path) 
         listed = subprocess.run(["msgattrib", "--only-fuzzy", tmp_path / "a.po"], capture_output=True, check=True).stdout.decode()
         assert {entry.msgid for entry in polib.pofile(listed)} == fuzzy
         subprocess.run(["msgfmt", "-c", "-o", "/dev/null", tmp_path / "a.po"], check=True)
+
+
+@pytest.mark.parametrize("first", ['msgid "open"', 'msgctxt "menu"\nmsgid "open"', '#| msgid "old"\nmsgid "open"'])
+def test_a_flag_stands_before_an_entry_at_the_beginning_of_a_file(first: str) -> None:
+    made = translate_document(f'{first}\nmsgstr ""\n'.encode(), "po", ("en", "de"), unsure_of("open")).data.decode()
+    assert made == f'#, fuzzy\n{first}\nmsgstr "OPEN"\n'
+
+
+def test_more_plural_forms_than_a_language_has_are_said() -> None:
+    made = done('msgid "open"\nmsgid_plural "open all"\nmsgstr[0] ""\n', forms=999_999_999)
+    assert made.data.count(b"msgstr[") == 8 and "999999999 plural forms" in made.warnings[0].message
 
 
 def test_the_threshold_is_asked_for_and_one_marks_everything() -> None:

@@ -36,8 +36,9 @@ def test_a_run_that_says_the_same_of_everything_is_not_usable() -> None:
 
 
 def test_no_verdict_asks_for_time_where_no_time_is_enough() -> None:
-    useless = verdict(8.0, 0.1, epochs=0.1, pairs=500, hopeless=True)
+    useless = verdict(8.0, 0.1, epochs=1.5, pairs=500, hopeless=True)
     assert useless.change[0] == "more text" and "more time" not in useless.because
+    assert verdict(8.0, 0.1, epochs=0.1, pairs=500, hopeless=True).change[0] == "more time", "it has not seen its text once"
     assert "more time" in verdict(40.0, 12.0, epochs=0.1, hopeless=True).change, "the law was wrong: it is usable"
 
 

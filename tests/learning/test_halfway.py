@@ -57,8 +57,11 @@ def test_what_forgets_is_judged_again(folder: Path, monkeypatch: pytest.MonkeyPa
     plan = LearningPlan(number=1, parent=0, at="2026-11-18", minutes=1, corrections=80, held_out=20)
     (attempt / PLAN).write_text(plan.model_dump_json())
     (attempt / HELD).write_text(json.dumps({"translation": {"en": "one", "de": "eins"}}) + "\n")
+    translated = list[Path]()
+    monkeypatch.setattr(effect, "translate_sets", lambda place, *_: translated.append(place))
     monkeypatch.setattr(effect, "measure_effect", lambda *_: dict(zip((NEW, OLD), left.pop(0), strict=True)))
     learn._judge(folder, plan, (["two"], ["zwei"]), {"languages": ("en", "de"), "threads": 1})
     version = read_history(folder).versions[0]
     assert version.kept is kept and told in version.why
     assert not left and (attempt / MARK).exists() is (len(found) == 2)
+    assert len(translated) == 1 + len(found)  # the version before is not translated again

@@ -6,11 +6,13 @@ from limelight.model.config import ModelConfig
 from limelight.planning.sizing_rules import (
     BATCH,
     EPOCHS_ENOUGH,
+    EPOCHS_OF_NARROW,
     LARGEST_BATCH,
     LEAST_BATCH,
+    SEEN_BY_SLIM,
     SEEN_PER_PARAMETER,
     STEPS_OF_THE_PAPER,
-    TEXT_FOR,
+    TEXT_BY_MUON,
     batch_for,
     dropout_for,
     enough,
@@ -21,7 +23,7 @@ from limelight.planning.sizing_rules import (
     training_seconds,
 )
 
-COUNTS = {"tiny": 2e6, "small": 7e6, "base": 60e6, "big": 210e6, "3b": 3.2e9, "10b": 9.5e9}
+COUNTS = {"tiny": 2e6, "slim": 2.5e6, "small": 7e6, "base": 60e6, "big": 210e6, "3b": 3.2e9, "10b": 9.5e9}
 
 
 @pytest.mark.parametrize(("target", "name"), [(100_000, "tiny"), (500_000, "small"), (50e6, "base"), (1e9, "big")])
@@ -39,19 +41,30 @@ def test_a_model_that_would_see_too_little_or_does_not_fit_makes_room_for_a_smal
     assert (smaller.name, "memory" in smaller.why) == ("base", True)
 
 
+def test_by_muon_a_short_text_is_for_a_deeper_and_narrower_model() -> None:
+    def choose(target: float, seen: float) -> str:
+        return preset_for(target, COUNTS, lambda name: seen, muon=True).name
+
+    just = SEEN_BY_SLIM * COUNTS["slim"]
+    assert [choose(target, 1e9) for target in (100_000, 500_000, 2e6, 50e6)] == ["tiny", "slim", "small", "base"]
+    assert [choose(500_000, seen) for seen in (just, 0.99 * just)] == ["slim", "tiny"]
+    assert [choose(2e6, seen) for seen in (SEEN_PER_PARAMETER * COUNTS["small"], just, 0.99 * just)] == ["small", "slim", "tiny"]
+
+
 def test_the_batch_grows_with_what_is_seen_and_never_beyond_a_part_of_the_text() -> None:
     seen = [10**exponent for exponent in range(5, 14)]
     pieces = [batch_for(each, 1e12).pieces for each in seen]
     assert pieces == sorted(pieces) and (pieces[0], pieces[-1]) == (BATCH[0], LARGEST_BATCH)
-    assert batch_for(40e6, 1e12).pieces == 10_000 and batch_for(1e9, 1e12).pieces == BATCH[1]
+    assert batch_for(40e6, 1e12).pieces == 5_000 and batch_for(1e9, 1e12).pieces == BATCH[1]
     assert batch_for(10e9, 1e12).pieces == 10e9 / STEPS_OF_THE_PAPER
     assert batch_for(10e9, 60_000).pieces == 6_000 and batch_for(10e9, 900).pieces == LEAST_BATCH
 
 
 def test_what_is_enough_depends_on_text_and_model() -> None:
-    assert enough(500_000, 7e6) == EPOCHS_ENOUGH * 500_000
-    assert enough(1e12, 7e6) == 200 * 7e6
-    assert enough(100, 7e6) == 10_000_000
+    assert enough(500_000, 7e6, 256) == EPOCHS_ENOUGH * 500_000
+    assert enough(500_000, 2e6, 128) == EPOCHS_OF_NARROW * 500_000
+    assert enough(1e12, 7e6, 256) == 200 * 7e6
+    assert enough(100, 7e6, 256) == 10_000_000
 
 
 def test_a_model_is_too_large_for_a_text_that_a_smaller_preset_is_for() -> None:
@@ -74,5 +87,5 @@ def test_a_budget_keeps_time_for_its_end() -> None:
 
 
 def test_every_size_of_the_rules_is_a_preset() -> None:
-    for name in TEXT_FOR:
+    for name in TEXT_BY_MUON:
         assert ModelConfig.preset(name, 600)

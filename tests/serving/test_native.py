@@ -309,6 +309,16 @@ def test_models_say_what_they_are(server: Running, models: Models) -> None:
     assert one.scores[0].signature == "greedy" and one.reverse is None and one.search.beam == 4
     assert server.client.get("/api/v1/models/again").json() == {**one.model_dump(exclude_unset=True), "id": "again"}
     assert server.client.get("/api/v1/models/no").status_code == 404
+    assert one.verdict is None
+
+
+def test_a_model_that_nobody_should_use_says_so(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page shows it above the text; a usable one says nothing."""
+    one = models.all[0]
+    for verdict, told in (("NOT USABLE: it says nothing", "NOT USABLE: it says nothing"), ("Good: within its kind of text", None)):
+        settings = one.translator.settings.changed(trained_on={"verdict": verdict})
+        monkeypatch.setattr(one.translator, "settings", settings)
+        assert responses.model(one, models)["verdict"] == told
 
 
 def test_health_says_what_waits_and_is_503_while_the_server_stops(models: Models) -> None:

@@ -40,6 +40,7 @@ def server(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> 
     url = f"sqlite:///{tmp_path_factory.mktemp('store')}/a.db"
     store = open_store(url)
     list(store.memory.add(PAIR, [("twenty seven", "SIEBENUNDZWANZIG"), ("twenty seventh", "ACHTUNDZWANZIG")], "numbers.tmx"))
+    list(store.memory.add(PAIR, [("%s seven", "%d SIEBEN"), ("%s one", "%s EINS")], "marks.tmx"))
     store.close()
     with serving(labelled(translator, PAIR), store=url) as server:
         yield server
@@ -68,6 +69,13 @@ def test_the_same_text_is_used_if_that_is_asked_for(server: Serving) -> None:
     assert [each["text"] for each in found["results"]] == ["sieben", " SIEBENUNDZWANZIG\n", "ACHTUNDZWANZIG"]
     assert [each.get("from_memory") for each in found["results"]] == [None, True, True]
     assert asked(server, text="twenty seventh", memory="use")["results"][0]["text"] == "ACHTUNDZWANZIG"  # none left for the model
+
+
+def test_a_memory_that_loses_a_placeholder_is_told(server: Serving) -> None:
+    found = asked(server, text=["%s seven", "%s one"], memory="use")["results"]
+    assert [each["text"] for each in found] == ["%d SIEBEN", "%s EINS"]
+    assert [each["protected"] for each in found] == [False, True]
+    assert [[warning["code"] for warning in each["warnings"]] for each in found] == [["unprotected"], []]
 
 
 def test_the_words_of_the_memory_stand_whatever_else_is_asked_for(server: Serving) -> None:
@@ -200,6 +208,7 @@ def test_a_similar_text_is_told_to_the_model_and_the_same_is_used(taught: Servin
     TranslateAnswer.model_validate(found)
     assert [each["text"] for each in found["results"]] == [TOLD, "they go", "it in was he"]
     assert [each.get("from_memory") for each in found["results"]] == [None, True, None]
+    assert [each.get("told", {}).get("target") for each in found["results"]] == ["it is red", None, None]
     assert asked(taught, text=CAT, memory="use", model="en-de")["results"][0]["text"] == ALONE
     both = asked(taught, text=CAT, memory="tell", matches=True, model="en-de")["results"][0]
     assert both["text"] == TOLD and both["matches"][0]["target"] == "it is red"

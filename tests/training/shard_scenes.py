@@ -167,11 +167,11 @@ def save_with_a_limit(world: World, root: str, kind: str, step: int, rank: int, 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     began = time.monotonic()
     tensors = tensors_of(world, kind, True)
+    background = CheckpointWriter(Path(root), 2, world) if behind else None  # ranks meet by a file, too, and may write there
     if world.rank == rank:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
-        if behind:
-            background = CheckpointWriter(Path(root), 2, world)
+        if background is not None:
             background.begin(step, tensors, {"step": step})
             background.finish()
         else:

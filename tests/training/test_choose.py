@@ -86,7 +86,8 @@ def why(made: Plan, name: str) -> RunChoice:
     ("text", "budget", "width"),
     [
         (20_000, 3_600, 128),  # too little text for more
-        (500_000, 3_600, 256),
+        (500_000, 3_600, 128),  # by Muon a narrow one
+        (2_000_000, 36_000, 256),
         (500_000, 60, 128),  # too little time
         (20_000_000, 7_200, 256),  # base would see fewer pieces than it has weights
         (20_000_000, 20 * 86_400, 512),

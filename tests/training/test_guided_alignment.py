@@ -14,7 +14,7 @@ from limelight.errors import ConfigError
 from limelight.text.pieces.model_one import ModelOne
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.gradients import batch_of, gradients
-from limelight.training.step.guided_alignment import AlignmentGuide, find_guided_layer, watch_guided
+from limelight.training.step.guided_alignment import AlignmentGuide, find_guided_head, watch_guided
 from limelight.training.step.trained_model import TrainedModel
 
 PAIRS = [[4, 5, 6], [6, 4], [5, 7], [7, 6, 5], [4, 7], [5, 4]]
@@ -42,6 +42,12 @@ def test_a_guide_knows_what_the_statistics_know_and_nothing_of_other_pieces() ->
 def test_what_does_not_go_with_it_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"guided_alignment .*; take one of them"):
         recipe(tmp_path, guided_alignment=0.05, **more)
+
+
+@pytest.mark.parametrize("weight", [True, 0, -1, 11, "much"])
+def test_a_weight_is_a_number(weight: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="guided_alignment"):
+        recipe(tmp_path, guided_alignment=weight)
 
 
 @pytest.mark.process
@@ -84,7 +90,7 @@ def test_a_head_learns_to_look_where_it_is_told(guided: bool, least: float, most
     def look_away() -> float:
         with torch.no_grad(), watch_guided(model) as seen:
             model.loss(batch)
-        return float(guide.measure(seen[0], batch) - guide.measure(wanted[:, None], batch))
+        return float(guide.measure(seen[0], batch) - guide.measure(wanted, batch))
 
     before = look_away()
     for _ in range(60):
@@ -92,4 +98,4 @@ def test_a_head_learns_to_look_where_it_is_told(guided: bool, least: float, most
         steps.step()
         steps.zero_grad()
     assert least * before <= look_away() <= most * before
-    assert find_guided_layer(model.config) == 0
+    assert find_guided_head(model.config) == (0, 0)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -261,6 +262,15 @@ def test_another_request_is_refused_and_a_stopped_model_ends_it(corpus: Path, nu
     assert len(led.asked) == 1 and read_status(tmp_path / "run")["state"] == "preempted" and numbered.asked == 0
     with pytest.raises(ConfigError, match=r"asked for other things(.|\n)*seed was not given, and is 3 now"):
         lead(ask(corpus, steps=90, seed=3), tmp_path / "run", led)
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_lines_that_cannot_be_used_are_refused_before_anything_is_trained(corpus: Path, tmp_path: Path, dry: bool) -> None:
+    (tmp_path / "none.de").touch()
+    asked, led = replace(ask(corpus, steps=90, dry_run=dry), mono=MonoText([str(tmp_path / "none.de")], [])), Led()
+    with pytest.raises(DataError, match="too little text in de: 0 lines read"):
+        lead(asked, tmp_path / "run", led)
+    assert not led.asked and not list((tmp_path / "run").iterdir())
 
 
 def test_several_processes_are_refused(corpus: Path) -> None:

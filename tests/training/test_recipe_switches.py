@@ -219,7 +219,7 @@ def choose(
     pace = BudgetClock(seconds, 100)
     pace.add_validation(1.0)
     given = recipe(Path("nowhere"), validation=validation, **more)
-    return choose_search(Winner("w", {}, {}), given, judge, 1, RemainingBudget(pace, 10))  # type: ignore[arg-type]
+    return choose_search(Winner("w", {}, {}), given, judge, 1, RemainingBudget(pace, 10), lambda *_: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

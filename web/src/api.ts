@@ -15,6 +15,7 @@ export interface Model {
   target: string;
   names: Record<string, string>; // code -> English name
   calibrated: boolean;
+  verdict?: string | null; // of a model that nobody should use
   tags: readonly string[]; // what it can be told beside the languages
 }
 
@@ -324,6 +325,7 @@ function modelsOf(told: Record<string, unknown>): Model[] {
   const id = String(told["id"]);
   const tags = Array.isArray(told["tags"]) ? told["tags"].map(String) : [];
   const usual: Model = { id, bundle: id, source, target, names, calibrated: told["calibrated"] === true, tags };
+  if (typeof told["verdict"] === "string") usual.verdict = told["verdict"];
   Object.assign(names, told["languages"]);
   const others = Object.entries((told["directions"] ?? {}) as Record<string, string[]>).flatMap(([from, targets]) =>
     targets.filter((to) => from !== source || to !== target).map((to) => ({ ...usual, id: `${id}:${from}-${to}`, source: from, target: to })),

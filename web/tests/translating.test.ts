@@ -87,6 +87,17 @@ test("it opens with the first model", () => {
   expect(page.limits.characters).toBe(100);
 });
 
+test("a model that nobody should use is known where it is asked, and only there", async () => {
+  expect(page.wanted?.verdict).toBeUndefined();
+  server.models = [{ ...MODELS.models[0], verdict: "NOT USABLE: it says nothing" }, ...MODELS.models.slice(1)];
+  const opened = page.open(NOTHING);
+  await vi.advanceTimersByTimeAsync(50);
+  await opened;
+  expect(page.wanted?.verdict).toBe("NOT USABLE: it says nothing");
+  page.swap();
+  expect(page.wanted?.verdict).toBeUndefined();
+});
+
 test("a text is translated when nobody has typed for a while, once", async () => {
   for (const text of ["o", "on", "one"]) {
     page.write(text);

@@ -84,6 +84,7 @@ def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
     keep_freed_memory()
     bundle = read(folder)
     texts = None if asked.probe is None else read_parallel([str(asked.probe)])[0]
+    _announce_comparison()
     made = write(bundle, asked.quantize or "float32", texts, asked.output)
     where = asked.output or bundle.folder / "ctranslate2"
     heads = ", ".join(f"cross.{layer}.{head}" for layer, head in made.alignment)  # as the desk and --gate name them
@@ -97,6 +98,10 @@ def _ctranslate2(folder: Path, asked: ExportOptions) -> ExportOutput:
     if asked.output is None:
         lines.append(f"limelight translate {folder} uses it from now on; --engine torch does not")
     return {"folder": str(where), **made.model_dump(mode="json")}, lines
+
+
+def _announce_comparison() -> None:
+    typer.echo("what is exported translates some hundred sentences, and is compared with torch: a minute or several", err=True)
 
 
 def _huggingface(folder: Path, asked: ExportOptions) -> ExportOutput:
@@ -126,6 +131,7 @@ def _onnx(folder: Path, asked: ExportOptions) -> ExportOutput:
     except ImportError as error:
         raise MissingExtraError(error.name, "--to onnx", "onnx") from None
     assert asked.output is not None
+    _announce_comparison()
     made = export_onnx(read(folder), asked.output)
     facts = {"folder": str(made.folder), "files": made.files, **vars(made.parity)}
     return facts, [
@@ -146,6 +152,7 @@ def _web(folder: Path, asked: ExportOptions) -> ExportOutput:
         raise MissingExtraError(error.name, "--to web", "onnx") from None
     assert asked.output is not None
     texts = None if asked.probe is None else read_parallel([str(asked.probe)])[0]
+    _announce_comparison()
     made = export_web(read(folder), asked.output, asked.quantize, asked.single_file, texts)
     facts = {"path": str(made.path), "files": made.files, "browser": made.browser}
     lines = [f"wrote {made.path}: {sum(made.files.values()) / 1e6:.1f} MB in {len(made.files)} files"]

@@ -241,7 +241,7 @@ def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dic
     from limelight.evaluation.config import InferenceOptions
     from limelight.interop.ctranslate2.export import try_export
     from limelight.learning.attempt import HELD, clear_up, read_corrections
-    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, forgets, measure_effect
+    from limelight.learning.effect import MOST_PAIRS, NEW, OLD, decide, forgets, measure_effect, translate_sets
     from limelight.learning.halfway import MARK, take_back
     from limelight.training.run_folder import BUNDLE
 
@@ -252,9 +252,10 @@ def _judge(folder: Path, plan: "LearningPlan", old: "TestSet | None", given: dic
         sources, references = zip(*held[-MOST_PAIRS:], strict=True)
         places = find_version(folder, plan.parent), find_version(folder, plan.number)
         sets, running = {NEW: (sources, references), OLD: old}, InferenceOptions(threads=given["threads"])
-        effect = measure_effect(*places, sets, running)
+        before = translate_sets(places[0], sets, running)
+        effect = measure_effect(before, translate_sets(places[1], sets, running), sets)
         if forgets(effect[OLD]) and effect[NEW].difference > 0 and take_back(*places, attempt):
-            effect = measure_effect(*places, sets, running)
+            effect = measure_effect(before, translate_sets(places[1], sets, running), sets)
         kept, why = decide(effect)
         why += "; half of the way, since the whole of it forgot" if (attempt / MARK).exists() else ""
         if kept and (read(places[0], weights=False).folder / EXPORT).is_dir() and not (places[1] / BUNDLE / EXPORT).is_dir():

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -49,7 +50,7 @@ def memory(
     opened = open_named_store(store, create=action == Action.add)
     try:
         if action == Action.add:
-            _tell([_add(opened, pair, origin, rows) for origin, rows in texts], as_json)
+            _tell([_add(opened, pair, *found) for found in texts], as_json)
         elif action == Action.find:
             found = [{"score": round(each.score, 4), "source": each.source, "target": each.target, "origin": each.origin}
                      for text in words for each in opened.memory.find(pair, text)]  # fmt: skip
@@ -76,21 +77,28 @@ def open_named_store(url: str, create: bool = False) -> "Store":
     return open_store(url, create)
 
 
-def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iterator[tuple[str, str]]]]:
-    """Every file is found before one is read. What a reader found a fault in (broken, too long, marked as fuzzy) is no memory."""
+def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iterator[tuple[str, str]], Counter[str]]]:
+    """Every file is found before one is read. What a reader found a fault in (broken, too long, marked as fuzzy) is no memory, and is
+    counted while it is read."""
     from limelight.corpus.readers import CorpusPart, find, read
+    from limelight.corpus.reading.raw import RowFault
 
-    def rows_of(part: CorpusPart) -> Iterator[tuple[str, str]]:
+    def rows_of(part: CorpusPart, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
         for batch in read(part):
-            rows = zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True)
-            yield from ((source, target) for source, target, fault in rows if not fault)
+            for source, target, fault in zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True):
+                if fault:
+                    left_out["fuzzy" if fault == RowFault.FUZZY else "unreadable"] += 1
+                else:
+                    yield source, target
 
-    return [(Path(part.paths[0]).name, rows_of(part)) for part in find(paths, pair)]
+    return [(Path(part.paths[0]).name, rows_of(part, left_out), left_out) for part in find(paths, pair) for left_out in [Counter[str]()]]
 
 
-def _add(store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tuple[str, str]]) -> dict[str, str | int]:
+def _add(
+    store: "Store", pair: tuple[str, str], origin: str, rows: Iterator[tuple[str, str]], left_out: Counter[str]
+) -> dict[str, str | int]:
     counts = [sum(each) for each in zip((0, 0, 0), *store.memory.add(pair, rows, origin), strict=True)]
-    return {"origin": origin, **dict(zip(("added", "known", "refused"), counts, strict=True))}
+    return {"origin": origin, **dict(zip(("added", "known", "refused"), counts, strict=True)), **left_out}
 
 
 def _tell(rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -200,13 +200,17 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
             f"{', '.join(each.translator.runs_on)}   about {each.speed * each.translator.engine.workers:,.0f} pieces/s"
         )
     if settings.page:
-        lines.append(f" page         {address}/")
+        from limelight.serving.desk.page import is_built
+
+        lines.append(f" page         {address}/" if is_built() else " page         not built: `make web` makes it")
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.store:
         lines.append(f" store        keeps what people send for {settings.keep_days:g} days; the memory is for everybody who may ask")
         if several := [each.id for each in models.all if len(each.translator.settings.directions) > 1]:
             unused = f"`limelight learn` cannot use corrections of several directions ({', '.join(several)})"
             lines.append(f" store        {unused}; its --export writes them for `limelight train`")
+        if settings.memory == "tell" and (untaught := [each.id for each in models.all if not each.translator.settings.takes_matches]):
+            lines.append(f" store        {', '.join(untaught)} cannot be told similar texts, only the same text is used: not taught it")
     if settings.metrics:
         lines.append(f" metrics      {address}/metrics")
     asks = f"asks for a key ({settings.keys})" if settings.keys else "asks for no key"

@@ -67,7 +67,7 @@ class QualityEvidence:
     confidence_error: float | None = None
     epochs: float | None = None  # how often the text was seen
     pairs: int | None = None  # that it learnt from
-    hopeless: bool = False  # by the law of `planning.scaling` no time is enough with so little text
+    hopeless: bool = False  # by the law of `planning.scaling` no time is enough with so little text, once it was seen
     fine_tuned: bool = False  # began with the weights of another translator
     diverged: bool = False  # its training ended in steps that could not be used
     mismatched: bool = False  # what it was tried on is of another kind than what it learnt from
@@ -171,8 +171,8 @@ def _change(evidence: QualityEvidence, use: Use) -> tuple[str, ...]:
         return ("a run that does not diverge: a lower learning rate, a longer warm-up",)
     if evidence.mismatched:
         return ("the right pairs: source and target not swapped, the right language, no shifted lines",)
-    hopeless = evidence.hopeless and use is Use.NOT_USABLE
-    if evidence.epochs is not None and evidence.epochs < FEW_EPOCHS and not hopeless:
+    few_epochs = 1.0 if evidence.hopeless and use is Use.NOT_USABLE else FEW_EPOCHS
+    if evidence.epochs is not None and evidence.epochs < few_epochs:
         change.append("more time")
     few = evidence.pairs is not None and evidence.pairs < FEW_PAIRS
     change.append("more text" if few else "more text of the kind it is to translate")

@@ -27,6 +27,7 @@ LEAST_SAME, LEAST_SAME_MADE_UP = 0.99, 0.9
 GIVEN, VALIDATION, NONSENSE = "given", "validation set of the run", "made up of pieces"
 MOST_VIEWS = 8  # directions that are compared, and names
 LEAST_CHRF = 90.0  # of the other engine's translations against ours
+TRY = "a model that has learnt little is never sure: train it longer; else report it with these figures"
 MOST_APART = 1e-3  # between the scores of the same translation, in float32
 
 
@@ -55,7 +56,7 @@ class Parity(Settings):
         """What to do about problems. Of made-up sentences no model is sure, so near ties fall otherwise: real ones decide."""
         probe = ["judge it by real text with --probe FILE, lines of the source"] if self.probe == NONSENSE else []
         numbers = ["try --quantize float32"] if self.numbers != "float32" else []
-        return f"compared: {self.sentences} sentences, {self.probe}; {', '.join([*probe, *numbers]) or 'report it with these figures'}"
+        return f"compared: {self.sentences} sentences, {self.probe}; {', '.join([*probe, *numbers]) or TRY}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from limelight.evaluation.config import EvaluateSettings, InferenceOptions
 from limelight.evaluation.inputs import read_split
 from limelight.evaluation.metrics.compare import Difference, compare
 from limelight.evaluation.metrics.metrics import count
-from limelight.evaluation.translating import translate_set
+from limelight.evaluation.translating import TranslatedSet, translate_set
 from limelight.training.recipe.replay import OldText
 
 NEW, OLD = "corrections", "old text"
@@ -37,10 +37,13 @@ def find_old_test(folder: Path) -> TestSet:
     )
 
 
-def measure_effect(before: Path, after: Path, sets: Mapping[str, TestSet], running: InferenceOptions) -> dict[str, Difference]:
-    """Both translate all sets; a difference for each set, `system` is the version before."""
-    sources = [source for given, _ in sets.values() for source in given]
-    made = [translate_set(folder, sources, running=running) for folder in (before, after)]
+def translate_sets(folder: Path, sets: Mapping[str, TestSet], running: InferenceOptions) -> TranslatedSet:
+    return translate_set(folder, [source for given, _ in sets.values() for source in given], running=running)
+
+
+def measure_effect(before: TranslatedSet, after: TranslatedSet, sets: Mapping[str, TestSet]) -> dict[str, Difference]:
+    """Both are translations of all sets; a difference for each set, `system` is the version before."""
+    made = before, after
     settings, found, begin = EvaluateSettings(metrics=("chrf",)), dict[str, Difference](), 0
     for name, (given, references) in sets.items():
         counts = [count("chrf", each.texts[begin:][: len(given)], [references], settings, each.languages[1]) for each in made]

@@ -144,6 +144,7 @@ def _size(layers: tuple[int, int], d_model: int, d_ff: int, num_heads: int, **mo
 PRESETS: dict[str, dict[str, Any]] = {
     "toy": _size((2, 2), 64, 256, 4),
     "tiny": _size((2, 2), 128, 512, 4),
+    "slim": _size((4, 4), 128, 256, 4),  # that of fairseq's `transformer_tiny`: for short text that is seen often
     "small": _size((3, 3), 256, 1024, 4),
     "student": _size((6, 2), 256, 1024, 4),  # taught by a larger one; as `deep`, and with 32,000 pieces 15 MB in int8
     "base": _size((6, 6), 512, 2048, 8, norm_order="post"),  # table 3, base

@@ -22,7 +22,7 @@ from limelight.planning.time.described_time import StepTime
 from limelight.planning.time.devices import Device
 from limelight.planning.time.planned_step import Step, Timing, make_timing, plan_step
 
-PRESETS: Final = ("tiny", "small", "base", "deep", "big", "3b", "10b")
+PRESETS: Final = ("tiny", "slim", "small", "base", "deep", "big", "3b", "10b")
 # Sizes beside the presets: layers of encoder and decoder, d_model, num_heads. Feed-forward layers are 4 times as wide.
 BETWEEN: Final = {"4+4 x 384": ((4, 4), 384, 6), "6+6 x 768": ((6, 6), 768, 12), "12+6 x 1024": ((12, 6), 1024, 16)}
 MOST: Final = 1_024
@@ -125,12 +125,14 @@ class _Plan:
         )  # fmt: skip
 
     def choose(self, named: Sequence[tuple[str, ModelConfig]]) -> Option:
-        found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_FOR}
+        muon = self.device.kind == "cpu" and self.precision == "float32" and self.count == 1
+        found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_BY_MUON}
         size = rules.preset_for(
             self.text.target,
             {name: count_of(option.config) for name, option in found.items()},
             None if self.budget is None else lambda name: self.pieces_in_time(found[name].pieces, found[name].step),
             lambda name: found[name].fits,
+            muon,
         )
         best = found[size.name]
         return replace(best, why=(PlanReason("size", size.why), *best.why))
@@ -147,7 +149,7 @@ class _Plan:
     def _settle_batch(self, config: ModelConfig, parallel: Parallel) -> tuple[Step, float, str]:
         """The batch depends on how many pieces are seen, and what is seen on the speed with this batch: three rounds settle it."""
         timing = self.timing or make_timing(self.device, self.precision)
-        enough = rules.enough(self.text.target, count_of(config))
+        enough = rules.enough(self.text.target, count_of(config), config.d_model)
         seen, before = enough, None
         for _ in range(3):
             batch = rules.batch_for(seen, self.text.target)

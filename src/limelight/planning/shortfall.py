@@ -37,7 +37,7 @@ class Shortfall:
         seen = f"the text is seen {self.passes:.2g} times"
         if self.pieces is None:
             first = ", less than once: more time comes first. Even then" if self.passes < 1 else ", and"
-            return f"{seen}{first} no time is enough with so little of it: {PARENT}"
+            return f"{seen}{first} by this estimate no time is enough with so little of it: {PARENT}"
         wanted = f"about --steps {self.steps}" if self.seconds is None else f"about --budget {format_budget(self.seconds)}"
         return f"{seen}; {wanted} would do{f', but with so few pairs rather {PARENT}' if self.few else ''}"
 
@@ -54,7 +54,7 @@ def find_shortfall(
     found = predict_loss(config, seen, text.target, steps=steps, frequencies=text.frequencies)
     if found.loss <= GIST:
         return None
-    step, count = seen / max(1.0, steps), rules.enough(text.target, math.inf)
+    step, count = seen / max(1.0, steps), rules.enough(text.target, math.inf, config.d_model)
     pieces = _pieces_for_gist(config, text, step, max(count, seen))
     seconds = None
     if pieces is not None and pieces_per_second is not None:

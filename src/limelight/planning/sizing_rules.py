@@ -12,11 +12,16 @@ from limelight.model.config import ModelConfig
 
 # The least text for each size, smallest first. Set by hand, and above `small` nothing was tried.
 TEXT_FOR: Final = {"tiny": 0, "small": 150_000, "base": 5_000_000, "big": 100_000_000}
+# Where models learn by Muon: on 29,000 captions, 400,000 pieces, `slim` has by it after 0.28 of the work what `small` has by AdamW after
+# all of it, and by AdamW it has less (docs/experiments.md).
+TEXT_BY_MUON: Final = {**TEXT_FOR, "small": 1_000_000, "slim": 150_000}
 # Sizes that are never chosen by themselves: text of which 16 passes, about what repeated text is worth at most, are 20 pieces a parameter,
 # the measure of Hoffmann et al. 2022 for language models.
 TEXT_FOR_MORE: Final = {"3b": 4_000_000_000, "10b": 12_000_000_000}
+LARGEST: Final = "big"  # that is chosen by itself
 SEEN_PER_PARAMETER: Final = 1.5  # in the whole run; with fewer a smaller model is better (docs/experiments.md)
-STEPS_WANTED: Final = 4_000  # the batch grows only when there are more than enough steps
+SEEN_BY_SLIM: Final = 4.0  # the same: below it `tiny`, half as deep, is ahead
+STEPS_WANTED: Final = 8_000  # the batch grows only when there are more than enough steps; as many as the published run behind 41.02 took
 BATCH: Final = (3_072, 25_000)  # of a step: the least that keeps two cores busy, and the paper's (5.1)
 # Beyond the paper's batch only when the paper's number of steps (5.1, 5.2) is had anyway; up to what Ott et al. 2018 trained `big` with on
 # 4.5 million pairs (about 400,000 tokens, by memory of the paper). Nothing of it was tried here.
@@ -27,6 +32,8 @@ LEAST_BATCH: Final = 512  # that a step may see of any text
 # Passes over a text after which no more is gained: on 29,000 captions validation stands still after 15 to 25 (docs/experiments.md);
 # text repeated more than 16 times is worth next to nothing to language models without dropout (Muennighoff et al. 2023).
 EPOCHS_ENOUGH: Final = 40
+# On the same captions a model 128 wide still gains after 23, and its published run takes 100, with dropout 0.3.
+NARROW, EPOCHS_OF_NARROW = 128, 100
 # Pieces for each parameter after which no more is gained, however much text there is: an assumption. The paper's `big` saw 35 (300,000
 # steps).
 ENOUGH_PER_PARAMETER: Final = 200
@@ -68,19 +75,20 @@ def preset_for(
     parameters: Mapping[str, float],
     seen: Callable[[str], float] | None,
     fits: Callable[[str], bool] | None = None,
+    muon: bool = False,
 ) -> Size:
     """The largest size that text, time and memory have use for.
 
-    `seen`: how many pieces a run of a size would see in its time; None: as many as it wants. `fits`: None, all do.
+    `seen`: how many pieces a run of a size would see in its time; None: as many as it wants. `fits`: None, all do. `muon`: it learns by it.
     """
-    names = [name for name, least in TEXT_FOR.items() if target >= least]
+    names = list_sizes(target, muon)
     why = f"{target:,.0f} target pieces to learn from are too few for more"
-    if names[-1] == list(TEXT_FOR)[-1]:
+    if names[-1] == LARGEST:
         why = "the largest that is chosen by itself"
     while len(names) > 1:
         if fits is not None and not fits(names[-1]):
             why = "a larger one does not fit into memory"
-        elif seen is not None and seen(names[-1]) < SEEN_PER_PARAMETER * parameters[names[-1]]:
+        elif seen is not None and seen(names[-1]) < count_wanted(names[-1], parameters):
             why = "a larger one would see too little in the time"
         else:
             break
@@ -88,9 +96,21 @@ def preset_for(
     return Size(names[-1], why)
 
 
-def enough(target: float, parameters: float) -> float:
+def list_sizes(target: float, muon: bool) -> list[str]:
+    """Those that a text is long enough for, smallest first."""
+    least = TEXT_BY_MUON if muon else TEXT_FOR
+    return sorted((name for name in least if target >= least[name]), key=least.__getitem__)
+
+
+def count_wanted(name: str, parameters: Mapping[str, float]) -> float:
+    """Pieces that a model of this size has to see to be better than a smaller one."""
+    return (SEEN_BY_SLIM if name == "slim" else SEEN_PER_PARAMETER) * parameters[name]
+
+
+def enough(target: float, parameters: float, d_model: int) -> float:
     """Pieces after which a model has nothing more to learn from a text."""
-    return max(min(EPOCHS_ENOUGH * target, ENOUGH_PER_PARAMETER * parameters), float(LEAST_ENOUGH))
+    epochs = EPOCHS_OF_NARROW if d_model <= NARROW else EPOCHS_ENOUGH
+    return max(min(epochs * target, ENOUGH_PER_PARAMETER * parameters), float(LEAST_ENOUGH))
 
 
 def is_too_large(parameters: float, target: float, sizes: Mapping[str, float]) -> bool:

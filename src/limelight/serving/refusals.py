@@ -33,6 +33,12 @@ class Forbidden(Refusal):
     status, code = 403, "wrong_key"
 
 
+class SwitchedOff(Refusal):
+    """No key would help: the operator has not switched it on."""
+
+    status, code = 403, "switched_off"
+
+
 class NotFound(Refusal):
     status, code = 404, "not_found"
 

@@ -158,9 +158,9 @@ class Recipe(SparseSettings):
     batch: BatchSettings = BatchSettings()
     accumulate: int = Field(default=1, ge=1, le=10_000, description="Batches to a step.")
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    r_drop: float | None = Field(default=None, gt=0, description="Weight of R-Drop (Liang et al. 2021), two passes a step.")
+    r_drop: float | None = Field(default=None, gt=0, strict=True, description="Weight of R-Drop (Liang et al. 2021), two passes a step.")
     guided_alignment: float | None = Field(
-        default=None, gt=0, le=10, description="Weight of a head that learns to align words (Garg et al. 2019); 0.05 is usual."
+        default=None, gt=0, le=10, strict=True, description="Weight of a head that learns to align words (Garg et al. 2019); 0.05 is usual."
     )
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()

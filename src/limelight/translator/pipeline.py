@@ -29,11 +29,11 @@ from limelight.text.careful.term_targets import TargetFinder
 from limelight.translator.arguments import check_texts, one_glossary_each, one_match_each, one_prefix_each, phrases_each
 from limelight.translator.parts import Cutter, TranslationPlan
 from limelight.translator.presenting import note_unmatched, translation_of
-from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, hide_spans, take_out
+from limelight.translator.protected import NUMBERS, TERMS, hide_spans, take_out
 from limelight.translator.searching import Searcher
 from limelight.translator.sentence_alignment import align_sentences
 from limelight.translator.sentences import Reader, SourceSentence, on_some
-from limelight.translator.translation import InvalidScoresError, Scored, Translation, confidence_of, nothing, pieces_of
+from limelight.translator.translation import UNPROTECTED, InvalidScoresError, Scored, Translation, confidence_of, nothing, pieces_of
 
 LEAST_CUT = 64  # pieces: a caller that asks for shorter translations wants them short, not in parts
 GROWTH = 1.25  # pieces of a translation for one of its source, where the search has a limit

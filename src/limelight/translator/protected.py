@@ -30,9 +30,10 @@ from limelight.text.careful.protect import (
 from limelight.text.careful.spans import MARK
 from limelight.text.pieces.tokenizer import placeholder
 from limelight.translator.alignment import WordCount, split_at_spaces
+from limelight.translator.translation import UNPROTECTED
 
 Which = Literal["long", "all"]  # numbers that are taken out: those that a model cannot know, or every one
-UNPROTECTED, NUMBERS, TERMS = "unprotected", "numbers", "terms"
+NUMBERS, TERMS = "numbers", "terms"
 _VERBATIM = Protected("", (), (), (), None)
 
 

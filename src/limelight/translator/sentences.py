@@ -11,7 +11,8 @@ from limelight.decoding.guards import Notice
 from limelight.decoding.steps import Hypothesis, Request
 from limelight.text.normalize import normalize_text
 from limelight.text.pieces.tokenizer import MATCH_TAG, TERM_TAG, Tokenizer
-from limelight.translator.protected import NUMBERS, TERMS, UNPROTECTED, ProtectedSentence
+from limelight.translator.protected import NUMBERS, TERMS, ProtectedSentence
+from limelight.translator.translation import UNPROTECTED
 
 _WITHOUT_CARE, _NO_REQUEST = ProtectedSentence("", ""), Request(())  # before a sentence comes to them
 Item = TypeVar("Item")

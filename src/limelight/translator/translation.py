@@ -7,9 +7,11 @@ from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.guards import Notice as Notice
 from limelight.errors import ScoreError
+from limelight.text.careful.protect import text_faults
 from limelight.translator.confidence import Word as Word
 
 Finish = Literal["eos", "length", "empty_input"]
+UNPROTECTED = "unprotected"  # the code of a notice
 DIGITS = 6  # of probabilities and scores in JSON: more are noise, and three quarters of the bytes
 
 
@@ -156,8 +158,11 @@ def nothing(source: str) -> Translation:
 
 
 def recall(source: str, target: str) -> Translation:
-    """The translation of a text that a memory has: the blanks around the text stay around it."""
-    return Translation(source.replace(source.strip(), target, 1), 0.0, 1.0, [], "eos", source=source)
+    """The translation of a text that a memory has: the blanks around the text stay around it. It is a person's, and is not changed."""
+    fault = text_faults(source, target)
+    warnings = [Notice(UNPROTECTED, f"in the memory: {fault}")] if fault else []
+    text = source.replace(source.strip(), target, 1)
+    return Translation(text, 0.0, 1.0, [], "eos", source=source, protected=not fault, warnings=warnings)
 
 
 def confidence_of(log_probs: Sequence[float]) -> float:

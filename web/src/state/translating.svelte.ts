@@ -56,8 +56,9 @@ export class Translating {
   readonly sources = $derived(byName(sourcesOf(this.models), this.names));
   readonly targets = $derived(byName(targetsOf(this.models, this.source), this.names));
   readonly fitting = $derived(waysOf(this.models, this.heard, this.target));
+  readonly wanted = $derived(this.fitting.find((model) => model.id === this.model) ?? this.fitting[0]);
   /** What the model that is asked can be told, and what it is told. */
-  readonly tags = $derived((this.fitting.find((model) => model.id === this.model) ?? this.fitting[0])?.tags ?? []);
+  readonly tags = $derived(this.wanted?.tags ?? []);
   readonly told = $derived(this.tags.filter((tag) => this.chosenTags.includes(tag)));
   readonly characters = $derived(charactersOf(this.text));
   readonly over = $derived(Math.max(0, this.characters - this.limits.characters));

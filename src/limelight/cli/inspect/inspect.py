@@ -84,7 +84,7 @@ def inspect(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Of --prune: the smaller bundle.")] = None,
     html: Annotated[Path | None, typer.Option("--html", help="The desk in one file.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", help="A picture.")] = None,
-    png: Annotated[Path | None, typer.Option("--png", help="A picture; pip install 'limelight\\[pictures]'.")] = None,
+    png: Annotated[Path | None, typer.Option("--png", help="A picture; pip install 'limelight[pictures]'.")] = None,
     npz: Annotated[Path | None, typer.Option("--npz", help="Every stage, for NumPy.")] = None,
     save: Annotated[list[Path] | None, typer.Option("--save", metavar="FILE", help="By its ending, also .json and .csv.")] = None,
     picture: Annotated[PictureName | None, typer.Option("--picture", help="What --svg and --png show; by default a head.")] = None,

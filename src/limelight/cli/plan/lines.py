@@ -71,7 +71,7 @@ class PlanLines:
             why = "as it was prepared"
         else:
             about = "" if seen.counted else "; the end of the files is told by their bytes"
-            why = f"{seen.sampled:,} of {seen.read:,} pairs prepared as a sample; {percent(seen.dropped)} dropped{about}"
+            why = f"{seen.sampled:,} of {seen.read:,} pairs prepared as a sample; {percent(seen.dropped)} left out, also as empty{about}"
         return Line("Text", value, why)
 
     def batch(self) -> Line:

@@ -55,7 +55,7 @@ def prepare(
     config: Annotated[Path | None, typer.Option("--config", help="Settings as TOML; what is given here wins over it.")] = None,
     check_only: Annotated[bool, typer.Option("--check-only", help="Judge all, show the first offending lines, write nothing.")] = False,
     keep_dropped: Annotated[bool, typer.Option("--keep-dropped", help="Write dropped pairs with their reason to OUTPUT/dropped.")] = False,
-    engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight\\[cluster]'.")] = EngineName.local,
+    engine: Annotated[EngineName, typer.Option("--engine", help="ray: a cluster; pip install 'limelight[cluster]'.")] = EngineName.local,
     workers: Annotated[int | None, typer.Option("--workers", min=0, help="Processes beside this one; one for each core.")] = None,
     swap: Annotated[bool, typer.Option("--swap", help="Source and target stand in each other's place in the files.")] = False,
     anyway: Annotated[bool, typer.Option("--anyway", help="Go on with text that looks wrong, or is dropped for the most part.")] = False,

@@ -49,7 +49,9 @@ def _hint(key: str, known: dict[str, bool]) -> str:
     near = near or ([] if beside and section else difflib.get_close_matches(key, known, n=1))
     if near:
         return f"did you mean {' or '.join(f'`{each}`' for each in near[:MOST_NAMED])}?"
-    return f"known keys: {', '.join(beside or known)}"
+    if beside and section:
+        return f"known keys: {', '.join(beside)}"
+    return f"known: {', '.join(f'{each}.KEY' if known[each] else each for each in known if '.' not in each)}; a run's recipe.toml has all"
 
 
 def _value_problems(given: dict[str, str], sections: set[str]) -> list[str]:

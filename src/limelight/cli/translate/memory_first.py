@@ -58,5 +58,5 @@ class MemoryFirst:
 
     def say(self, what: str) -> None:
         if self._store is not None:
-            told = f"; for {group_digits(self.told)} others the translator was told a similar one" if self._least is not None else ""
-            typer.echo(f"{what}{group_digits(self.used)} texts were in the memory, and its translations are used{told}", err=True)
+            told = f"; made by the translator, which was told a similar one: {group_digits(self.told)}" if self._least is not None else ""
+            typer.echo(f"{what}different texts taken from the memory: {group_digits(self.used)}{told}", err=True)

@@ -61,7 +61,7 @@ class PoEntry:
     strings: dict[str, PoString] = field(default_factory=dict)
     flags: set[str] = field(default_factory=set)
     flags_end: int = 0  # after the first "#,"
-    start: int = 0  # of the first line that comes after the flags: "#|" or a keyword
+    start: int | None = None  # of the first line that comes after the flags: "#|" or a keyword
     line: int = 0  # of its msgid, or of the first that says something
     fault: RowFault = RowFault.NONE
     fault_line: int = 0  # of the first
@@ -132,15 +132,14 @@ def scan_po(lines: Iterable[PoLine], longest: int | None = None) -> Iterator[PoE
             entry = PoEntry(longest)
         if text.startswith("#~"):
             entry.flags.clear()  # those above belong to the deleted entry
-            entry.flags_end = entry.start = 0
+            entry.flags_end, entry.start = 0, None
         elif text.startswith("#,"):
             entry.flags.update(re.split(r"[,\s]+", text))
             entry.flags_end = entry.flags_end or line.start + line.text.index("#,") + 2
-        elif text.startswith("#"):
-            entry.start = entry.start or (line.start if text.startswith("#|") else 0)
-        elif text:
-            entry.start = entry.start or line.start
-            entry.take(line, text)
+        elif text and (not text.startswith("#") or text.startswith("#|")):
+            entry.start = line.start if entry.start is None else entry.start
+            if not text.startswith("#"):
+                entry.take(line, text)
     yield entry
 
 

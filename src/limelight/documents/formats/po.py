@@ -30,6 +30,7 @@ from limelight.documents.units import (
 )
 from limelight.errors import DataError
 
+_STRINGS = ('"', "msgid", "msgstr")
 WIDEST = 77  # columns between the quotes: lines of gettext have 79
 _ESCAPES = {character: f"\\{letter}" for letter, character in ESCAPED.items()}
 # Others by three digits, so that no digit of the text is read with them.
@@ -37,7 +38,7 @@ _TABLE = str.maketrans({**{chr(code): f"\\{code:03o}" for code in (*range(0x20),
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"\s*\S+\s*|\s+")
 MOST_FORMS = 8  # Arabic has six
-_FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,2})")
+_FORMS = re.compile(r"nplurals\s{0,9}=\s{0,9}([0-9]{1,9})")
 _CREDITS = frozenset(("translator-credits", "translator_credits", "Your names", "Your emails"))
 _PERCENT = re.compile(r"%\{[^{}]{0,80}\}|%(?:\([^()]{0,80}\)|<[^<>]{0,80}>)?[-+ #0'I*.,:\d$]{0,40}(?:hh?|ll?|[qjzLt])?(?:.|$)", re.S)
 _NUMBERED = re.compile(r"%L?[0-9]{1,2}|%n|%%")
@@ -77,6 +78,10 @@ def find_po(document: Document, languages: tuple[str, str], again: bool) -> Extr
     style = _Style(newline, _is_wrapped(text), min(int(said[1]), MOST_FORMS) if said else None, again)
     units: list[DocumentUnit] = []
     remarks, left = [], 0
+    if said and int(said[1]) > MOST_FORMS:
+        remarks.append(
+            Remark(1, "forms", f"its header asks for {said[1]} plural forms, and no language has so many; {MOST_FORMS} are written")
+        )
     for entry in entries:
         document.check_time()
         if entry.fault:
@@ -106,6 +111,7 @@ def _finish(text: str, newline: str, units: Sequence[TranslatedUnit]) -> list[Sp
 def _flag(text: str, newline: str, entry: PoEntry) -> Splice:
     """`fuzzy` before the other flags, where gettext writes it; on a line of its own if there are none."""
     if not entry.flags_end:
+        assert entry.start is not None  # it has strings
         return Splice(entry.start, entry.start, (f"#, fuzzy{newline}",))
     end = text.find("\n", entry.flags_end)
     others = text[entry.flags_end : end if end >= 0 else len(text)].strip()
@@ -156,11 +162,15 @@ def _unit(entry: PoEntry, target: PoString, count: int, style: _Style, before: s
 
 
 def _is_wrapped(text: str) -> bool:
-    """A file with a long line that could have been cut is kept by a tool that does not wrap."""
-    return not any(
-        text.startswith('"', start) and columns(text[start:end]) > WIDEST + 4 and " " in text[start + 1 : end - 2]
-        for start, end in line_places(text)
-    )
+    """A tool that does not wrap leaves more long lines that could have been cut than lines that go on within a sentence."""
+    long = cut = 0
+    for start, end in line_places(text):
+        if text.startswith(_STRINGS, start):
+            line = text[start:end].rstrip()
+            if columns(line) > WIDEST + 4 and " " in line[line.index('"') : -2]:
+                long += 1
+            cut += line.endswith(' "')
+    return long <= cut
 
 
 def escape(text: str) -> str:

@@ -6,15 +6,17 @@ Keys stay, and so does what is said about a text: of {"message": "Open", "descri
 under a key that begins with @, $ or //.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from limelight.documents.encodings import Document
 from limelight.documents.splices import LineCounter
-from limelight.documents.units import ExtractionResult, edges, has_words, plain_unit, replace_controls
+from limelight.documents.units import ExtractionResult, Remark, edges, has_words, plain_unit, replace_controls
 from limelight.errors import DataError
 
 DEEPEST = 100
+_HALF = re.compile("[\ud800-\udfff]")
 _MESSAGES = ("message", "defaultMessage", "string")  # of Chrome, of FormatJS, of Transifex
 _BESIDE = frozenset(("id", "key", "description", "placeholders", "context", "comment", "developer_comment", "character_limit", "file"))
 _ASIDE = ("@", "$", "//")
@@ -35,15 +37,17 @@ class TextNode(NamedTuple):
 
 def find_texts(document: Document, root: TextNode, write: Callable[[TextNode, str], str]) -> ExtractionResult:
     """`write` gives what stands in the place of a node when it has another text."""
-    lines, units, left = LineCounter(document.text), [], 0
+    lines, units, left, remarks = LineCounter(document.text), [], 0, []
     for node, translated in _walk(root):
         document.check_time()
         lead, core, trail = edges(node.text or "")
-        if has_words(core) and translated:
+        if _HALF.search(core):
+            remarks.append(Remark(lines.of(node.start), "malformed", "half a character is no text, so it is left as it is"))
+        elif has_words(core) and translated:
             place = node.start, node.end
             units.append(plain_unit(lines.of(node.start), core, place, _writer(write, node, lead, trail)))
         left += has_words(core) and not translated
-    return ExtractionResult(units, left)
+    return ExtractionResult(units, left, tuple(remarks))
 
 
 def _writer(write: Callable[[TextNode, str], str], node: TextNode, lead: str, trail: str) -> Callable[[str], str]:

@@ -17,7 +17,7 @@ from typing import Literal
 
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.parallel import Parallel, Precision
-from limelight.planning.cost.weights import Shape, blocks, count_held, cut_by_tensor, elements, weights
+from limelight.planning.cost.weights import Shape, blocks, count_held, cut_by_tensor, elements, select_block_matrices, weights
 
 OptimizerName = Literal["adamw", "muon"]
 
@@ -76,7 +76,7 @@ def checkpoint_bytes(config: ModelConfig, optimizer: OptimizerName = "adamw", av
 
 def _moments(named: dict[str, Shape], parallel: Parallel, optimizer: OptimizerName) -> float:
     """AdamW has two for each parameter, Muon one for each of its matrices, those inside the blocks."""
-    muon = {n: s for n, s in named.items() if optimizer == "muon" and ".blocks." in n and len(s) == 2}
+    muon = select_block_matrices(named) if optimizer == "muon" else {}
     adamw = {n: s for n, s in named.items() if n not in muon}
     return 8 * count_held(adamw.items(), parallel) + 4 * count_held(muon.items(), parallel)
 

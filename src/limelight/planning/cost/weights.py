@@ -4,7 +4,7 @@ Equal to the names and shapes of the built model, so that what is cut over proce
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.parallel import Parallel
@@ -47,6 +47,11 @@ def blocks(config: ModelConfig) -> dict[str, dict[str, Shape]]:
         group = ".".join(parts[:3]) if parts[1:2] == ["blocks"] else ""
         groups.setdefault(group, {})[name] = shape
     return groups
+
+
+def select_block_matrices(named: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Those that Muon steps, where it does: matrices inside the blocks."""
+    return {name: shape for name, shape in named.items() if ".blocks." in name and len(shape) == 2}
 
 
 def elements(shape: Shape) -> int:

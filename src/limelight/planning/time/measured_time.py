@@ -22,7 +22,7 @@ from limelight.planning.cost.compute import flops
 from limelight.planning.cost.parallel import Precision
 from limelight.planning.cost.shape import BatchShape
 from limelight.planning.cost.size import parameters
-from limelight.planning.cost.weights import weights
+from limelight.planning.cost.weights import select_block_matrices, weights
 
 ROUNDS = 5_000  # of the fit, at most
 STANDS_STILL = 1e-7  # a change of all that is foretold in one round, as a share
@@ -83,7 +83,7 @@ def work(config: ModelConfig, shape: BatchShape, precision: Precision, recompute
 
 def count_muon(config: ModelConfig) -> float:
     """Operations of Muon's step: five rounds of three products for each A x B matrix inside the blocks, A <= B."""
-    sides = [sorted(shape) for name, shape in weights(config).items() if ".blocks." in name and len(shape) == 2]
+    sides = [sorted(shape) for shape in select_block_matrices(weights(config)).values()]
     return float(sum(5 * (4 * a * a * b + 2 * a**3) for a, b in sides))
 
 

@@ -43,6 +43,10 @@ and start the server again. A package from an index has the page in it.</p>
 """
 
 
+def is_built() -> bool:
+    return (FOLDER / "index.html").is_file()
+
+
 @dataclass(frozen=True)
 class Asset:
     plain: bytes

@@ -10,7 +10,7 @@ from limelight.serving.queue.documents import check_told
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Forbidden, TooLarge
+from limelight.serving.refusals import BadRequest, SwitchedOff, TooLarge
 from limelight.translator.translation import DIGITS, recall
 
 MOST_SEARCHED = 128  # texts of a request that wants matches; each takes some 20 ms
@@ -27,17 +27,23 @@ class RecalledTexts:
     texts: list[str]
     used: "dict[int, MemoryMatch]"
     matches: "list[list[MemoryMatch]] | None"
-    told: list[str | None] | None = None  # what the model is told of similar ones, for each that is left
+    similar: "list[MemoryMatch | None] | None" = None  # what the model is told, for each that is left
 
     @property
     def left(self) -> list[str]:
         return [text for at, text in enumerate(self.texts) if at not in self.used]
 
+    @property
+    def told(self) -> list[str | None] | None:
+        return None if self.similar is None else [None if found is None else found.target for found in self.similar]
+
     def join(self, results: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Those of the model and those of the memory, in the order of the texts."""
-        made = iter(results)
+        made, similar = iter(results), iter(self.similar or ())
         for at, text in enumerate(self.texts):
             found = _result(text, self.used[at]) if at in self.used else next(made)
+            told = next(similar, None) if at not in self.used else None
+            found = found if told is None else {**found, "told": _match(text, told)}
             yield found if self.matches is None else {**found, "matches": [_match(text, each) for each in self.matches[at]]}
 
 
@@ -57,7 +63,7 @@ async def recall_texts(service: Service, pair: tuple[str, str], asked: Translate
         matches = [find(store, text) for text in texts] if asked.matches else None
         used = {at: exact[text] for at, text in enumerate(texts) if text in exact}
         similar = [find(store, text, 1) for text in texts if text not in exact and asked.memory == "tell"]
-        return RecalledTexts(texts, used, matches, [found[0].target if found else None for found in similar] or None)
+        return RecalledTexts(texts, used, matches, [next(iter(found), None) for found in similar] or None)
 
     assert service.store is not None  # `check_memory` was asked
     with deadline:
@@ -73,7 +79,7 @@ def check_memory(service: Service, asked: TranslateRequest, served: ServedModel)
     wanted = [name for name, given in (("matches", asked.matches), ("memory", asked.memory is not None)) if given]
     others = {"format=html": asked.format == "html", "stream=true": asked.stream, "prefix": asked.prefixes is not None}
     if wanted and service.store is None:
-        raise Forbidden(f"{', '.join(wanted)}: this server has no memory", "The operator can give it one: limelight serve --store.")
+        raise SwitchedOff(f"{', '.join(wanted)}: this server has no memory", "The operator can give it one: limelight serve --store.")
     if asked.memory == "tell":
         check_told(served)
     if (asked.matches or asked.memory == "tell") and len(asked.texts) > MOST_SEARCHED:
@@ -90,6 +96,6 @@ def _match(text: str, found: "MemoryMatch") -> dict[str, Any]:
 
 def _result(text: str, found: "MemoryMatch") -> dict[str, Any]:
     """A `ResultAnswer` that no model made."""
-    nothing: dict[str, Any] = {"score": None, "words": [], "alternatives": [], "warnings": [], "source_pieces": None, "degenerate": False}
-    facts = {"confidence": 1.0, "finish": "eos", "protected": True, "characters": len(text), "from_memory": True}
-    return {"text": recall(text, found.target).text, **nothing, **facts}
+    made = recall(text, found.target).as_dict()
+    same = {name: made[name] for name in ("text", "confidence", "finish", "protected", "warnings", "alternatives", "degenerate")}
+    return {**same, "score": None, "words": [], "source_pieces": None, "characters": len(text), "from_memory": True}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from limelight.bundle.card import find_warning
 from limelight.documents.units import Remark
 from limelight.planning.cost.size import parameters
 from limelight.serving.http.described_routes import MANY, Count, LanguageCode, Number, Share, Short, Text
@@ -81,6 +82,7 @@ class ResultAnswer(BaseModel):
     source_pieces: Count | None = Field(description="That the model read; null for html and from the memory.")
     unedited: Share | None = Field(default=None, description="How probably it needs no edit, where the bundle knows that.")
     from_memory: Literal[True] | None = Field(default=None, description="Told where no model made it.")
+    told: MatchAnswer | None = Field(default=None, description="The match that the model was told; a long text drops it.")
     matches: Annotated[list[MatchAnswer], Field(max_length=100)] | None = Field(default=None, description="Best first, if asked for.")
 
 
@@ -157,6 +159,7 @@ class ModelAnswer(BaseModel):
     learnt: LearntAnswer | None = Field(description="What it was taught beside translating; null: not known.")
     version: Count = Field(description="Of what it has learnt from corrections; 0: as it was trained.")
     calibrated: bool = Field(description="Was measured how often it is right when it says so?")
+    verdict: Short | None = Field(description="What its training said of a model that nobody should use; null: of all others.")
     scores: Annotated[list[ScoreOfModel], Field(max_length=10_000)]
     search: SearchAnswer
     reverse: Short | None = Field(description="Id of the model for the way back.")
@@ -254,6 +257,7 @@ def model(served: ServedModel, models: Models) -> dict[str, Any]:
         "learnt": None if settings.learnt is None else settings.learnt.model_dump(mode="json"),
         "version": 0 if served.bundle.loaded is None else served.bundle.loaded.version,
         "calibrated": translator.calibration is not None,
+        "verdict": find_warning(settings),
         "scores": [score.model_dump(mode="json") for score in settings.scores],
         "search": {"beam": search.beam, "length_penalty": search.length_penalty, "max_length": search.max_length},
         "reverse": None if reverse is None else reverse.id,

@@ -12,7 +12,7 @@ from limelight.errors import ConfigError, DeadlineError, LimelightError
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.work import Deadline
-from limelight.serving.refusals import BadRequest, Busy, Forbidden, Refusal
+from limelight.serving.refusals import BadRequest, Busy, Refusal, SwitchedOff
 from limelight.translator.arguments import refuse_matches
 from limelight.translator.translation import Translation, recall
 
@@ -113,7 +113,7 @@ class LoopBridge:
 def recall_first(store: ServedStore | None, served: ServedModel, tell: bool, translate: TranslateRest, deadline: Deadline) -> Translate:
     """The memory is asked for each text before the translator is. `tell`: and for similar ones, which the translator is told."""
     if store is None:
-        raise Forbidden("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
+        raise SwitchedOff("memory: this server has no memory", "The operator can give it one: limelight serve --store.")
     if tell:
         check_told(served)
 

@@ -22,7 +22,7 @@ from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.served_store import ServedStore
 from limelight.serving.queue.text_thread import SMALL, TextThread, weight
 from limelight.serving.queue.work import Deadline, QueuedRequest, hear_next, within
-from limelight.serving.refusals import Busy, Failed, Forbidden, Late
+from limelight.serving.refusals import Busy, Failed, Late, SwitchedOff
 from limelight.serving.settings import MemoryUse, ServeSettings
 from limelight.text.careful.glossary import Glossary
 from limelight.translator.parts import TranslationPlan
@@ -168,7 +168,7 @@ class Service:
     async def correct(self, served: ServedModel, text: str, better: str, translation: str, caller: str) -> int:
         """Keep a correction, if the operator wants any; its number. `limelight learn` judges it, and not the server."""
         if self.store is None or not self.keeps_corrections:
-            raise Forbidden(
+            raise SwitchedOff(
                 "corrections are not kept on this server",
                 "The operator can keep them: limelight serve --store, and --api-key-file where other machines reach it.",
             )

@@ -25,7 +25,7 @@ from limelight.serving.native.routes import TERMS, check_terms, make_glossary
 from limelight.serving.queue.served_model import ServedModel
 from limelight.serving.queue.service import Service, TranslateOptions
 from limelight.serving.queue.text_thread import aside
-from limelight.serving.refusals import Forbidden, TooLarge
+from limelight.serving.refusals import SwitchedOff, TooLarge
 from limelight.serving.review import schemas
 from limelight.serving.review.schemas import MOST_CHARACTERS, MOST_SEGMENTS
 from limelight.text.careful.glossary import Glossary, Term, unmet
@@ -93,7 +93,7 @@ class ReviewRoutes:
 
     def _pick(self, asked: schemas.FileRequest, tags: Sequence[str] = ()) -> ServedModel:
         if not self.service.settings.files:
-            raise Forbidden("no documents are translated on this server")
+            raise SwitchedOff("no documents are translated on this server")
         return self.service.models.pick(asked.source, asked.target, asked.model, tags)
 
 

@@ -68,20 +68,22 @@ class RecipePlanner:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
         self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"), self.takes_matches)
         self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
+        self.keeps_pieces = self.fine_tuning is not None and self.fine_tuning.parent is None
         self.optimizer = self._choose_optimizer()
         config, measured = self._size()
         self.optimizer = self._choose_optimizer(config)
-        self.enough = rules.enough(self.text.target, sum(parameters(config).values()))
+        self.enough = rules.enough(self.text.target, sum(parameters(config).values()), config.d_model)
         seen = self._pieces(measured)
         batch, accumulate, pieces = self._batch(config, seen, measured)
         pieces *= compute_growth_ahead(0, ScheduleSettings(**self._read_changes("schedule")), accumulate)
         steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)
-        keeps_pieces = self.fine_tuning is not None and self.fine_tuning.parent is None
-        slower = FINE_TUNING_RATE if keeps_pieces else PARENT_RATE if self.fine_tuning else 1.0
+        slower = FINE_TUNING_RATE if self.keeps_pieces else PARENT_RATE if self.fine_tuning else 1.0
         for each in (told, *([shared] if shared else [])):
             self._say(each.name, each.value, each.why)
+        if guided := self.asked.changes.get("guided_alignment"):
+            self._say("guided alignment", f"{guided}", "asked for; a head learns where words come from, and the loss shown contains it")
         self._say("schedule", f"{steps:,} steps, {epochs:.1f} epochs", self._why(seen, measured))
         self._say_shortfall(config, steps * pieces, steps, measured)
         values: dict[str, Any] = {
@@ -93,7 +95,7 @@ class RecipePlanner:
             "schedule": {
                 "steps": steps,
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
-                "warmup": max(1, min(4_000, steps // (20 if keeps_pieces else 10))),
+                "warmup": max(1, min(4_000, steps // (20 if self.keeps_pieces else 10))),
             },
             "average": {"decay": round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)},  # over about the last twentieth of the run
             "validation": self._validation(steps, pieces / measured.pieces_per_second),
@@ -126,10 +128,11 @@ class RecipePlanner:
             config = self._config(self.asked.preset)
             self._say("model", f"{self.asked.preset}: {_describe_model(config)}", "asked for")
             return config, self._measure(config)
-        most = [name for name, least in rules.TEXT_FOR.items() if self.text.target >= least][-1]
-        measured_on = self._config("small" if most != "tiny" else "tiny")
+        muon = self.optimizer == "muon"
+        sizes = rules.list_sizes(self.text.target, muon)
+        measured_on = self._config("small" if "small" in sizes else sizes[-1])
         measured = self._measure(measured_on)
-        configs = {name: self._config(name) for name in rules.TEXT_FOR}
+        configs = {name: self._config(name) for name in rules.TEXT_BY_MUON}
 
         def seen(name: str) -> float:
             source, target = self.text.source / self.text.pairs, self.text.target / self.text.pairs
@@ -138,7 +141,7 @@ class RecipePlanner:
 
         counts = {name: sum(parameters(config).values()) for name, config in configs.items()}
         unlimited = self.asked.budget_seconds is None or self.asked.steps is not None
-        size = rules.preset_for(self.text.target, counts, None if unlimited else seen)
+        size = rules.preset_for(self.text.target, counts, None if unlimited else seen, muon=muon)
         config = configs[size.name]
         self._say("model", f"{size.name}: {_describe_model(config)}", size.why)
         return config, measured if config == measured_on else self._measure(config)
@@ -150,10 +153,10 @@ class RecipePlanner:
         return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
     def _choose_optimizer(self, config: ModelConfig | None = None) -> str:
-        """Muon where it was measured: from nothing, in one process, on a CPU in float32, up to a width."""
+        """Muon where it was measured: with new pieces or from nothing, in one process, on a CPU in float32, up to a width."""
         asked = self._read_changes("optimizer").get("name")
         measured = self.stand.device.type == "cpu" and self.stand.precision == "float32"
-        elsewhere = self.fine_tuning is not None or is_distributed() or not measured
+        elsewhere = self.keeps_pieces or is_distributed() or not measured
         if asked or elsewhere or (config is not None and not rules.fits_muon(config)):
             return str(asked or OptimizerSettings().name)
         if config is not None:
@@ -248,7 +251,7 @@ class RecipePlanner:
     def _choose_dropout(self, config: ModelConfig, epochs: float) -> ModelConfig:
         if "dropout" in self._read_changes("model"):
             return config
-        if self.fine_tuning is not None and self.fine_tuning.parent is None:  # more makes it forget, and learn less (docs/experiments.md)
+        if self.keeps_pieces:  # more makes it forget, and learn less (docs/experiments.md)
             self._say("dropout", f"{config.dropout}", "that of the translator it goes on from")
             return config
         rate = rules.dropout_for(epochs)

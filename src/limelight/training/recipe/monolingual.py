@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,8 +85,11 @@ def describe_synthetic(run: Path, manifest: CorpusManifest) -> dict[str, int | s
     return ({"synthetic pairs among them": pairs} if tagged else {}) | ({"monolingual text": str(counts[0])} if counts else {})
 
 
-def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, counts: SyntheticCounts) -> list[str]:
-    """Each clean line once, by the hash of its text: what a budget leaves out is a random part. `counts` hears of all lines.
+def draw_lines(
+    paths: Sequence[str], settings: PrepareSettings, anyway: bool, counts: SyntheticCounts, batches: int | None = None
+) -> list[str]:
+    """Each clean line once, by the hash of its text: what a budget leaves out is a random part. `counts` hears of all lines, or of those in
+    the first `batches` of each file.
 
     A line is read as a pair with itself, so that all filters of the corpus look at it but the one against copies.
     """
@@ -94,7 +98,7 @@ def draw_lines(paths: Sequence[str], settings: PrepareSettings, anyway: bool, co
     filters = settings.filters.changed(copied="off")
     cleaner = Cleaner(PrepareSettings(languages=both, corpora=[alone], filters=filters, normalize=settings.normalize), 1)
     drawn, dropped = dict[int, str](), Counter[str]()
-    for batch in (batch for path in paths for batch in read(CorpusPart(0, 0, LINES, (path, path), both))):
+    for batch in (batch for path in paths for batch in islice(read(CorpusPart(0, 0, LINES, (path, path), both)), batches)):
         rows = cleaner.judge_rows(batch)
         counts.read += rows.height
         dropped.update(Reason(reason).label for reason in rows["reason"].to_list() if reason != Reason.KEPT)

@@ -73,7 +73,7 @@ class OldText:
     def described(self) -> tuple[str, str]:
         if self.share:
             return f"{self.share:.0%} of the pairs are of the old text", "against forgetting"
-        why = "not wanted" if self.asked == 0 else f"the old text is not at hand: {self._found[1]}"
+        why = "not wanted" if self.asked == 0 else f"the old text cannot be mixed in: {self._found[1]}"
         return "none", f"{why}; what is not in the new text may be forgotten"
 
     def corpora(self, run: Path, seed: int) -> list[CorpusSettings]:

@@ -103,6 +103,9 @@ def _choose_recipe(
             say(describe_inherited(translator, prepared))
         inherited, share = inherit_from(translator, parent is not None), 0.0 if old is None else old.share
         fine_tuning = FineTuning(bundle=str(asked.bundle), replay=share, inherits=inherited, parent=parent)
+        if inherited and inherited.tags and (others := [*set(inherited.tags.directions) - set(prepared.manifest.directions)]):
+            told = ", ".join("-".join(direction) for direction in sorted(others))
+            say(RunChoice("inherited", told, "directions of the old translator that this run neither teaches nor scores, nor promises"))
     plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning, taught).plan()
     for chosen in plan.chosen:
         say(chosen)

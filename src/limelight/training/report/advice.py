@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.report.report import totals
 from limelight.evaluation.suspicions import SuspicionKind
 from limelight.reporting.units import figure, hundredths
@@ -127,7 +128,8 @@ def _check_dropped(record: RunRecord) -> Advice | None:
     if record.manifest is None:
         return None
     read, _, reasons = totals(record.manifest)
-    dropped = sum(reasons.values())
+    empty = reasons.pop(Reason.EMPTY.label, 0)  # a line that is not translated yet is no loss, as a verse of another Testament
+    read, dropped = read - empty, sum(reasons.values())
     if dropped <= DROPPED * read:
         return None
     most, pairs = max(reasons.items(), key=lambda each: each[1])

@@ -67,6 +67,7 @@ from limelight.training.validation.probes import add_probes
 from limelight.training.validation.scoring import score
 
 logger = logging.getLogger(__name__)
+Told = Callable[[str], Callable[[int, int], None]]
 
 
 @dataclass
@@ -257,31 +258,33 @@ class RunLeader:
     def _finish(self, training: TrainingLoop, prepared: PreparedCorpus) -> None:
         write_status(self.folder, "scoring", self.step, self.steps)
         recipe, threads = training.recipe, torch.get_num_threads()
-        told = lambda done, total: self.progress(Progress("compare", done, total))  # noqa: E731
+        told: Told = lambda phase: lambda done, total: self.progress(Progress(phase, done, total))  # noqa: E731
         metric, last, validator = recipe.validation.metric, training.last_found, training.parts.validator
         self.world.phase("scoring", self.step, long=True)
         self.world.leave()  # the other processes are done
         validator.world = World()
         remaining = RemainingBudget(training.pace, len(validator.sources))
         affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
-        won = choose_winner(training.last, self.step, training.kept, validator, metric, threads, told, last, affordable)
+        won = choose_winner(training.last, self.step, training.kept, validator, metric, threads, told("compare"), last, affordable)
         self.facts.winner, self.facts.compared = won.name, won.compared
-        search, self.facts.searched = choose_search(won, recipe, validator, threads, remaining)
+        search, self.facts.searched = choose_search(won, recipe, validator, threads, remaining, told("length penalty"))
         write_bundle(self.folder, recipe, prepared, won.weights, self.step, search=search)
         running = InferenceOptions(device=recipe.machine.device, threads=threads)
 
         def said(phase: str) -> Callable[[Speed, int], None]:
-            return lambda speed, total: self.progress(Progress(phase, speed.sentences, total))
+            return lambda speed, total: told(phase)(speed.sentences, total)
 
         confidence = calibrate_confidence(self.folder, prepared, running, said("confidence"), remaining)
         self.facts.calibrated = None if confidence is None else confidence.lines
         found = score(self.folder, prepared, running, said("score"), remaining, confidence)
         if found is None:
             training.tell("note", "there is no test set, so there are no scores; give one with --test")
-        scores, verdict = () if found is None else found[1], read_run(self.folder).verdict
+        scores, verdict = found[1] if found else (), read_run(self.folder).verdict
         write_bundle(self.folder, recipe, prepared, won.weights, self.step, scores, confidence, verdict, search)
-        if self.asked.export and (missing := add_export(self.folder, remaining)):
-            training.tell("note", missing)
+        if self.asked.export:
+            told("export, compared with torch")(0, 1)
+            if missing := add_export(self.folder, remaining):
+                training.tell("note", missing)
 
     @contextmanager
     def _timing(self, phase: str) -> Iterator[None]:

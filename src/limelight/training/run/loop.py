@@ -223,7 +223,9 @@ class TrainingLoop:
         if steps is None or (ended and not resumed) or (ended and steps <= self.at.step):
             return
         steps = max(steps, self.at.step + 1)
-        self.tell("replanned", f"{steps:,} steps in place of {self.schedule.steps:,}, to end within the budget")
+        self.tell(
+            "replanned", f"{steps:,} steps in place of {self.schedule.steps:,}, to end within the budget; {self.pace.describe_pace()}"
+        )
         # A rate that would still rise when the run ends has to fall instead.
         warmup = min(self.schedule.warmup, max(self.at.step, steps // 10), steps - 1)
         self.schedule = self.schedule.changed(steps=steps, warmup=warmup)

@@ -24,7 +24,7 @@ from limelight.training.processes.stop_signals import Stopped
 from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
 from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
 from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
-from limelight.training.run_folder import SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
+from limelight.training.run_folder import BUNDLE, SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
 
 # Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
 BEFORE, TRANSLATING, LAST = 35, 10, 55
@@ -52,6 +52,7 @@ class Rounds:
     told: list[RunChoice] = field(default_factory=list)
 
     def train(self) -> TrainResult:
+        self._look_at_lines()
         self._refuse_another_request()
         self._say("shares", *self._describe_shares())
         state: State | None = "failed"
@@ -65,9 +66,8 @@ class Rounds:
                 counts = SyntheticCounts.load(run)
                 self._say(f"synthetic {number + 1}", f"{counts.kept:,} pairs {'-'.join(counts.languages)}", str(counts))
                 if counts.warning is not None:
-                    self._say(
-                        f"doubt {number + 1}", counts.warning, f"its pairs teach noise: give more time, or leave out --mono; see {run}"
-                    )
+                    taught = "its pairs teach noise" if counts.kept else "no pair of it was kept"
+                    self._say(f"doubt {number + 1}", counts.warning, f"{taught}: give more time, or leave out --mono; see {run}")
             state = None  # the last run has its own, and may be done
         except Stopped as stopped:
             state = stopped.reason
@@ -93,6 +93,13 @@ class Rounds:
         translator = BackTranslator(run, pairs, self.asked.named_device, self.asked.threads)
         translator.make_pairs(lines, counts, self._share_time(TRANSLATING), self.progress)
         return None
+
+    def _look_at_lines(self) -> None:
+        """The beginning of each file: what is empty, or in another language, is told before hours of training."""
+        for number, paths in enumerate((self.mono.target, self.mono.source)):
+            languages = self._direction(number + 1)
+            if paths and not (self._place(number) / COUNTS).exists():
+                draw_lines(paths, self.real.changed(languages=languages), self.asked.anyway, SyntheticCounts(languages), batches=1)
 
     def _refuse_another_request(self) -> None:
         path, now = self.folder / SYNTHETIC_FOLDER / ASKED, json.loads(json.dumps(self.asked.fingerprint()))
@@ -182,6 +189,8 @@ class Rounds:
         if data.tag_set.names == (SYNTHETIC,):
             changes["batch"] = {"untagged": 0.0, **changes.get("batch", {})}
         asked = replace(self.asked, data=data, changes=changes, anyway=True)
+        if number:  # it begins with the weights of the model before, which knows both languages, though the other way round
+            asked = replace(asked, bundle=self._place(number - 1) / BUNDLE, new_pieces=True, preset=None)
         steps, budget = self.asked.steps, self.asked.budget_seconds
         if number < self.last:
             changes.pop("probes", None)  # sentences of the source

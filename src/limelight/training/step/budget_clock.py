@@ -25,6 +25,7 @@ REPORT: Final = 8.0  # seconds that the last bundle and the report take on a mac
 MOST_FOR_THE_END: Final = 1 / 3  # of a budget; what does not fit is cut (`RemainingBudget`)
 SLACK: Final = 1.2  # times what the end should take: nobody can wait for it any longer
 BUSIEST: Final = 8.0
+CROWDED: Final = 1.25  # of `busy`, from which on others are said to be at work
 
 
 @dataclass
@@ -71,6 +72,10 @@ class BudgetClock:
         usual = sorted(self._recent)[: len(self._recent) - math.ceil(PAUSES * len(self._recent))] or self._recent
         step = sum(usual) / len(usual) if usual else 0.0
         return step + self.validation / self.validation_every + self.spent.save / max(1, self._steps)
+
+    def describe_pace(self) -> str:
+        told = f"a step takes {self.per_step():.2g} s now, with its share of validations"
+        return told + (f", and this process has {1 / self.busy():.0%} of a core" if self.busy() > CROWDED else "")
 
     def busy(self) -> float:
         """How many times as long as alone everything takes here, since others have their share of the machine: 1 to BUSIEST."""

@@ -18,20 +18,20 @@ import torch
 from torch import Tensor
 
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.engines.torch import usual_heads
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
 from limelight.text.pieces.model_one import ModelOne
 
-HEAD = 0
 MOST_PAIRS, MOST_CELLS = 100_000, 16_000_000  # learnt from: source times target pieces
 LONGEST = 10_000  # cells of a pair
 LEAST = 1e-4  # probability that is remembered
 SMALLEST = 1e-9  # attention: its logarithm is finite
 
 
-def find_guided_layer(config: ModelConfig) -> int:
-    """The last but one, where heads align best by themselves (Garg et al. 2019)."""
-    return max(0, config.decoder_layers - 2)
+def find_guided_head(config: ModelConfig) -> tuple[int, int]:
+    """Layer and number of the first of the heads that a translator which names none would ask."""
+    return usual_heads(config)[0]
 
 
 @dataclass(frozen=True)
@@ -75,22 +75,22 @@ class AlignmentGuide:
         share_BTS = torch.where(known_BTS, self.probabilities[place_BTS], 0.0)
         return share_BTS / share_BTS.sum(-1, keepdim=True).clamp_min(SMALLEST)
 
-    def measure(self, weights_BHTS: Tensor, batch: Batch) -> Tensor:
+    def measure(self, weights_BTS: Tensor, batch: Batch) -> Tensor:
         """What comes to the loss, summed over the target pieces."""
         wanted_BTS = self.find_posterior(batch.source, batch.target_out)
-        found_BTS = weights_BHTS[:, HEAD].float().clamp_min(SMALLEST)
-        return -self.weight * (wanted_BTS * found_BTS.log()).sum()
+        return -self.weight * (wanted_BTS * weights_BTS.float().clamp_min(SMALLEST).log()).sum()
 
 
 @contextmanager
 def watch_guided(model: Transformer) -> Iterator[list[Tensor]]:
-    """Within it, the attention weights of the guided layer are kept, pass by pass: (B, H, T, S)."""
-    [attention] = [each.attention for each in model.spotlights() if (each.kind, each.layer) == ("cross", find_guided_layer(model.config))]
+    """Within it, the attention weights of the guided head are kept, pass by pass: (B, T, S)."""
+    layer, head = find_guided_head(model.config)
+    [attention] = [each.attention for each in model.spotlights() if (each.kind, each.layer) == ("cross", layer)]
     looks, seen = attention.looks, list[Tensor]()
 
     def keep(stage: str, value: Tensor) -> None:
         if stage == "weights":
-            seen.append(value)
+            seen.append(value[:, head])
 
     looks.append(keep)
     try:

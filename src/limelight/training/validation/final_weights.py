@@ -24,7 +24,7 @@ from limelight.training.config import Inherited, Recipe
 from limelight.training.recipe.monolingual import describe_synthetic
 from limelight.training.run_folder import BUNDLE
 from limelight.training.step.budget_clock import BudgetClock
-from limelight.training.step.guided_alignment import HEAD, find_guided_layer
+from limelight.training.step.guided_alignment import find_guided_head
 from limelight.training.validation.direction_sets import count_test, sample_directions, translate_direction
 from limelight.training.validation.validator import ValidationResult, Validator, build_bundle_settings
 
@@ -106,18 +106,22 @@ def choose_winner(
 
 
 def choose_search(
-    won: Winner, recipe: Recipe, validator: Validator, threads: int, remaining: RemainingBudget
+    won: Winner, recipe: Recipe, validator: Validator, threads: int, remaining: RemainingBudget, watch: Callable[[int, int], None]
 ) -> tuple[SearchSettings, dict[str, float]]:
     """The search of the bundle, and what was tried with its validation scores: the length penalty that translates best with the paper's
-    beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along."""
+    beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along, if it is no parent."""
     usual, before = _read_inherited(recipe).search, validator.search
-    if not recipe.validation.search or usual != SearchSettings():
+    child = recipe.fine_tuning is not None and recipe.fine_tuning.parent is not None  # whose target has another length
+    if not recipe.validation.search or (usual != SearchSettings() and not child):
         return usual, {}
     compared: dict[SearchSettings, float] = {}
     try:
-        for validator.search in (usual.changed(length_penalty=penalty) for penalty in PENALTIES):
+        for number, penalty in enumerate(PENALTIES):
+            watch(number, len(PENALTIES))
+            validator.search = usual.changed(length_penalty=penalty)
             if remaining.seconds > 3 * BEAM_COST * remaining.pace.validation:
                 compared[validator.search] = validator.validate(won.weights, threads).score(recipe.validation.metric)
+        watch(len(PENALTIES), len(PENALTIES))
     finally:
         validator.search = before
     best = max(compared, key=lambda each: compared[each], default=usual)
@@ -145,7 +149,7 @@ def write_bundle(
     pairs = sum(shard.rows for shard in manifest.splits["train"])
     judged = {} if verdict is None else {VERDICT: verdict.headline}
     old = _read_inherited(recipe)
-    guided = ((find_guided_layer(recipe.model), HEAD),) if recipe.guided_alignment else None
+    guided = (find_guided_head(recipe.model),) if recipe.guided_alignment else None
     settings = build_bundle_settings(prepared, recipe.model, recipe.batch.augment).changed(
         search=search or old.search,
         alignment=guided or old.alignment,

@@ -16,7 +16,7 @@ from limelight.serving.compat.request_parameters import NameInPath, Parameters, 
 from limelight.serving.compat.translate import RequestTranslator
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside
-from limelight.serving.refusals import BadRequest, Forbidden
+from limelight.serving.refusals import BadRequest, SwitchedOff
 from limelight.text.careful.glossary import Glossary
 
 TSV = "text/tab-separated-values"
@@ -42,7 +42,7 @@ class Glossaries:
         parameters, caller = await admit_request(request, "auth_key")
         settings = self.service.settings
         if not settings.knows_callers:
-            raise Forbidden("Glossaries are kept for keys, and this server asks for none.")
+            raise SwitchedOff("Glossaries are kept for keys, and this server asks for none.")
         name, given, kind = (parameters.text(each) for each in ("name", "entries", "entries_format"))
         if not name or not given:
             raise BadRequest(f"Parameter '{'entries' if name else 'name'}' not specified")

@@ -31,7 +31,7 @@ from limelight.serving.queue.markup import HtmlMarkup
 from limelight.serving.queue.served_model import MOST_TAGS, ServedModel
 from limelight.serving.queue.service import Service
 from limelight.serving.queue.text_thread import aside, weight
-from limelight.serving.refusals import BadRequest, Forbidden, NotFound, Stopping
+from limelight.serving.refusals import BadRequest, NotFound, Stopping, SwitchedOff
 from limelight.serving.settings import Limits, MemoryUse
 from limelight.text.language_names import name
 
@@ -135,7 +135,7 @@ class LibreTranslateRoutes:
         parameters, caller = await admit_request(request, "api_key")
         settings = self.service.settings
         if not settings.files:
-            raise Forbidden("Files translation are disabled on this server.")
+            raise SwitchedOff("Files translation are disabled on this server.")
         name, data = _file(parameters)
         memory, check = _memory(parameters), parameters.flag("check")
         known = self.pairs.resolve(*require(parameters, "source", "target"))
@@ -163,7 +163,7 @@ class LibreTranslateRoutes:
         parameters, caller = await admit_request(request, "api_key")
         place, keeps = self.service.settings.suggestions, self.service.keeps_corrections
         if place is None and not keeps:
-            raise Forbidden("Suggestions are disabled on this server.")
+            raise SwitchedOff("Suggestions are disabled on this server.")
         text, better, source, target = require(parameters, "q", "s", "source", "target")
         _check_size([max(text, better, key=len)], self.service.settings.limits)
         begin, end = self.pairs.resolve(source, target)
@@ -273,7 +273,7 @@ def _append(place: Path, line: bytes) -> None:
     number = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     try:
         if os.fstat(number).st_size + len(line) > LARGEST:
-            raise Forbidden("No more suggestions are taken.", "the operator has to move the file away")
+            raise SwitchedOff("No more suggestions are taken.", "the operator has to move the file away")
         os.write(number, line)
     finally:
         os.close(number)
