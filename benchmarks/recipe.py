@@ -25,6 +25,7 @@ from limelight.corpus.config import FilterSettings, PrepareSettings
 from limelight.decoding.config import SearchSettings
 from limelight.files import write_whole
 from limelight.model.config import ModelConfig
+from limelight.planning.sizing_rules import peak_rate
 from limelight.training.config import Recipe, ScheduleSettings
 from limelight.training.run_folder import read_status
 from limelight.training.step.learning_rate import compute_growth_ahead
@@ -39,8 +40,9 @@ COST_OF_GROWTH: Final = compute_growth_ahead(0, ScheduleSettings(batch_growth=GR
 
 @dataclass(frozen=True)
 class Variant:
-    keys: tuple[str, ...]  # of a recipe, or an option
+    keys: tuple[str, ...]  # of a recipe, or options
     cost: float = 1.0  # of a step, in steps of the baseline
+    rate: float | None = None  # times that which a run of this size would get
 
 
 BASELINE: Final = "baseline"
@@ -48,7 +50,15 @@ VARIANTS: Final = {
     BASELINE: Variant(()),
     "text as it is": Variant(("--no-augment",)),
     "post-norm": Variant(("model.norm_order=post",)),
-    "muon": Variant(("optimizer.name=muon",)),
+    "adamw": Variant(("optimizer.name=adamw",)),
+    "half the rate": Variant((), rate=0.5),
+    "twice the rate": Variant((), rate=2.0),
+    "four times the rate": Variant((), rate=4.0),
+    "weight decay 0.1": Variant(("optimizer.weight_decay=0.1",)),
+    "dropout 0.3": Variant(("model.dropout=0.3",)),
+    "dropout of attention and activations": Variant(("model.attention_dropout=0.1", "model.activation_dropout=0.1")),
+    "2000 pieces": Variant(("--vocab-size", "2000")),
+    "8000 pieces": Variant(("--vocab-size", "8000")),
     "r-drop": Variant(("r_drop=5.0",), cost=2.0),
     "subword sampling": Variant(("batch.sampling.dropout=0.1",)),
     "inverse square root": Variant(("schedule.name=inverse_sqrt",)),
@@ -119,13 +129,15 @@ def trials(folder: Path, preset: str, steps: int, seeds: Sequence[int], names: S
         f"| {preset}, {steps:,} steps, seeds {', '.join(map(str, seeds))}; BLEU | {' | '.join(TESTS)} | mean | difference | p < 0.05 |"
     ]
     lines.append("| --- |" + " --- |" * (len(TESTS) + 3))
+    usual = peak_rate(ModelConfig.preset(preset, vocab_size=8_000), muon=True)
     for name in dict.fromkeys((BASELINE, *names)):
         variant, found = VARIANTS[name], dict[tuple[str, int], dict[str, Any]]()
+        rate = [] if variant.rate is None else [f"optimizer.learning_rate={variant.rate * usual}"]
         for seed in seeds:
             place = folder / f"{preset}-{steps}" / str(seed)
             run, baseline = (place / each.replace(" ", "-") for each in (name, BASELINE))
             work = ["--preset", preset, "--steps", str(round(steps / variant.cost)), "--seed", str(seed), "--threads", "1"]
-            train(run, [*given, *work, NO_TEST, *variant.keys])
+            train(run, [*given, *work, NO_TEST, *variant.keys, *rate])
             for test in TESTS:
                 source, target = (files[test][each] for each in LANGUAGES)
                 outputs = [translate(each, test, source, target) for each in (baseline, run)]

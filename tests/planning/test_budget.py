@@ -10,7 +10,7 @@ from limelight.model.config import ModelConfig
 from limelight.planning.budget import Budget, budget_seconds, parse_budget
 from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.options import Option, count_of, curve, options
-from limelight.planning.sizing_rules import BATCH, EPOCHS_ENOUGH, TextStats, training_seconds
+from limelight.planning.sizing_rules import BATCH, EPOCHS_ENOUGH, TEXT_BY_MUON, TextStats, training_seconds
 from limelight.planning.time.devices import Device, device, this_machine
 
 CAPTIONS = TextStats(28_938, 440_000, 514_904)  # Multi30k
@@ -62,15 +62,15 @@ def test_the_time_of_a_budget_is_that_of_a_run() -> None:
     assert parse_budget("1h30m").seconds == budget_seconds("1h30m") == 5_400
 
 
-def test_captions_in_thirty_minutes_on_two_cores_are_for_small() -> None:
-    """As measured: 38.5 BLEU, better than the narrower models and than what the time is too short for (docs/experiments.md)."""
+def test_captions_in_thirty_minutes_on_two_cores_are_for_slim() -> None:
+    """As measured, by Muon: ahead of `tiny` and of `small` after a quarter of this work (docs/experiments.md)."""
     found = options(CAPTIONS, measured(CAPTIONS, 7_902, 4_000), 1, 1_800, "masters", corpus="multi30k")
     best = found[0]
-    assert best.name == "small" and best.accumulate == 1
-    assert 3_000 < best.pieces < 3_700 and 3_400 < best.steps < 4_400 and 20 < best.epochs < 30
-    assert best.config.dropout == 0.2 and best.learning_rate == 2e-3
+    assert best.name == "slim" and best.accumulate == 1
+    assert 5_000 < best.pieces < 6_500 and 7_500 < best.steps < 8_500 and 80 < best.epochs < 100
+    assert best.config.dropout == 0.3 and best.learning_rate == 8e-3 and best.muon
     assert 1_500 < best.seconds < 1_800 and best.cost is None
-    wider = [option for option in found if count_of(option.config) > 2 * count_of(best.config)]
+    wider = [option for option in found if count_of(option.config) > 4 * count_of(best.config)]
     assert all(option.expected.loss > best.expected.loss for option in wider)
 
 
@@ -103,7 +103,8 @@ def test_the_choice_obeys_the_rule_of_a_run() -> None:
                 if option.name in ("small", "base", "big") and count_of(option.config) > count_of(found[0].config):
                     room = training_seconds(3_600 * hours) * option.pieces / option.step.worst
                     too_large = any("by heart" in why.text for why in option.why)
-                    assert room < 1.5 * count_of(option.config) or too_large or not option.fits
+                    short = text.target < TEXT_BY_MUON[option.name]
+                    assert room < 1.5 * count_of(option.config) or too_large or short or not option.fits
 
 
 def test_a_model_that_no_device_holds_comes_last_and_a_cut_one_fits() -> None:

@@ -9,6 +9,7 @@ from limelight.planning.sizing_rules import (
     EPOCHS_OF_NARROW,
     LARGEST_BATCH,
     LEAST_BATCH,
+    RATE_BY_MUON,
     SEEN_BY_SLIM,
     SEEN_PER_PARAMETER,
     STEPS_OF_THE_PAPER,
@@ -78,6 +79,7 @@ def test_dropout_grows_with_passes_and_the_rate_falls_with_width() -> None:
     small, tiny = (ModelConfig.preset(name, 600) for name in ("small", "tiny"))
     assert peak_rate(tiny) == 2 * peak_rate(small)
     assert peak_rate(small.changed(norm_order="post")) == peak_rate(small) / 2
+    assert peak_rate(small, muon=True) == RATE_BY_MUON * peak_rate(small)
 
 
 def test_a_budget_keeps_time_for_its_end() -> None:

@@ -21,7 +21,7 @@ from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.size import parameters
 from limelight.planning.shortfall import NOT_ENOUGH
-from limelight.planning.sizing_rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING
+from limelight.planning.sizing_rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING, peak_rate
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe
 from limelight.training.recipe import calibrate as calibrate_file
 from limelight.training.recipe import choose
@@ -117,18 +117,19 @@ def test_a_value_that_a_person_gave_wins_over_every_rule(prepared: PreparedCorpu
 
 @pytest.mark.usefixtures("fast")
 def test_a_new_model_learns_by_muon_where_that_was_measured(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From nothing, in one process, on a CPU in float32, up to a width; and whatever a person asks for."""
+    """From nothing, in one process, on a CPU, up to a width; and whatever a person asks for."""
+    request = TrainRequest(data=None, preset="small", steps=50)
     here = plan(prepared, preset="small", steps=50)
     assert here.recipe.optimizer.name == "muon" and "in equal time" in why(here, "optimizer").why
+    rounded = RecipePlanner(prepared, ComputeSetup(torch.device("cpu"), "masters", 1), request).plan()
+    assert rounded.recipe.optimizer.name == "muon"
     asked = plan(prepared, {"optimizer": {"name": "adamw"}}, preset="small", steps=50)
     wide = plan(prepared, preset="base", steps=50)
     older = FineTuning(bundle="old", replay=0.5)
     going_on = plan(prepared, steps=50, model=here.recipe.model, fine_tuning=older)
-    fast = RecipePlanner(
-        prepared, ComputeSetup(torch.device("cpu"), "masters", 1), TrainRequest(data=None, preset="small", steps=50)
-    ).plan()
+    elsewhere = RecipePlanner(prepared, ComputeSetup(torch.device("xpu"), "masters", 1), request).plan()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    others = [asked, wide, going_on, fast, plan(prepared, preset="small", steps=50)]
+    others = [asked, wide, going_on, elsewhere, plan(prepared, preset="small", steps=50)]
     assert [each.recipe.optimizer.name for each in others] == ["adamw"] * 5
     assert all("optimizer" not in {choice.name for choice in each.chosen} for each in others)
 
@@ -288,7 +289,7 @@ def test_fine_tuning_keeps_the_shape_and_learns_slower(prepared: PreparedCorpus)
     recipe = plan(prepared, {"model": {"dropout": 0.25}}, model=old, fine_tuning=tuning, steps=400).recipe
     assert recipe.model == old.changed(dropout=0.25)
     assert recipe.batch.longest == 199
-    assert recipe.optimizer.learning_rate == new.optimizer.learning_rate / 4
+    assert recipe.optimizer.learning_rate == peak_rate(new.model) / 4
     assert recipe.fine_tuning == tuning
     often = plan(prepared, model=old.changed(dropout=0.15), fine_tuning=tuning, steps=100_000)
     assert often.recipe.model.dropout == 0.15

@@ -294,6 +294,7 @@ def test_a_rate_is_warned_of_by_width_depth_and_the_place_of_norms() -> None:
     for config in (shape(256, 3, "pre"), shape(512, 6, "post"), shape(1024, 6, "post")):
         assert explain_high_rate(config, peak_rate(config)) is None, "a rate that a run chooses by itself is never too high"
         assert explain_high_rate(config, 1.01 * TOO_HIGH * peak_rate(config)) is not None
+        assert explain_high_rate(config, 1.01 * TOO_HIGH * peak_rate(config), muon=True) is None, "Muon bears more"
 
 
 # Whole runs.

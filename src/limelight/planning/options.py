@@ -56,6 +56,7 @@ class Option:
     seconds: float  # of training, with its validations
     cost: float | None  # USD; None where a device has no price
     expected: LossPrediction
+    muon: bool  # or AdamW
     learning_rate: float
     why: tuple[PlanReason, ...]  # the first that of the size
 
@@ -106,6 +107,7 @@ class _Plan:
         pieces = steps * step.pieces
         epochs = pieces / self.text.target
         seconds = steps * step.time.worst / (1 - rules.VALIDATION_SHARE)
+        muon = self.muon and rules.fits_muon(config)
         reasons = [PlanReason("batch", why), *([PlanReason("devices", shares)] if self.count > 1 else [])]
         if self.budget is not None and self.pieces_in_time(step.pieces, step.time) > 1.05 * seen:
             left = 1 - (seconds + rules.reserve(self.budget) + self.spent) / self.budget
@@ -121,21 +123,24 @@ class _Plan:
             name=name, config=config.changed(dropout=rules.dropout_for(epochs)), parallel=parallel, precision=self.precision,
             recompute=step.recompute, pieces=step.pieces, accumulate=step.accumulate, steps=steps, epochs=epochs, step=step.time,
             memory=step.memory, fits=step.fits, seconds=seconds, cost=self.device.cost(self.count, seconds), expected=expected,
-            learning_rate=rules.peak_rate(config), why=tuple(reasons),
+            muon=muon, learning_rate=rules.peak_rate(config, muon), why=tuple(reasons),
         )  # fmt: skip
 
     def choose(self, named: Sequence[tuple[str, ModelConfig]]) -> Option:
-        muon = self.device.kind == "cpu" and self.precision == "float32" and self.count == 1
         found = {name: self.option(name, config) for name, config in named if name in rules.TEXT_BY_MUON}
         size = rules.preset_for(
             self.text.target,
             {name: count_of(option.config) for name, option in found.items()},
             None if self.budget is None else lambda name: self.pieces_in_time(found[name].pieces, found[name].step),
             lambda name: found[name].fits,
-            muon,
+            self.muon,
         )
         best = found[size.name]
         return replace(best, why=(PlanReason("size", size.why), *best.why))
+
+    @property
+    def muon(self) -> bool:
+        return self.device.kind == "cpu" and self.count == 1
 
     def is_too_large(self, config: ModelConfig) -> bool:
         return rules.is_too_large(count_of(config), self.text.target, _presets(config.vocab_size))

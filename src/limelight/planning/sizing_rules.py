@@ -45,6 +45,7 @@ LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
 DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
 RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
 WIDEST_BY_MUON: Final = 256
+RATE_BY_MUON: Final = 2.0  # times that by AdamW (docs/experiments.md)
 # Times `peak_rate`, beyond which a run is warned. 2.5 trains in published runs with norms after the sub-layers, 4+4 layers, 128 wide.
 TOO_HIGH: Final = 3.0
 DEPTH_OF_THE_PAPER: Final = 6  # layers of a stack; with norms after the sub-layers deeper ones bear less (Liu et al. 2020)
@@ -137,9 +138,9 @@ def dropout_for(epochs: float) -> float:
     return next(rate for least, rate in DROPOUT if epochs >= least)
 
 
-def peak_rate(config: ModelConfig) -> float:
+def peak_rate(config: ModelConfig, muon: bool = False) -> float:
     """The learning rate at its highest. Without a norm before each sub-layer a higher one diverges."""
-    return RATE_AT_256 * 256 / config.d_model * (0.5 if config.norm_order == "post" else 1.0)
+    return RATE_AT_256 * 256 / config.d_model * (0.5 if config.norm_order == "post" else 1.0) * (RATE_BY_MUON if muon else 1.0)
 
 
 def fits_muon(config: ModelConfig) -> bool:
@@ -147,10 +148,10 @@ def fits_muon(config: ModelConfig) -> bool:
     return config.d_model <= WIDEST_BY_MUON
 
 
-def explain_high_rate(config: ModelConfig, rate: float) -> str | None:
+def explain_high_rate(config: ModelConfig, rate: float, muon: bool = False) -> str | None:
     """Why a run of this shape at this peak rate may diverge, or never look at its source; None where nothing speaks against it."""
     depth, after = max(config.encoder_layers, config.decoder_layers), config.norm_order == "post"
-    highest = TOO_HIGH * peak_rate(config) * (min(1.0, DEPTH_OF_THE_PAPER / depth) if after else 1.0)
+    highest = TOO_HIGH * peak_rate(config, muon) * (min(1.0, DEPTH_OF_THE_PAPER / depth) if after else 1.0)
     if rate <= highest:
         return None
     norms = f"norms after the sub-layers and {depth} layers" if after else "norms before the sub-layers"

@@ -85,7 +85,7 @@ class PlanLines:
         from limelight.planning.sizing_rules import explain_high_rate
 
         rate = self.chosen.learning_rate
-        warning = explain_high_rate(self.chosen.config, rate)
+        warning = explain_high_rate(self.chosen.config, rate, self.chosen.muon)
         return Line("Rate", f"{rate:g}", warning) if warning else None
 
     def devices(self) -> Line | None:

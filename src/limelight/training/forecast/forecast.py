@@ -207,7 +207,7 @@ def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
     step = StepTime(passes * once.computing, once.hidden, passes * once.exposed)
     option = replace(
         option, config=recipe.model, recompute=recipe.machine.recompute, pieces=pieces, accumulate=recipe.accumulate, step=step,
-        learning_rate=recipe.optimizer.learning_rate,
+        muon=recipe.optimizer.name == "muon", learning_rate=recipe.optimizer.learning_rate,
         why=(PlanReason("size", "as the recipe says"), PlanReason("batch", "as the recipe says")),
     )  # fmt: skip
     return replace(_taking(q, option, q.steps or recipe.schedule.steps), config=recipe.model)

@@ -58,7 +58,7 @@ def calibrate_timing(precision: Precision) -> tuple[Timing, str]:
     def timing(config: ModelConfig, parallel: Parallel, shape: BatchShape, recompute: bool) -> StepTime:
         if parallel.size > 1:
             raise ConfigError("--calibrate measures one process; how several share this machine was not measured")
-        return StepTime(found.step_seconds(config, shape, recompute, muon=precision == "float32" and fits_muon(config)), 0.0, 0.0)
+        return StepTime(found.step_seconds(config, shape, recompute, muon=fits_muon(config)), 0.0, 0.0)
 
     threads = f"{found.threads} thread{'s' if found.threads > 1 else ''}"
     return (

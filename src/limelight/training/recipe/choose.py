@@ -79,6 +79,7 @@ class RecipePlanner:
         steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
         config = self._choose_dropout(config, epochs)
+        rate = rules.peak_rate(config, muon=self.optimizer == "muon")
         slower = FINE_TUNING_RATE if self.keeps_pieces else PARENT_RATE if self.fine_tuning else 1.0
         for each in (told, *([shared] if shared else [])):
             self._say(each.name, each.value, each.why)
@@ -91,7 +92,7 @@ class RecipePlanner:
             "model": config.model_dump(),
             "batch": batch.model_dump(),
             "accumulate": accumulate,
-            "optimizer": {"name": self.optimizer, "learning_rate": rules.peak_rate(config) * slower, "clip": CLIP},
+            "optimizer": {"name": self.optimizer, "learning_rate": rate * slower, "clip": CLIP},
             "schedule": {
                 "steps": steps,
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
@@ -153,16 +154,13 @@ class RecipePlanner:
         return ModelConfig.preset(preset, **{"vocab_size": sizes[1], **apart, **self._read_changes("model")})
 
     def _choose_optimizer(self, config: ModelConfig | None = None) -> str:
-        """Muon where it was measured: with new pieces or from nothing, in one process, on a CPU in float32, up to a width."""
+        """Muon where it was measured: with new pieces or from nothing, in one process, on a CPU, up to a width."""
         asked = self._read_changes("optimizer").get("name")
-        measured = self.stand.device.type == "cpu" and self.stand.precision == "float32"
-        elsewhere = self.keeps_pieces or is_distributed() or not measured
+        elsewhere = self.keeps_pieces or is_distributed() or self.stand.device.type != "cpu"
         if asked or elsewhere or (config is not None and not rules.fits_muon(config)):
             return str(asked or OptimizerSettings().name)
         if config is not None:
-            self._say(
-                "optimizer", "muon", f"on a CPU in float32 new models up to {rules.WIDEST_BY_MUON} wide learn more by it in equal time"
-            )
+            self._say("optimizer", "muon", f"on a CPU new models up to {rules.WIDEST_BY_MUON} wide learn more by it in equal time")
         return "muon"
 
     def _measure(self, config: ModelConfig) -> CalibrationResult:

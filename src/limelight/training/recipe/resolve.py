@@ -38,7 +38,7 @@ def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, 
     _check_pieces((recipe.model.source_vocab, recipe.model.vocab_size), prepared)
     _check_marks(recipe, prepared)
     _check_both_directions(recipe, prepared)
-    if warning := explain_high_rate(recipe.model, recipe.optimizer.learning_rate):
+    if warning := explain_high_rate(recipe.model, recipe.optimizer.learning_rate, recipe.optimizer.name == "muon"):
         say(RunChoice("rate", f"{recipe.optimizer.learning_rate:g}", warning))
     return recipe
 

@@ -1,8 +1,9 @@
-"""Muon in float32, for processors that do not multiply bfloat16: torch's own makes its steps orthogonal in bfloat16, which they imitate.
+"""Muon takes matrices of one shape together, in the format that the device multiplies: one product in place of many small ones.
 
     orthogonal(X)      X / |X|, and five times  X = a X + (b X X^T + c (X X^T)^2) X      Newton and Schulz (Jordan et al. 2024)
 
-Matrices of one shape are made orthogonal together. Everything else, and what is remembered, is as in `torch.optim.Muon`.
+torch's own takes one matrix after the other, always in bfloat16, which a CPU without such instructions imitates. Everything else, and what
+is remembered, is as there.
 """
 
 import math
@@ -12,7 +13,11 @@ import torch
 from torch import Tensor
 
 
-class Float32Muon(torch.optim.Muon):
+class StackedMuon(torch.optim.Muon):
+    def __init__(self, weights: list[Tensor], *, dtype: torch.dtype, **settings: Any) -> None:
+        super().__init__(weights, **settings)
+        self.dtype = dtype  # to make steps orthogonal in
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """A weight without a gradient stays as it is."""
@@ -23,7 +28,8 @@ class Float32Muon(torch.optim.Muon):
                 memory = self.state[weight].setdefault("momentum_buffer", torch.zeros_like(weight)).lerp_(weight.grad, 1 - momentum)
                 shapes.setdefault(tuple(weight.shape), []).append((weight, weight.grad.lerp(memory, momentum)))
             for shape, some in shapes.items():
-                steps = make_orthogonal(torch.stack([step for _, step in some]), group["ns_coefficients"], group["ns_steps"], group["eps"])
+                stacked = torch.stack([step for _, step in some]).to(self.dtype)
+                steps = make_orthogonal(stacked, group["ns_coefficients"], group["ns_steps"], group["eps"])
                 for (weight, _), step in zip(some, steps, strict=True):
                     weight.mul_(1 - rate * group["weight_decay"]).add_(step, alpha=-0.2 * math.sqrt(max(shape)) * rate)
 

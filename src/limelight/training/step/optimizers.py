@@ -25,7 +25,7 @@ from torch.nn.utils import get_total_norm
 from limelight.runtime import choose_dtype
 from limelight.training.config import OptimizerSettings
 from limelight.training.processes.world import World
-from limelight.training.step.muon import Float32Muon
+from limelight.training.step.muon import StackedMuon
 from limelight.training.step.sharding import copies
 
 ADAMW, MUON = "adamw", "muon"
@@ -139,15 +139,15 @@ def _adamw(weights: list[Tensor], settings: OptimizerSettings, device: torch.dev
 
 
 def _muon(weights: list[Tensor], settings: OptimizerSettings, device: torch.device) -> torch.optim.Optimizer:
-    alone = not any(isinstance(weight, DTensor) for weight in weights)
-    kind = Float32Muon if alone and choose_dtype(device).value == torch.float32 else torch.optim.Muon
-    return kind(
-        weights,
-        lr=settings.learning_rate,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-        adjust_lr_fn="match_rms_adamw",
-    )
+    asked: dict[str, Any] = {
+        "lr": settings.learning_rate,
+        "momentum": settings.momentum,
+        "weight_decay": settings.weight_decay,
+        "adjust_lr_fn": "match_rms_adamw",
+    }
+    if any(isinstance(weight, DTensor) for weight in weights):
+        return torch.optim.Muon(weights, **asked)
+    return StackedMuon(weights, dtype=choose_dtype(device).value, **asked)
 
 
 def _fresh_memory(kind: str, weight: Tensor, defaults: Mapping[str, object]) -> dict[str, Tensor]:
