@@ -260,11 +260,22 @@ def train_limelight(task: Task, folder: Path) -> list[str]:
     return subprocess.run([*words, "--threads", "1"], capture_output=True, check=True, text=True).stdout.splitlines()
 
 
+SYSTEMS: Final[dict[str, tuple[str | None, Callable[[Task, Path], list[str]]]]] = {
+    "limelight": (None, train_limelight),
+    "transformers": (None, train_transformers),
+    "eole": (EOLE, train_eole),  # with the variable that names its interpreter
+    "joeynmt": (JOEYNMT, train_joeynmt),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--only", default=",".join(SYSTEMS), help="names of systems, with commas")
     parser.add_argument("-o", "--output", type=Path, required=True)
     asked = parser.parse_args()
+    if unknown := set(asked.only.split(",")) - set(SYSTEMS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are: {', '.join(SYSTEMS)}")
     files = unpack(DATA / "multi30k", asked.output / "text", SETS, ("en", "de"))
     given = [str(files["train"][each]) for each in ("en", "de")]
     given += [word for each in ("en", "de") for word in ("--valid", str(files["valid"][each]))]
@@ -278,10 +289,9 @@ def main() -> None:
     task = Task(files, asked.output, asked.steps, recipe, pieces, seen)
     print(f"{asked.steps:,} steps of {seen:,} target pieces; ours took {sum(step['seconds'] for step in steps):,.0f} s for them\n")
     print("| | BLEU | chrF | processor seconds, translating included |\n| --- | --- | --- | --- |")
-    measure("limelight", train_limelight, task)
-    measure("transformers", train_transformers, task)
-    for name, variable, train in (("eole", EOLE, train_eole), ("joeynmt", JOEYNMT, train_joeynmt)):
-        if variable in os.environ:
+    for name in asked.only.split(","):
+        variable, train = SYSTEMS[name]
+        if variable is None or variable in os.environ:
             measure(name, train, task)
         else:
             print(f"{name} was left out: {variable} names no interpreter", file=sys.stderr)

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "translator"))
 from random_weights import random_bundle
 
 from limelight.cli.main import app
+from limelight.cli.memory import open_named_store
 from limelight.errors import ConfigError, LimelightError
 from limelight.store.store import open_store
 from limelight.translator import Translator
@@ -55,6 +56,7 @@ def test_files_are_added_once_found_listed_and_deleted(tmp_path: Path, url: str)
     files = [tmp_path / name for name in ("menu.po", "old.tmx", "more.jsonl")]
     added = told("add", url, *files, *pair)
     assert {row["origin"]: row["added"] for row in added} == {"menu.po": 1, "old.tmx": 1, "more.jsonl": 1}
+    assert added[0] == {"origin": "menu.po", "added": 1, "known": 0, "refused": 0, "fuzzy": 1, "untranslated": 1}
     assert all(row["added"] == 0 for row in told("add", url, *files, *pair))
     assert told("find", url, "three sevens", *pair)[0]["target"] == "DREI SIEBEN"
     assert told("find", url, "four", *pair) == []
@@ -140,7 +142,13 @@ def test_counts_have_names_and_a_text_that_is_not_there_is_told(url: str) -> Non
     listed = CliRunner().invoke(app, ["memory", "list", url])
     assert listed.stdout == "en>de\tmenu.po\t1 segments\n"
     missed = CliRunner().invoke(app, ["memory", "find", url, "one", "--from", "en", "--to", "fr"])
-    assert missed.stdout == "" and missed.stderr == "the memory has nothing like it from en to fr; it has en to de\n"
+    assert missed.stdout == "" and missed.stderr == "nothing from en to fr is at least 70% alike; the memory has 1 segments from en to de\n"
+
+
+def test_a_store_that_is_not_there_is_called_that(tmp_path: Path) -> None:
+    for words in (["find", f"sqlite:///{tmp_path}/typo.db", "one"], ["add", f"sqlite:///{tmp_path}/no/a.db", __file__]):
+        with pytest.raises(ConfigError, match=r"there is no store .*(limelight memory add|folder does not exist)"):
+            open_named_store(words[1], create=words[0] == "add")
 
 
 def test_a_terminal_is_told_no_control_characters(url: str) -> None:
@@ -160,7 +168,7 @@ def test_a_terminal_is_told_no_control_characters(url: str) -> None:
         (["find", "sqlite:///a.db", "x"], "which languages"),
         (["delete", "sqlite:///a.db", "x", "--from", "en"], "which languages"),
         (["list", "sqlite:///a.db", "--to", "de"], "which languages"),
-        (["find", "sqlite:////nowhere/a.db", "x", "--from", "en", "--to", "de"], "No such file"),
+        (["find", "sqlite:////nowhere/a.db", "x", "--from", "en", "--to", "de"], "there is no store /nowhere"),
         (["delete", "nowhere", "x"], "no URL"),
     ],
 )

@@ -163,6 +163,7 @@ def test_a_name_with_a_dot_before_a_folder_that_is_there_is_a_bundle(monkeypatch
 
     monkeypatch.chdir(BUNDLE.parent)
     assert not is_setting(f"v1.2={BUNDLE.name}") and not is_setting("news=runs/en-de")
+    assert is_setting("memori=use") and not is_setting("captions=nowhere")
     assert is_setting("queu.wait_seconds=1") and is_setting("queue.wait_seconds=1") and is_setting("files=false")
 
 
@@ -177,4 +178,6 @@ def test_corrections_that_learn_cannot_use_are_told_at_the_start() -> None:
 
     assert "`limelight learn` cannot use corrections of several directions (multi)" in greet(tagged_bundle.translator())
     assert "limelight learn" not in greet(Translator.load(BUNDLE)) and "similar" not in greet(Translator.load(BUNDLE), memory="use")
+    assert "keeps corrections and glossaries for 365 days" in greet(Translator.load(BUNDLE))
+    assert "answers whoever asks (memory=use)" in greet(Translator.load(BUNDLE), memory="use")
     assert "multi cannot be told similar texts" in greet(Translator.load(BUNDLE), memory="tell")

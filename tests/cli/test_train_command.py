@@ -198,7 +198,7 @@ def test_what_a_translator_has_cannot_be_chosen_again(place: Path, tmp_path: Pat
 def test_too_little_text_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     paths = write_pairs(PAIRS[:12], tmp_path, "few")
     told = refused(65, *paths, "-o", tmp_path / "run", *QUICK, FILTER)
-    assert "no validation pairs" in told and "--valid, or more text" in told
+    assert "could be set aside for validation" in told and "--valid, or more text" in told
     assert read_status(tmp_path / "run")["state"] == "failed" and (tmp_path / "run" / "report.md").exists()
 
 

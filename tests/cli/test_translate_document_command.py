@@ -113,6 +113,8 @@ def test_the_name_of_a_file_is_translated_with_a_hint(tmp_path: Path, monkeypatc
     assert done.code == 0 and done.stdout.decode().startswith("zwei\ndrei\n")
     assert b"hint: two is a file" in done.stderr and b"< two" in done.stderr and b"--document two" in done.stderr
     assert done.stderr.count(b"hint") == 1
+    Path("two.po").write_text('msgid "one"\nmsgstr ""\n')
+    assert b"hint: two.po is translated line by line" in run(b"", "--input", "two.po").stderr
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])

@@ -91,7 +91,7 @@ def test_only_its_owner_reads_it(store: Store, tmp_path: Path) -> None:
 
 
 def test_who_only_reads_makes_no_store(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No such file"):
+    with pytest.raises(ConfigError, match="there is no store"):
         open_store(f"sqlite:///{tmp_path}/a.db", create=False)
     (tmp_path / "b.db").touch()
     with pytest.raises(ConfigError, match="holds no store"):

@@ -406,7 +406,7 @@ def test_text_too_short_to_validate_is_refused_before_anything_is_measured(
 ) -> None:
     splits = {**prepared.manifest.splits, "valid": []}
     short = replace(prepared, manifest=prepared.manifest.changed(splits=splits))
-    with pytest.raises(DataError, match=r"no validation pairs.*--valid, or more text"):
+    with pytest.raises(DataError, match=r"could be set aside for validation.*--valid, or more text"):
         asked(short, tmp_path, steps=3)
     assert fast == []
 

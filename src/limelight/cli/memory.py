@@ -56,8 +56,13 @@ def memory(
                      for text in words for each in opened.memory.find(pair, text)]  # fmt: skip
             _tell(found, as_json)
             if not found:
-                known = ", ".join(sorted({name.replace(">", " to ") for name, _, _ in opened.memory.list_origins()})) or "nothing"
-                typer.echo(f"the memory has nothing like it from {source} to {target}; it has {known}", err=True)
+                from limelight.store.memory import LEAST
+
+                held = Counter[str]()
+                for name, _, segments in opened.memory.list_origins():
+                    held[name.replace(">", " to ")] += segments
+                known = ", ".join(f"{group_digits(held[name])} segments from {name}" for name in sorted(held)) or "no segment at all"
+                typer.echo(f"nothing from {source} to {target} is at least {LEAST:.0%} alike; the memory has {known}", err=True)
         elif action == Action.list:
             _tell([dict(zip(("pair", "origin", "segments"), row, strict=True)) for row in opened.memory.list_origins()
                    if not all(pair) or row[0] == ">".join(pair)], as_json)  # fmt: skip
@@ -78,8 +83,8 @@ def open_named_store(url: str, create: bool = False) -> "Store":
 
 
 def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iterator[tuple[str, str]], Counter[str]]]:
-    """Every file is found before one is read. What a reader found a fault in (broken, too long, marked as fuzzy) is no memory, and is
-    counted while it is read."""
+    """Every file is found before one is read. What a reader found a fault in (broken, too long, marked as fuzzy) or without a side is no
+    memory, and is counted while it is read."""
     from limelight.corpus.readers import CorpusPart, find, read
     from limelight.corpus.reading.raw import RowFault
 
@@ -88,6 +93,8 @@ def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iter
             for source, target, fault in zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True):
                 if fault:
                     left_out["fuzzy" if fault == RowFault.FUZZY else "unreadable"] += 1
+                elif not (source.strip() and target.strip()):
+                    left_out["untranslated"] += 1
                 else:
                     yield source, target
 

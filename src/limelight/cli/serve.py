@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,13 +66,15 @@ def serve(
 
 
 def is_setting(written: str) -> bool:
-    """queue.wait=1 and files=false are settings, queu.wait=1 is one mistyped; news=runs/en-de and v1.2=en-de, if there, are bundles."""
+    """files=false is a setting, queu.wait=1 and memori=use are mistyped ones; news=runs/en-de and v1.2=en-de, if there, are bundles."""
     from limelight.serving.settings import ServeSettings
 
     key, sign, value = written.partition("=")
     if not sign or Path(written).exists():
         return False
-    return key.split(".")[0] in ServeSettings.model_fields or ("." in key and "/" not in value and not Path(value).is_dir())
+    names = ServeSettings.model_fields
+    mistyped = "/" not in value and not Path(value).is_dir() and ("." in key or bool(get_close_matches(key, names)))
+    return key.split(".")[0] in names or mistyped
 
 
 def _settings(config: Path | None, values: dict[str, Any], written: list[str]) -> "ServeSettings":
@@ -205,7 +208,9 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
         lines.append(f" page         {address}/" if is_built() else " page         not built: `make web` makes it")
     lines.append(f" APIs         {address}/translate (LibreTranslate)   {address}/v2/translate (DeepL)   {address}/api/v1/translate")
     if settings.store:
-        lines.append(f" store        keeps what people send for {settings.keep_days:g} days; the memory is for everybody who may ask")
+        kept = f"corrections and glossaries for {settings.keep_days:g} days"
+        used = "" if settings.memory is None else f", and answers whoever asks (memory={settings.memory})"
+        lines.append(f" store        keeps {kept}; its memory can be asked by everybody{used}")
         if several := [each.id for each in models.all if len(each.translator.settings.directions) > 1]:
             unused = f"`limelight learn` cannot use corrections of several directions ({', '.join(several)})"
             lines.append(f" store        {unused}; its --export writes them for `limelight train`")

@@ -90,6 +90,13 @@ def _touch(path: Path, create: bool) -> None:
     """For the eyes of its owner only, from the first moment."""
     try:
         os.close(os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600))
+    except FileNotFoundError:
+        fix = (
+            "its folder does not exist"
+            if create
+            else "check the name; `limelight memory add` makes one, and so does `limelight serve --store`"
+        )
+        raise ConfigError(f"there is no store {path}: {fix}") from None
     except OSError as error:
         raise ConfigError(f"the store {path} cannot be opened: {error.strerror}; it must be a file that can be written") from None
 

@@ -112,7 +112,8 @@ XLIFF_12 = """<xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"
 <trans-unit id="1" approved="no"><source>Hello</source><seg-source>Hello</seg-source>
   <target state="new">Hallo <mrk mtype="seg"><g id="1">Welt</g></mrk><x id="2"/></target>
   <sdl:target>no</sdl:target><alt-trans><source>Bye</source><target>Tschüss</target></alt-trans><note>n</note></trans-unit>
-<trans-unit id="2"><source>No target</source></trans-unit>
+<trans-unit id="2"><source>No target</source></trans-unit><trans-unit id="h" restype="x-gettext-domain-header">
+<source>A: 1</source></trans-unit>
 <trans-unit id="3"><source>Empty<bx id="4"/></source><target/></trans-unit></group>
 <trans-unit id="4"><source>a<ph id="1">&lt;br/></ph>b<bpt id="2"/></source><target>c</target></trans-unit>
 </body></file></xliff>"""
@@ -127,12 +128,13 @@ XLIFF_20 = """<xliff version="2.0" srcLang="en" trgLang="de" xmlns="urn:oasis:na
 
 
 def test_xliff_1_reads_the_target_and_not_the_alternatives(tmp_path: Path) -> None:
+    """Nor the header that gettext writes as an entry."""
     rows = rows_of(tmp_path / "a.xlf", "xliff", XLIFF_12)
     assert [(r["segment"], r["line"], r["source"], r["target"], r["fault"]) for r in rows] == [
         ("1", 3, "Hello", 'Hallo Welt<x id="2"/>', 0),
         ("2", 6, "No target", "", 0),
-        ("3", 7, 'Empty<bx id="4"/>', "", 0),
-        ("4", 8, 'a<br/>b<bpt id="2"/>', "c", 0),
+        ("3", 8, 'Empty<bx id="4"/>', "", 0),
+        ("4", 9, 'a<br/>b<bpt id="2"/>', "c", 0),
     ]
 
 
@@ -238,7 +240,7 @@ def test_samples_of_tmx_equal_what_lxml_finds() -> None:
 
 def test_samples_of_xliff_equal_what_lxml_finds() -> None:
     for path in samples("*.xlf"):
-        units = list(etree.parse(path).iter("{*}trans-unit"))
+        units = [unit for unit in etree.parse(path).iter("{*}trans-unit") if unit.get("restype") != "x-gettext-domain-header"]
         found = [(text_of(u.find("{*}source")), text_of(u.find("{*}target")), u.get("id"), u.sourceline) for u in units]
         rows = rows_of(path, "xliff")
         assert [(row["source"], row["target"], row["segment"], row["line"]) for row in rows] == found

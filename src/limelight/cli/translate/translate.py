@@ -6,6 +6,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -139,6 +140,14 @@ def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> Non
             )
 
 
+def _hint_at_document(path: Path) -> None:
+    from limelight.documents.document import kind_of
+
+    with suppress(ConfigError):  # no document that we know
+        if kind_of(path) != "txt":
+            typer.echo(f"hint: {path} is translated line by line, its syntax too; as a document: --document {path} OUTPUT", err=True)
+
+
 def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int | None]:
     """What to translate, and its size in bytes if there is one to tell: 0 when nobody needs to be told how far it is."""
     if given and input is not None:
@@ -157,6 +166,7 @@ def _chunks(given: list[str], input: Path | None) -> tuple[Iterator[Chunk], int 
             descriptor = os.open(input, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
             raise DataError(f"{input} cannot be read ({error.strerror}); check the name") from None
+        _hint_at_document(input)
     found = os.fstat(descriptor)
     if stat.S_ISDIR(found.st_mode):
         raise DataError(f"{input or 'standard input'} is a folder; give a file of lines")

@@ -111,7 +111,8 @@ class PreparedCorpus:
         pairs = self.split("valid")
         if not pairs.rows:
             raise DataError(
-                f"{self.folder} has no validation pairs, so nobody could tell which weights are best; give a set with --valid, or more text"
+                f"none of the {self.split('train').rows:,} pairs in {self.folder} could be set aside for validation, so nobody could tell "
+                "which weights are best; give a set with --valid, or more text: some hundred pairs"
             )
         return pairs
 

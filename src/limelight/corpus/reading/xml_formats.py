@@ -192,7 +192,7 @@ class _Xliff(_Format):
         super().__init__(part)
         self.unit = ""
         self.id: str | None = None
-        self.swapped = False
+        self.swapped = self.header = False
         self.pair: dict[str, str] = {}
         self.fault = RowFault.NONE
 
@@ -205,6 +205,7 @@ class _Xliff(_Format):
             self.unit = attributes.get("id", "")
         elif name in _UNITS:
             self.line, self.fault, self.pair = line, RowFault.NONE, {}
+            self.header = attributes.get("restype") == "x-gettext-domain-header"  # what gettext has as its first entry
             self.id = attributes.get("id")
             if name == "segment":
                 self.id = "/".join(filter(None, [self.unit, self.id])) or None
@@ -214,7 +215,7 @@ class _Xliff(_Format):
         self.fault = max(self.fault, fault)
 
     def leave(self, name: str) -> None:
-        if name in _UNITS:
+        if name in _UNITS and not self.header:
             source, target = (self.pair.get(side, "") for side in ("source", "target"))
             if self.swapped:
                 source, target = target, source
