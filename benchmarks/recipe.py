@@ -54,6 +54,7 @@ VARIANTS: Final = {
     "half the rate": Variant((), rate=0.5),
     "twice the rate": Variant((), rate=2.0),
     "four times the rate": Variant((), rate=4.0),
+    "half the batch": Variant(("batch.budget=3072",), cost=0.5),
     "weight decay 0.1": Variant(("optimizer.weight_decay=0.1",)),
     "dropout 0.3": Variant(("model.dropout=0.3",)),
     "dropout of attention and activations": Variant(("model.attention_dropout=0.1", "model.activation_dropout=0.1")),

@@ -409,7 +409,7 @@ def test_what_does_not_go_with_monolingual_text_is_named_at_once(folder: Path) -
     )  # fmt: skip
     assert told.count("\n  - ") == 6
     refused(FILES, "no file is in de, the target", mono=("more.en",), rounds=2)
-    refused(FILES, "--mono trains from nothing", mono=("more.de",), bundle=BUNDLE)
-    refused([*FILES, 'data.given_pieces=["a.model"]'], "--mono trains from nothing", mono=("more.de",))
+    refused(FILES, "the first model of --mono begins at nothing", mono=("more.de",), bundle=BUNDLE)
+    refused([*FILES, 'data.given_pieces=["a.model"]'], "the first model of --mono begins at nothing", mono=("more.de",))
     refused(["recipe.toml"], "--mono: leave it out", mono=("more.de",))
     refused(FILES, "--rounds 2 is for monolingual text", rounds=2)

@@ -194,7 +194,9 @@ def _read_mono(
         "--steps and --budget are shared by the models; give them as options": "budget_seconds" in changes
         or "steps" in changes.get("schedule", {}),
         "synthetic pairs are made for one direction; leave out --both-directions and other pairs": len(data.directions) > 1,
-        "--mono trains from nothing, with pieces of its own; leave out --from and given pieces": bool(bundle or data.given_pieces),
+        "the first model of --mono begins at nothing, with own pieces; leave out --from and given pieces": bool(
+            bundle or data.given_pieces
+        ),
         f"{SYNTHETIC} is the name and the tag of the pairs that are made; call the corpus otherwise": taken,
         f"--weight {SYNTHETIC}={weight}: give more than 0 and at most 1000": weight is not None and not 0 < weight <= 1000,
         f"--rounds {rounds}: give 1 to {MOST_ROUNDS}; they share the same time": not 1 <= rounds <= MOST_ROUNDS,

@@ -40,8 +40,8 @@ PATIENCE: Final = 8
 # The validation set chooses the search where it says something, and where that takes little of the time: four searches of all of it.
 LEAST_TO_CHOOSE_BY, LEAST_STEPS_TO_CHOOSE, LEAST_SECONDS_TO_CHOOSE = 200, 500, 1_200  # sentences; and how long a run is
 CLIP: Final = 1.0
-FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get
-# Of the same: rows of new pieces have as far to go as in a new model, and layers that know another language shall not be lost on the way.
+FINE_TUNING_RATE: Final = 0.25  # of the rate that a new model of this width would get by AdamW
+# Of that by its own optimizer: rows of new pieces have as far to go as in a new model, and layers that know another language shall stay.
 PARENT_RATE: Final = 0.5
 
 

@@ -9,7 +9,7 @@ Muon (Jordan et al. 2024), G the gradient of an A x B matrix, orthogonal() setti
 
     M = momentum M + (1 - momentum) G       W = W - rate decay W - 0.2 sqrt(max(A, B)) rate orthogonal(lerp(G, M, momentum))
 
-The factor 0.2 sqrt(max(A, B)) gives each element the size of step that AdamW would (Liu et al. 2025), so one rate serves both.
+The factor 0.2 sqrt(max(A, B)) gives each element the size of step that AdamW would (Liu et al. 2025); twice that is better here.
 Weight decay is for matrices, embeddings among them; biases and norms have none.
 """
 
