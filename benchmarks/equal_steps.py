@@ -28,6 +28,7 @@ import yaml
 
 from languages import Run, Work, unpack
 from limelight.files import write_whole
+from limelight.planning.sizing_rules import peak_rate
 from limelight.training.config import Recipe
 from train_peers import EOLE, collate, describe_peer
 
@@ -52,6 +53,11 @@ class Task:
     def shape(self) -> dict[str, int]:
         model = self.recipe.model
         return {"layers": model.encoder_layers, "d": model.d_model, "heads": model.num_heads, "ff": model.d_ff}
+
+    @property
+    def rate(self) -> float:
+        """That of AdamW, by which the others learn."""
+        return peak_rate(self.recipe.model)
 
     def write_pieces(self, folder: Path) -> None:
         """The text as pieces with blanks between them, and the list of all pieces but the special ones."""
@@ -87,7 +93,7 @@ def train_eole(task: Task, folder: Path) -> list[str]:
         "batch_size": round(task.target_pieces * 1.22),  # it counts the longer side of each row, padding included
         "compute_dtype": "fp32",
         "dropout": [recipe.model.dropout],
-        "learning_rate": recipe.optimizer.learning_rate,
+        "learning_rate": task.rate,
         "warmup_steps": recipe.schedule.warmup,
         "train_steps": task.steps,
         "valid_steps": task.steps,
@@ -135,7 +141,7 @@ def train_joeynmt(task: Task, folder: Path) -> list[str]:
         "training": {
             "optimizer": "adamw",
             "adam_betas": [recipe.optimizer.beta1, recipe.optimizer.beta2],
-            "learning_rate": recipe.optimizer.learning_rate,
+            "learning_rate": task.rate,
             "scheduling": "warmupinversesquareroot",
             "learning_rate_warmup": recipe.schedule.warmup,
             "clip_grad_norm": recipe.optimizer.clip,
@@ -205,7 +211,7 @@ def train_transformers(task: Task, folder: Path) -> list[str]:
         per_device_train_batch_size=1,
         train_sampling_strategy="sequential",
         max_steps=task.steps,
-        learning_rate=recipe.optimizer.learning_rate,
+        learning_rate=task.rate,
         warmup_steps=recipe.schedule.warmup,
         lr_scheduler_type="linear",
         optim="adamw_torch_fused",

@@ -2,7 +2,7 @@
 
     Client("http://127.0.0.1:5000").translate(["A dog runs."], target="de")  ->  ["Ein Hund rennt."]
 
-`call` asks any route of the API and returns its JSON; `/docs` of a server lists them.
+`call` asks any route of the API and returns its JSON; `/openapi.json` of a server lists them.
 """
 
 import http.client
