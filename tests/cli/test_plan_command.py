@@ -106,6 +106,8 @@ def test_a_page_stands_alone_and_says_the_same(tmp_path: Path) -> None:
         (("--preset", "base", "--device", "H100", "--calibrate"), ("this machine", "leave out")),
         (("--preset", "base", "--device", "H100", "--html", "nowhere/at/all.html"), ("there is no folder",)),
         (("nothing.en", "nothing.de"), ("nothing.en", "does not exist")),
+        (("nothing.en", "nothing.de", "--both-directions"), ("one direction", "limelight train ... --dry-run")),
+        (("nothing.en", "nothing.de", "--from", "old"), ("from nothing", "limelight train ... --dry-run")),
     ],
 )
 def test_an_error_says_what_to_do(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ from limelight.cli.train.train import PrecisionName
 from limelight.errors import ConfigError
 
 if TYPE_CHECKING:
-    from limelight.cli.plan.lines import Beside
+    from limelight.cli.plan.lines import Beside, Line
     from limelight.cli.plan.request import PlanRequest
     from limelight.training.forecast.forecast import Forecast, ForecastRequest
     from limelight.training.forecast.text_size import EpochSize
@@ -58,15 +59,19 @@ def plan(
     html: Annotated[Path | None, typer.Option("--html", help="The plan as one page with pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    both_directions: Annotated[bool, typer.Option("--both-directions", hidden=True)] = False,
+    of_training: Annotated[list[str] | None, typer.Option("--pair", "--from", "--mono", hidden=True)] = None,
 ) -> None:  # fmt: skip
     """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.
 
     It is of one direction from nothing: `limelight train ... --dry-run` takes every option (--both-directions, --pair, --from, --mono).
     """
-    from limelight.cli.plan.lines import lines, wrap_lines
+    from limelight.cli.plan.lines import lines
     from limelight.cli.plan.request import PlanOptions, how_many, parse_plan_request
     from limelight.training.forecast.forecast import forecast
 
+    if both_directions or of_training:
+        raise ConfigError("a plan is of one direction, from nothing; `limelight train ... --dry-run` takes every option and trains nothing")
     options = PlanOptions(
         budget=budget, preset=preset, device=device, devices=devices, count=count, precision=precision.value if precision else None,
         pairs=how_many("--pairs", pairs), corpus_pairs=how_many("--corpus-pairs", corpus_pairs), requests=requests, latency=latency,
@@ -86,10 +91,15 @@ def plan(
     if as_json:
         values = {**found.values(), "said": [vars(line) for line in made], "start": start or None}
         sys.stdout.write(json.dumps(values) + "\n")
-        return
+    else:
+        _print(made, f"wrote {html}." if html is not None else "Nothing was written.", start)
+
+
+def _print(made: "Sequence[Line]", written: str, start: str) -> None:
+    from limelight.cli.plan.lines import wrap_lines
+
     columns = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
-    ending = f"wrote {html}." if html is not None else "Nothing was written."
-    ending += f" Start with: {start}" if start else ""
+    ending = f"{written} Start with: {start}" if start else written
     sys.stdout.write("".join(f"{line}\n" for line in (*wrap_lines(made, columns), ending)))
 
 
