@@ -96,7 +96,7 @@ def test_of_several_directions_the_way_out_is_named_and_open(tmp_path: Path) -> 
     assert f"limelight learn {folder} --store URL --export corrections" in refused and "--from" in refused
     store = open_store(url)
     for number in range(3):
-        store.corrections.add("de", "en", f"Haus {number}", "hose", f"house {number}")
+        store.corrections.add("de", "en", f"Haus {number}", "hose", f"house {number}", "forum")
     store.corrections.add("is", "en", "hús", "hose", "house")
     store.close()
     place = tmp_path / "corrections"
@@ -106,6 +106,11 @@ def test_of_several_directions_the_way_out_is_named_and_open(tmp_path: Path) -> 
     assert [pair for batch in batches for pair in zip(batch["source"].to_pylist(), batch["target"].to_pylist(), strict=True)] == [
         (f"Haus {number}", f"house {number}") for number in range(3)
     ]
+    bad = json.loads((place / "de-en.jsonl").read_text().split("\n")[1])
+    assert bad["correction"] == "house 1" and bad["key"] == "forum"
+    assert run(str(folder), "--store", url, "--delete", str(bad["id"])).stdout == "1 of 1 corrections are deleted\n"
+    assert run(str(folder), "--store", url, "--export", str(place)).stdout == f"{place / 'de-en.jsonl'}: 2 corrections\n"
+    assert "house 1" not in (place / "de-en.jsonl").read_text()
 
 
 def _write(place: Path, pairs: list[tuple[str, str]]) -> list[str]:

@@ -184,6 +184,8 @@ def test_what_a_key_sent_is_deleted(url: str) -> None:
     done = CliRunner().invoke(app, ["serve", "--forget-key", "forum", "--store", url], catch_exceptions=False)
     assert done.exit_code == 0 and "1 corrections" in done.output
     assert [each.key for each in store.corrections.list(("en", "de"))] == ["shop"]
+    missed = CliRunner().invoke(app, ["serve", "--forget-key", "shpo", "--store", url], catch_exceptions=False)
+    assert missed.output == "nothing was deleted: the store has nothing of shpo, but of shop\n"
     store.close()
     with pytest.raises(LimelightError, match="--store"):
         CliRunner().invoke(app, ["serve", "--forget-key", "forum"], catch_exceptions=False)

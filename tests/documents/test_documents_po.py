@@ -150,6 +150,8 @@ def test_entries_that_are_no_po_are_left_and_said() -> None:
     result = done(catalogue)
     assert result.data.decode().count('""') == 3 and "OPEN" in result.data.decode()
     assert {remark.code for remark in result.warnings} == {"malformed"}
+    with pytest.raises(DataError, match="line 1: no entry of it is PO"):
+        translate_document(b'msgid "abc\nmsgstr ""\n', "po", ("en", "de"), each(str.upper))
 
 
 def test_names_of_translators_are_not_translated() -> None:

@@ -356,7 +356,8 @@ def test_what_fails_the_second_time_fails_its_request_alone() -> None:
 
 
 @pytest.mark.process
-def test_a_long_queue_of_what_is_unfinished_closes_the_door() -> None:
+def test_a_long_queue_of_what_is_unfinished_closes_the_door_but_for_what_cannot_be() -> None:
+    """One team's placeholders are no reason to send another team away."""
     kind = Beginning()
 
     async def work(batcher: RequestBatcher) -> None:
@@ -364,7 +365,8 @@ def test_a_long_queue_of_what_is_unfinished_closes_the_door() -> None:
         await asyncio.sleep(0.1)
         assert not len(batcher.queue) and batcher.backlog > 2
         with pytest.raises(Busy):
-            submitted(batcher, kind, ["late"])
+            submitted(batcher, kind, ["late?"], further=True)
+        assert await within(submitted(batcher, kind, ["plain"]), Deadline(1)) == ["PLAIN"]
         for job in jobs:
             batcher.leave(job)
 

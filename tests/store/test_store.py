@@ -81,8 +81,21 @@ def test_a_store_that_cannot_be_is_refused(url: str) -> None:
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"this is a letter" * 100)
-    with pytest.raises(StorageError, match="not a database"):
+    with pytest.raises(StorageError, match="damaged, or is none"):
         open_store(f"sqlite:///{tmp_path}/a.db")
+
+
+def test_what_is_deleted_is_in_no_file_while_a_server_runs(tmp_path: Path) -> None:
+    """Its connections are open, so that SQLite keeps its log."""
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    with store.database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+    for number in range(300):
+        store.corrections.add("en", "de", f"secret {number}", "b", "c", "forum")
+    found = lambda: b"".join(path.read_bytes() for path in tmp_path.glob("store.db*")).count(b"secret")  # noqa: E731
+    assert found() >= 300
+    assert store.delete_by_key("forum") == 300 and found() == 0
+    store.close()
 
 
 def test_only_its_owner_reads_it(store: Store, tmp_path: Path) -> None:

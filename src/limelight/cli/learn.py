@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from limelight.bundle.versions import LearningPlan, LearntVersion
     from limelight.learning.effect import TestSet
     from limelight.learning.gate import Pair
+    from limelight.store.corrections import Correction
     from limelight.store.store import Store
     from limelight.text.languages import Direction
     from limelight.training.recipe.request import TrainResult
@@ -31,6 +33,7 @@ EXAMPLES = (
     "limelight learn en-de --history",
     "limelight learn en-de --back",
     "limelight learn en-de --store sqlite:///limelight.db --export corrections",
+    "limelight learn en-de --store sqlite:///limelight.db --delete 17",
 )
 
 
@@ -39,6 +42,7 @@ def learn(
     store: Annotated[str | None, typer.Option("--store", help="Corrections that a server kept: sqlite:///limelight.db.")] = None,
     corrections: Annotated[Path | None, typer.Option("--corrections", help="Corrections in lines of JSON.")] = None,
     export: Annotated[Path | None, typer.Option("--export", help="Write the corrections of --store into this folder, and end.")] = None,
+    delete: Annotated[list[int] | None, typer.Option("--delete", help="Delete this one, by the id that --export writes, and end.")] = None,
     minutes: Annotated[float, typer.Option("--minutes", help="Time to train.", min=0.05, max=100_000)] = 10.0,
     test: Annotated[list[str] | None, typer.Option("--test", help="Old text that must not get worse: source and target file.")] = None,
     replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as for train.")] = None,
@@ -67,6 +71,8 @@ def learn(
     folder = _check(folders, given)
     if export is not None:
         lines, values, code = _export(folder, store or "", export)
+    elif delete:
+        lines, values, code = _delete(store or "", delete)
     elif history:
         known = read_history(folder)
         lines, values, code = [_describe(each, known.current) for each in known.versions], known.model_dump(mode="json"), 0
@@ -88,8 +94,8 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
     problems = [] if len(folders) == 1 else [f"name one translator; {len(folders)} are named"]
     if sum(bool(given[name]) for name in ("store", "corrections", "back", "history")) != 1:
         problems.append("say what to do with one of --store, --corrections, --back and --history")
-    if given["export"] is not None and not given["store"]:
-        problems.append("--export writes the corrections of a store; name it with --store")
+    if (given["export"] is not None or given["delete"]) and not given["store"]:
+        problems.append("--export and --delete are for the corrections of a store; name it with --store")
     if len(given["test"] or []) not in (0, 2):
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
@@ -189,31 +195,36 @@ def _read(given: dict[str, Any]) -> "list[Pair]":
     if given["corrections"] is not None:
         return read_corrections(given["corrections"], given["languages"])
     with closing(open_named_store(given["store"])) as store:
-        return _list_pairs(store, given["languages"])
+        return [(each.source, each.correction) for each in _list_all(store, given["languages"])]
 
 
-def _list_pairs(store: "Store", languages: "Direction") -> "list[Pair]":
-    pairs, last = list[tuple[str, str]](), 0
+def _list_all(store: "Store", languages: "Direction") -> "Iterator[Correction]":
+    last = 0
     while some := store.corrections.list(languages, after=last):
-        pairs += [(each.source, each.correction) for each in some]
+        yield from some
         last = some[-1].id
-    return pairs
+
+
+def _delete(url: str, ids: list[int]) -> Told:
+    with closing(open_named_store(url)) as store:
+        deleted = store.corrections.delete(ids)
+    return [f"{deleted:,} of {len(set(ids)):,} corrections are deleted"], {"deleted": deleted}, 0
 
 
 def _export(folder: Path, url: str, place: Path) -> Told:
-    """A file for each direction, as --corrections and `train` read it."""
+    """A file for each direction, as --corrections and `train` read it, with whose each is and the id by which it can be deleted."""
     from limelight.bundle import read
     from limelight.files import write_whole
 
     counts: dict[str, int] = {}
     with closing(open_named_store(url)) as store:
         for source, target in read(folder, weights=False).settings.directions:
-            if pairs := _list_pairs(store, (source, target)):
+            if kept := list(_list_all(store, (source, target))):
                 file = place / f"{source}-{target}.jsonl"
-                counts[str(file)] = len(pairs)
+                counts[str(file)] = len(kept)
                 place.mkdir(parents=True, exist_ok=True)
-                rows = (json.dumps({"source": text, "correction": mended}, ensure_ascii=False) + "\n" for text, mended in pairs)
-                write_whole(file, "".join(rows).encode())
+                rows = [{"source": each.source, "correction": each.correction, "id": each.id, "key": each.key} for each in kept]
+                write_whole(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
     return [f"{file}: {count:,} corrections" for file, count in counts.items()] or [f"{url} has no corrections for {folder}"], counts, 0
 
 

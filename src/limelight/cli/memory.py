@@ -69,7 +69,11 @@ def memory(
         else:
             names = [Path(word).name for word in words]
             chosen = pair if all(pair) else None
-            _tell([{"origin": name, "deleted": opened.memory.delete(name, chosen)} for name in names], as_json)
+            deleted = [opened.memory.delete(name, chosen) for name in names]
+            _tell([dict(zip(("origin", "deleted"), row, strict=True)) for row in zip(names, deleted, strict=True)], as_json)
+            if not all(deleted):
+                there = ", ".join(dict.fromkeys(origin for _, origin, _ in opened.memory.list_origins())) or "nothing"
+                typer.echo(f"where nothing was deleted, there is no such file in the memory; it has {there}", err=True)
     finally:
         opened.close()
 

@@ -121,7 +121,9 @@ def _forget_key(name: str, store: str | None) -> None:
     if store is None:
         raise ConfigError("what a key sent stands in a store; say which with --store")
     opened = open_named_store(store)
-    typer.echo(f"{opened.delete_by_key(name):,} corrections and glossaries of {name} are deleted", err=True)
+    deleted, others = opened.delete_by_key(name), ", ".join(opened.list_keys())
+    nothing = f"nothing was deleted: the store has nothing of {name}" + (f", but of {others}" if others else "")
+    typer.echo(f"{deleted:,} corrections and glossaries of {name} are deleted" if deleted else nothing, err=True)
     opened.close()
 
 
@@ -210,7 +212,7 @@ def _hello(models: "Models", settings: "ServeSettings", address: str) -> list[st
     if settings.store:
         kept = f"corrections and glossaries for {settings.keep_days:g} days"
         used = "" if settings.memory is None else f", and answers whoever asks (memory={settings.memory})"
-        lines.append(f" store        keeps {kept}; its memory can be asked by everybody{used}")
+        lines.append(f" store        keeps {kept}; its memory can be asked by everybody who may translate{used}")
         if several := [each.id for each in models.all if len(each.translator.settings.directions) > 1]:
             unused = f"`limelight learn` cannot use corrections of several directions ({', '.join(several)})"
             lines.append(f" store        {unused}; its --export writes them for `limelight train`")

@@ -1,6 +1,7 @@
 """`Corrections` are the translations that people mended, in the order in which they came."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sql
@@ -49,6 +50,13 @@ class Corrections:
         with self._database.write() as connection:
             added = connection.execute(table.insert().values(values | {"created": time.time()}).returning(table.c.id))
             return int(added.scalar_one())
+
+    def delete(self, ids: Sequence[int]) -> int:
+        """How many of these were there."""
+        with self._database.write() as connection:
+            deleted = connection.execute(sql.delete(table).where(table.c.id.in_(ids))).rowcount
+        self._database.overwrite_deleted()
+        return deleted
 
     def list(self, pair: tuple[str, str], after: int = 0, most: int = MOST) -> list[Correction]:
         """Those of a pair of languages with a larger id than `after`, oldest first; `most` at once."""

@@ -4,8 +4,9 @@ One writer at a time makes the numbers of rows come in the order in which others
 """
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ class Database:
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
             yield connection
 
+    def overwrite_deleted(self) -> None:
+        """What was deleted stands in SQLite's file, and in the log beside it, until the log is moved into the file; PostgreSQL keeps house
+        by itself. Who reads at this moment may keep it for later."""
+        if self.sqlite:
+            with self._tell(), closing(self._engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         self._engine.dispose()
 
@@ -54,6 +62,8 @@ class Database:
             cause = getattr(error, "orig", None)
             if isinstance(cause, LimelightError):
                 raise cause from None
+            if self.sqlite and re.search("not a database|malformed", str(cause)):
+                raise StorageError(f"the store {self.name} is damaged, or is none ({cause}); restore a copy of it") from None
             why = type(cause or error).__name__ + (f" ({cause})" if self.sqlite and cause else "")
             raise StorageError(f"the store {self.name} does not answer: {why}; is it there, writable, and not held by another?") from None
 

@@ -130,6 +130,7 @@ class TranslationMemory:
                 if len(texts) < BATCH:
                     break
                 self._let_others_write()
+        self._database.overwrite_deleted()
         return deleted
 
     def _let_others_write(self) -> None:

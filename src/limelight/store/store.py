@@ -23,7 +23,14 @@ class Store:
         with self.database.write() as connection:
             corrections = connection.execute(sql.delete(schema.corrections).where(schema.corrections.c.key == key))
             glossaries = connection.execute(sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key))
-            return corrections.rowcount + glossaries.rowcount
+        self.database.overwrite_deleted()
+        return corrections.rowcount + glossaries.rowcount
+
+    def list_keys(self) -> list[str]:
+        """Names of the keys that sent something."""
+        sent = sql.union(sql.select(schema.corrections.c.key), sql.select(schema.glossaries.c.owner))
+        with self.database.read() as connection:
+            return sorted(filter(None, connection.execute(sent).scalars()))
 
     def expire(self, days: float, unused_days: float = 30) -> int:
         """Delete corrections older than that, the accounts of months that ended before, and glossaries that nobody used."""
@@ -34,7 +41,10 @@ class Store:
                 sql.delete(schema.corrections).where(schema.corrections.c.created < since),
                 sql.delete(schema.usage).where(schema.usage.c.month < f"{datetime.fromtimestamp(since, UTC):%Y-%m}"),
             ]
-            return sum(connection.execute(each).rowcount for each in gone)
+            deleted = sum(connection.execute(each).rowcount for each in gone)
+        if deleted:
+            self.database.overwrite_deleted()
+        return deleted
 
     def close(self) -> None:
         self.database.close()

@@ -86,6 +86,7 @@ class TranslationPlan:
     texts: list[str]
     asked: list[SourceSentence]
     places: list[range]
+    may_lose: bool  # what must be kept: then a second search may be needed, which is slow
 
     def join(self, made: Sequence[Translation]) -> list[Translation]:
         """Join the translations of all sentences to one for each text."""

@@ -87,7 +87,8 @@ def plan(
         for at in where:
             _check_time(is_over)
             sentences[at] = protect(sentences[at], watched, own)
-    return TranslationPlan(given, encode(sentences), places)
+    may_lose = any(each.prefix or each.phrases or each.care.may_lose for each in sentences)
+    return TranslationPlan(given, encode(sentences), places, may_lose)
 
 
 def cut(text: str, settings: SearchSettings, segment: bool | None, parse: bool, reader: Reader) -> list[SourceSentence]:

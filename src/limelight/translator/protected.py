@@ -58,6 +58,11 @@ class ProtectedSentence:
         return list(self.protected.numbers)
 
     @property
+    def may_lose(self) -> bool:
+        """Is there anything that a search could lose?"""
+        return bool(self.terms or self.marks or (self.watched and find(self.given, "all")))
+
+    @property
     def written(self) -> list[int]:
         """Numbers of the marks that stand in the text as it is translated."""
         return [int(number) for number in MARK.findall(self.text)]

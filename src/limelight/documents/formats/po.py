@@ -67,6 +67,8 @@ class _Style(NamedTuple):
 def find_po(document: Document, languages: tuple[str, str], again: bool) -> ExtractionResult:
     text = document.text
     entries = list(scan_po(_lines(document)))
+    if entries and all(entry.fault for entry in entries):
+        raise DataError(f"{document.name}, line {entries[0].fault_line}: no entry of it is PO; msgfmt -c says more")
     header = next((entry.value("msgstr") for entry in entries if not entry.value("msgid")), "")
     if (tag := find_header_language(header)) is not None and closeness(languages[1], tag) is None:
         raise DataError(

@@ -83,7 +83,7 @@ class AccessGuard:
             self.keys.reload()
             logger.info("the file of keys was read again")
         except LimelightError:  # its message quotes the file, which may hold a key where a hash should be
-            logger.exception("the file of keys cannot be used, so the keys of before stay good")
+            logger.exception("the file of keys cannot be used, so the keys of before stay good; a server that starts with it says why")
 
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["guard"] = self
@@ -140,7 +140,7 @@ class AccessGuard:
         dialect = dialect_of(path_of(request.scope))
         # A browser told 403 would keep the mistyped key for good; told 401 it asks the person again.
         if wrong and not (by_browser and dialect == "native"):
-            return Forbidden("Invalid API key")
+            return Forbidden("Invalid API key", "it is none of this server's, or its time is over")
         if dialect == "libretranslate":
             url = self.settings.key_url
             return NoKey(f"Visit {url} to get an API key" if url else "Please contact the server operator to get an API key")

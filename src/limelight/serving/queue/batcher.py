@@ -73,14 +73,13 @@ class RequestBatcher:
         """Does anything wait?"""
         return len(self.queue) > 0 or (self.slower is not None and self.slower.crowded)
 
-    def wait_for(self, pieces: int, flow: Hashable) -> float:
+    def wait_for(self, pieces: int, flow: Hashable, further: bool = False) -> float:
         """Seconds until a flow's next sentence begins at the latest, with `pieces` new ones of its own before it, as far as one can tell.
-        One that does not go with its like waits for a batch more. Whether it will be finished here is not known, so what waits in the
-        slower queue counts as well."""
+        One that does not go with its like waits for a batch more. `further`: it may not be finished here, so the slower queue counts."""
         before = self.queue.ahead(pieces, flow) + self._under_way / 2
         unlike = min(before, self._batch_pieces()) if len(self.queue) else 0
         here = (before + unlike) / self.speed + 2 * self._lag
-        return here if self.slower is None else here + self.slower.wait_for(0, flow)
+        return here + self.slower.wait_for(0, flow) if further and self.slower is not None else here
 
     def submit(
         self,
@@ -90,8 +89,9 @@ class RequestBatcher:
         flow: Hashable | None,
         told: Callable[[int, Any], None] | None = None,
         admitted: bool = False,
+        further: bool = False,
     ) -> QueuedRequest:
-        """Put it into the queue, or refuse it. `admitted`: part of something that was let in before."""
+        """Put it into the queue, or refuse it. `admitted`: part of something that was let in before. `further`: as for `wait_for`."""
         request = RequestSentences(kind, flow)
         request.flow = request if flow is None else flow
         job = QueuedRequest(request, asyncio.get_running_loop().create_future(), [None] * len(payloads), told=told)
@@ -100,7 +100,7 @@ class RequestBatcher:
             job.done.set_result([])
             return job
         if not admitted:
-            self._refuse_or_let_in(pieces, request.flow)
+            self._refuse_or_let_in(pieces, request.flow, further)
         self.jobs[request] = job
         self.queue.put(request, payloads, pieces, job.arrived)
         self._pump()
@@ -123,16 +123,16 @@ class RequestBatcher:
             self.slower.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def refuse_when_full(self, flow: Hashable) -> None:
+    def refuse_when_full(self, flow: Hashable, further: bool = False) -> None:
         """What nobody has time for is not even cut into sentences."""
-        begins = self.wait_for(0, flow)
+        begins = self.wait_for(0, flow, further)
         if len(self.jobs) >= self.settings.requests:
             raise Busy("too many requests wait already", "try again a little later", retry_after=begins)
         if self.crowded and begins > self.settings.wait_seconds:
             late = begins - self.settings.wait_seconds
             raise Busy(f"the queue is {begins:.1f} s long", "try again a little later", retry_after=late)
 
-    def _refuse_or_let_in(self, pieces: Sequence[int], flow: Hashable) -> None:
+    def _refuse_or_let_in(self, pieces: Sequence[int], flow: Hashable, further: bool) -> None:
         """Decide by the server's own bounds: a request that was given less time is told when that is over."""
         timeout, total = self.settings.timeout_seconds, sum(pieces)
         alone = total / self.speed
@@ -142,8 +142,8 @@ class RequestBatcher:
                 f"this would take about {alone:.0f} s, and a request may take {timeout:g} s",
                 "send fewer or shorter texts at a time, or translate files with limelight translate",
             )
-        self.refuse_when_full(flow)
-        ends = self.wait_for(total - pieces[-1], flow) + pieces[-1] / self.speed
+        self.refuse_when_full(flow, further)
+        ends = self.wait_for(total - pieces[-1], flow, further) + pieces[-1] / self.speed
         if ends > timeout:
             raise Busy(f"with what waits already this would take {ends:.0f} s", "try again later", retry_after=ends - timeout)
 

@@ -256,7 +256,7 @@ class Service:
         lengths = [each.pieces for each in planned.asked]
         kind = (SearchAgainKind if options.check else TranslateKind)(options.served.bundle, options.settings, wanted)
         flow = document or (options.caller if options.caller and sum(lengths) <= LARGE else None)
-        return self._queue(options).submit(kind, planned.asked, lengths, flow, told, admitted=document is not None)
+        return self._queue(options).submit(kind, planned.asked, lengths, flow, told, document is not None, planned.may_lose)
 
     def _queue(self, options: TranslateOptions) -> RequestBatcher:
         return self.checks if options.check else self.batcher
