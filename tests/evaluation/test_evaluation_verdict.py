@@ -69,6 +69,12 @@ def test_confidence_that_cannot_be_believed_is_not_called_good() -> None:
     assert found.use is Use.POST_EDIT and "off by 0.20" in found.because
 
 
+def test_a_handful_of_sentences_calls_nothing_good() -> None:
+    few, enough = (verdict(90.0, 90.0, sentences=count) for count in (29, 30))
+    assert few.use is Use.POST_EDIT and "29 sentences are too few" in few.because and "30 sentences or more" in few.because
+    assert enough.use is Use.GOOD
+
+
 def test_how_often_a_text_was_seen_explains_a_bad_verdict_and_never_makes_one() -> None:
     assert verdict(epochs=0.3).use is Use.GOOD and "0.3" not in verdict(epochs=0.3).because
     assert "more time" in verdict(30.0, 5.0, epochs=0.3).because

@@ -41,6 +41,7 @@ BROKEN: Final = {Use.GOOD: 0.02, Use.POST_EDIT: 0.05, Use.GIST: 0.20}
 UNRELIABLE: Final = 0.15
 FEW_EPOCHS: Final = 4.0  # passes up to which repeated text teaches like new (Muennighoff et al. 2023)
 FEW_PAIRS: Final = 50_000
+TOO_FEW: Final = 30  # sentences, to call a translator good by them
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,9 @@ def judge(evidence: QualityEvidence) -> QualityVerdict | None:
     # Where nobody can tell its right words from its wrong ones, all of them have to be read against the source.
     error = evidence.confidence_error or 0.0
     use = min(_by_scores(evidence), by_broken, Use.POST_EDIT if error > UNRELIABLE else Use.GOOD, key=list(Use).index)
+    if use is Use.GOOD and 0 < evidence.sentences < TOO_FEW:
+        few = f"{evidence.sentences} sentences are too few to say more"
+        return QualityVerdict(Use.POST_EDIT, (_scores_told(evidence, use), few), (f"a test set of {TOO_FEW} sentences or more",))
     reasons = [_scores_told(evidence, use)]
     if evidence.degenerate and (evidence.broken > BROKEN[Use.GOOD] or by_broken is use):
         broken = f"{100 * evidence.broken:.0f} % of the translations"
