@@ -129,6 +129,14 @@ def test_a_body_that_is_no_json_object_is_refused(server: Serving, body: bytes) 
     assert error(response) == (400, "Invalid JSON format")
 
 
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate"])
+def test_json_that_is_sent_as_a_form_is_told_the_header(server: Serving, path: str) -> None:
+    """As `curl -d '{...}'` sends it."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    response = server.client.post(path, content=b'{"q": "seven", "source": "en", "target": "de"}', headers=headers)
+    assert response.status_code == 400 and "send the header Content-Type: application/json" in response.text
+
+
 # Each has all the faults of those after it: what is checked first is told first.
 ORDER: list[tuple[dict[str, Any], str]] = [
     ({"q": "", "source": "", "target": ""}, "Invalid request: missing q parameter"),

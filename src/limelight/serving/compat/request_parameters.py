@@ -88,6 +88,8 @@ async def read_parameters(request: Request) -> Parameters:
             raise BadRequest("Invalid JSON format", refusal.message) from None
     values: dict[str, Any] = {}
     form = Form() if bare else await read_form(request)
+    if any(name.lstrip().startswith("{") for name in form.fields):
+        raise BadRequest("Invalid request: the body is JSON; send the header Content-Type: application/json")
     for name, value in _query(request):
         values.setdefault(name, []).append(value)
     for name, several in form.fields.items():
