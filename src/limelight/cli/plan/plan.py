@@ -59,8 +59,8 @@ def plan(
     html: Annotated[Path | None, typer.Option("--html", help="The plan as one page with pictures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    both_directions: Annotated[bool, typer.Option("--both-directions", hidden=True)] = False,
-    of_training: Annotated[list[str] | None, typer.Option("--pair", "--from", "--mono", hidden=True)] = None,
+    both_directions: Annotated[bool, typer.Option("--both-directions", hidden=True, help="Of train.")] = False,
+    of_training: Annotated[list[str] | None, typer.Option("--pair", "--from", "--mono", hidden=True, help="Of train.")] = None,
 ) -> None:  # fmt: skip
     """Say what a run would cost, and why: size, memory, speed, time, disk, money, what to expect. Nothing is trained or left behind.
 
