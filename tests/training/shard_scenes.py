@@ -167,7 +167,7 @@ def save_with_a_limit(world: World, root: str, kind: str, step: int, rank: int, 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     began = time.monotonic()
     tensors = tensors_of(world, kind, True)
-    background = CheckpointWriter(Path(root), 2, world) if behind else None  # ranks meet by a file, too, and may write there
+    background = CheckpointWriter(Path(root), 2, world) if behind else None  # its group is made before the limit
     if world.rank == rank:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
