@@ -89,7 +89,7 @@ STOREYS = {
         "prepare",
     ),
     "documents": (
-        "encodings splices",
+        "encodings kinds splices",
         "units",
         "sentences translating",
         "formats segments tables",

@@ -23,7 +23,8 @@ from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.records import read_jsonl
 from limelight.decoding import guards
 from limelight.decoding.steps import never
-from limelight.documents.document import KINDS, Kind, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.kinds import KINDS, Kind
 from limelight.documents.splices import LineCounter
 from limelight.errors import LimelightError
 from limelight.serving.compat.detect import Detector

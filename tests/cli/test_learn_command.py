@@ -63,6 +63,7 @@ def test_history_and_back(tmp_path: Path) -> None:
         (["--back", "--history"], "one of --store"),
         (["--corrections", "b", "--test", "one"], "--test is given twice"),
         (["--corrections", "b", "--export", "c"], "name it with --store"),
+        (["--store", "sqlite:///a.db", "--export", "c", "--delete", "1"], "one of them at a time"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: list[str], said: str) -> None:

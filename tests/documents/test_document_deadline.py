@@ -6,7 +6,8 @@ from itertools import count
 
 import pytest
 
-from limelight.documents.document import Kind, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.kinds import Kind
 from limelight.errors import DeadlineError
 
 XLIFF = (

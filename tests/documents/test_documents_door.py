@@ -1,5 +1,7 @@
 """The door: kinds, counts, warnings, bounds, and plain text."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from stand_ins import Answer, each, unchanged, upper
 import limelight.documents.document as door
 import limelight.documents.translating as translating
 from limelight.decoding.guards import Notice
-from limelight.documents.document import Kind, kind_of, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.kinds import Kind, kind_of
 from limelight.documents.sentences import InlineItem, pair
 from limelight.documents.splices import Range, Splice, apply_splices
 from limelight.documents.translating import DocumentCounts
@@ -33,6 +36,14 @@ LANGUAGES = ("en", "de")
 )
 def test_the_name_says_the_kind(name: str, kind: str) -> None:
     assert kind_of(Path(name)) == kind
+
+
+@pytest.mark.process
+def test_to_know_a_kind_loads_nothing_that_reads_one() -> None:
+    """`translate --input FILE` asks for it: what reads documents takes half a second to load."""
+    code = "import sys, limelight.documents.kinds; print(sorted(name for name in sys.modules if name.startswith('limelight.documents.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert done.stdout == "['limelight.documents.kinds']\n"
 
 
 def test_other_names_and_kinds_are_refused() -> None:

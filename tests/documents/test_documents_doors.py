@@ -14,7 +14,8 @@ import yaml
 from sample_documents import MEMBERS, SAMPLES, archive
 from stand_ins import each, unchanged, upper
 
-from limelight.documents.document import Kind, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.kinds import Kind
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import DataError
 

@@ -17,7 +17,8 @@ import yaml
 from sample_documents import MEMBERS, SAMPLES, TEXTS, archive, mutant
 from stand_ins import HARMS, each, reversed_words, unchanged, upper
 
-from limelight.documents.document import Kind, translate_document
+from limelight.documents.document import translate_document
+from limelight.documents.kinds import Kind
 from limelight.documents.tables import yaml_texts
 from limelight.documents.translating import TranslatedDocument
 from limelight.errors import ConfigError, DataError, LimelightError

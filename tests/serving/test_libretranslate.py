@@ -11,7 +11,7 @@ from labelled import Serving, labelled, loaded, serving
 
 from limelight.corpus.reading.raw import CorpusPart
 from limelight.corpus.reading.records import read_jsonl
-from limelight.documents.document import KINDS
+from limelight.documents.kinds import KINDS
 from limelight.serving.access.keys import Keys
 from limelight.translator import Translator
 

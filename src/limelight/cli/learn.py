@@ -96,6 +96,8 @@ def _check(folders: list[str], given: dict[str, Any]) -> Path:
         problems.append("say what to do with one of --store, --corrections, --back and --history")
     if (given["export"] is not None or given["delete"]) and not given["store"]:
         problems.append("--export and --delete are for the corrections of a store; name it with --store")
+    if given["export"] is not None and given["delete"]:
+        problems.append("--export or --delete: one of them at a time")
     if len(given["test"] or []) not in (0, 2):
         problems.append("--test is given twice, for the source and the target file")
     if folders and Path(folders[0]).name == "bundle":
@@ -223,7 +225,7 @@ def _export(folder: Path, url: str, place: Path) -> Told:
                 file = place / f"{source}-{target}.jsonl"
                 counts[str(file)] = len(kept)
                 place.mkdir(parents=True, exist_ok=True)
-                rows = [{"source": each.source, "correction": each.correction, "id": each.id, "key": each.key} for each in kept]
+                rows = ({"source": each.source, "correction": each.correction, "id": each.id, "key": each.key} for each in kept)
                 write_whole(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
     return [f"{file}: {count:,} corrections" for file, count in counts.items()] or [f"{url} has no corrections for {folder}"], counts, 0
 

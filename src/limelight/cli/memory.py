@@ -70,7 +70,7 @@ def memory(
             names = [Path(word).name for word in words]
             chosen = pair if all(pair) else None
             deleted = [opened.memory.delete(name, chosen) for name in names]
-            _tell([dict(zip(("origin", "deleted"), row, strict=True)) for row in zip(names, deleted, strict=True)], as_json)
+            _tell([{"origin": name, "deleted": count} for name, count in zip(names, deleted, strict=True)], as_json)
             if not all(deleted):
                 there = ", ".join(dict.fromkeys(origin for _, origin, _ in opened.memory.list_origins())) or "nothing"
                 typer.echo(f"where nothing was deleted, there is no such file in the memory; it has {there}", err=True)

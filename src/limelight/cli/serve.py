@@ -121,9 +121,11 @@ def _forget_key(name: str, store: str | None) -> None:
     if store is None:
         raise ConfigError("what a key sent stands in a store; say which with --store")
     opened = open_named_store(store)
-    deleted, others = opened.delete_by_key(name), ", ".join(opened.list_keys())
-    nothing = f"nothing was deleted: the store has nothing of {name}" + (f", but of {others}" if others else "")
-    typer.echo(f"{deleted:,} corrections and glossaries of {name} are deleted" if deleted else nothing, err=True)
+    if deleted := opened.delete_by_key(name):
+        typer.echo(f"{deleted:,} corrections and glossaries of {name} are deleted", err=True)
+    else:
+        others = ", but of " + ", ".join(known) if (known := opened.list_keys()) else ""
+        typer.echo(f"nothing was deleted: the store has nothing of {name}{others}", err=True)
     opened.close()
 
 

@@ -4,8 +4,6 @@ It has two phases, which others may take one by one: `find_units` finds the text
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import PurePath
-from typing import Literal, get_args
 
 from limelight.documents.archives.archive import ARCHIVES, find_archive
 from limelight.documents.encodings import Document, decode
@@ -18,6 +16,7 @@ from limelight.documents.formats.txt import find_txt
 from limelight.documents.formats.usfm import find_usfm
 from limelight.documents.formats.xliff import find_xliff
 from limelight.documents.formats.xml_texts import ANDROID, RESX, find_xml_texts
+from limelight.documents.kinds import KINDS, Kind
 from limelight.documents.tables.columns import find_columns
 from limelight.documents.tables.json_texts import find_json
 from limelight.documents.tables.key_values import find_properties, find_strings
@@ -27,30 +26,14 @@ from limelight.documents.translating import UNSURE_BELOW, FoundUnits, Told, Tran
 from limelight.documents.units import ExtractionResult
 from limelight.errors import ConfigError, DataError
 
-Kind = Literal[
-    "txt", "html", "srt", "po", "xliff", "tmx", "md", "json", "yaml", "xml", "resx", "properties", "strings", "xcstrings",
-    "vtt", "csv", "tsv", "usfm", "docx", "pptx", "odt", "epub",
-]  # fmt: skip
-KINDS: tuple[Kind, ...] = get_args(Kind)
 LARGEST = 32 << 20  # bytes; a document is held in memory, several times over
 
-_SUFFIXES: dict[str, Kind] = {f".{kind}": kind for kind in KINDS}
-_SUFFIXES |= {".htm": "html", ".xhtml": "html", ".pot": "po", ".xlf": "xliff", ".markdown": "md", ".arb": "json", ".yml": "yaml"}
-_SUFFIXES |= {".sfm": "usfm"}
 _FINDERS: dict[Kind, Callable[[Document, tuple[str, str], bool], ExtractionResult]] = {
     "txt": find_txt, "html": find_html, "srt": find_srt, "po": find_po, "xliff": find_xliff, "tmx": find_tmx, "md": find_markdown,
     "json": find_json, "yaml": find_yaml, "xml": partial(find_xml_texts, ANDROID), "resx": partial(find_xml_texts, RESX),
     "properties": find_properties, "strings": find_strings, "xcstrings": find_xcstrings, "vtt": find_srt, "usfm": find_usfm,
     "csv": partial(find_columns, ",;\t"), "tsv": partial(find_columns, "\t"),
 }  # fmt: skip
-
-
-def kind_of(name: str | PurePath) -> Kind:
-    """kind_of("menu.po") -> "po", by the end of the name."""
-    suffix = PurePath(name).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise ConfigError(f"{name}: a document ends with one of {', '.join(_SUFFIXES)}; rename it, or convert it")
-    return _SUFFIXES[suffix]
 
 
 def find_units(

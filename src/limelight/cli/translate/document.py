@@ -17,7 +17,7 @@ from limelight.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limelight.documents.document import Kind
+    from limelight.documents.kinds import Kind
     from limelight.documents.translating import DocumentCounts, Translate, TranslatedDocument
     from limelight.documents.units import Remark
     from limelight.text.careful.glossary import Glossary
@@ -155,7 +155,7 @@ def run_document(
 
 def check_paths(source: Path, target: Path) -> "Kind":
     """What kind of document it is. To be asked before a model is loaded: every reason not to begin is known by then."""
-    from limelight.documents.document import kind_of
+    from limelight.documents.kinds import kind_of
 
     kind, other = kind_of(source), kind_of(target)
     if kind != other:

@@ -141,7 +141,7 @@ def _check_lines(bundle: Path, texts: Sequence[str], for_documents: bool) -> Non
 
 
 def _hint_at_document(path: Path) -> None:
-    from limelight.documents.document import kind_of
+    from limelight.documents.kinds import kind_of
 
     with suppress(ConfigError):  # no document that we know
         if kind_of(path) != "txt":

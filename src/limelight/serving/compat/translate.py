@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from limelight.decoding.config import SearchSettings
-from limelight.documents.document import kind_of
+from limelight.documents.kinds import kind_of
 from limelight.errors import ConfigError
 from limelight.serving.access.rate_limits import Caller
 from limelight.serving.http.disconnect import while_connected

@@ -6,7 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from limelight.documents.document import Kind, find_units
+from limelight.documents.document import find_units
+from limelight.documents.kinds import Kind
 from limelight.documents.translating import FoundUnits, GivenText, TranslatedDocument
 from limelight.errors import ConfigError, DeadlineError, LimelightError
 from limelight.serving.queue.served_model import ServedModel

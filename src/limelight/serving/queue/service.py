@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from limelight.decoding.config import SearchSettings
-from limelight.documents.document import Kind as DocumentKind
+from limelight.documents.kinds import Kind as DocumentKind
 from limelight.documents.translating import TranslatedDocument
 from limelight.serving.queue.batch_kinds import ScoreKind, SearchAgainKind, TranslateKind
 from limelight.serving.queue.batcher import RequestBatcher

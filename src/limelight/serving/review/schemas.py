@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from limelight.decoding.guards import Notice
-from limelight.documents.document import Kind, kind_of
+from limelight.documents.kinds import Kind, kind_of
 from limelight.documents.translating import LONGEST, GivenText
 from limelight.errors import ConfigError
 from limelight.serving.http.described_routes import MANY, NO_ZERO, Count, Share, Short, Tags, Text

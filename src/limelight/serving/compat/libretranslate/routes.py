@@ -16,7 +16,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from limelight.documents.document import KINDS
+from limelight.documents.kinds import KINDS
 from limelight.errors import ConfigError
 from limelight.serving.access.guard import confirm_cost
 from limelight.serving.compat.detect import DetectedLanguage
