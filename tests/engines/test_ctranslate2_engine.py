@@ -180,6 +180,18 @@ def test_a_sentence_may_have_the_suppressed_pieces_that_it_is_allowed(engines: A
     assert len({tuple(o.hypotheses[0].ids) for o in (twin, same, other)}) == 3
 
 
+def test_sentences_that_are_searched_again_are_searched_together(engines: Any, monkeypatch: pytest.MonkeyPatch):
+    _, theirs = engines
+    requests, calls = random_sentences(24), list[int]()
+    common = [outcome.hypotheses[0].ids[0] for outcome in theirs.search(requests, SHORT)]
+    suppressed = SHORT.changed(suppress=tuple(set(common)))
+    alone = [theirs.search([request], suppressed)[0].hypotheses[0].ids for request in requests]
+    search = theirs._search
+    monkeypatch.setattr(theirs, "_search", lambda some, *rest: calls.append(len(some)) or search(some, *rest))
+    assert [outcome.hypotheses[0].ids for outcome in theirs.search(requests, suppressed)] == alone
+    assert calls == [24, 24]  # one by one it would be 25 calls
+
+
 def test_both_engines_allow_the_same(engines: Any):
     ours, theirs = engines
     requests = random_sentences(6, seed=8)

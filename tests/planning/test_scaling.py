@@ -23,6 +23,11 @@ from scaling_fit import (
 )
 
 SMALL = ModelConfig.preset("small", 4_000)
+# Captions, by Muon (docs/experiments.md): preset, target pieces seen, validation loss.
+BY_MUON = [
+    ("tiny", 2.46e6, 2.056), ("tiny", 16.1e6, 1.51), ("slim", 3.07e6, 1.733), ("slim", 11.7e6, 1.48),
+    ("slim", 29.3e6, 1.38), ("slim", 31.7e6, 1.36), ("small", 1.4e6, 2.02), ("small", 2.27e6, 1.78),
+]  # fmt: skip
 BASE = ModelConfig.preset("base", 32_000)
 BIG = ModelConfig.preset("big", 32_000)
 
@@ -41,6 +46,14 @@ def test_no_run_is_far_from_the_fit() -> None:
     given = runs()
     assert len(given) >= 12 and spread(FITTED, given) < 0.08
     assert max(abs(difference(FITTED, run)) for run in given) < 0.25
+
+
+def test_runs_by_muon_end_near_what_is_expected_of_them() -> None:
+    def miss(muon: bool) -> float:
+        found = [predict_loss(ModelConfig.preset(name, 4_000), seen, 514_904, "multi30k", muon=muon).loss for name, seen, _ in BY_MUON]
+        return math.sqrt(sum((a - b) ** 2 for a, (_, _, b) in zip(found, BY_MUON, strict=True)) / len(found))
+
+    assert miss(muon=True) < 0.1 < 0.3 < miss(muon=False)
 
 
 @pytest.mark.slow

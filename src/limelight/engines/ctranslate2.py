@@ -83,6 +83,7 @@ class CTranslate2Engine:
         limits = [max(min(settings.limit(len(r.source)), self.longest_source), room_for(r)) for r in requests]
         never = self._never(settings)
         found = self._search(requests, settings, max(limits, default=0), frozenset())
+        again: dict[tuple[int, frozenset[int]], list[int]] = {}  # by what the engine takes for a whole batch
         for at, limit in enumerate(limits):
             if requests[at].is_over():
                 found[at] = LATE
@@ -90,9 +91,12 @@ class CTranslate2Engine:
             begin = len(requests[at].prefix)  # which may have what is forbidden after it, such as a language
             own = never.difference(requests[at].allowed) if requests[at].allowed else never
             if not all(own.isdisjoint(hypothesis.ids[begin:]) for hypothesis in found[at].hypotheses):
-                found[at] = self._search([requests[at]], settings, limit, own)[0]
+                again.setdefault((limit, own), []).append(at)
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
-                found[at] = self._search([requests[at]], settings, limit, frozenset())[0]
+                again.setdefault((limit, frozenset()), []).append(at)
+        for (limit, own), places in again.items():
+            for at, outcome in zip(places, self._search([requests[at] for at in places], settings, limit, own), strict=True):
+                found[at] = outcome
         return [Outcome(outcome.hypotheses[: settings.nbest], outcome.is_late) for outcome in found]
 
     def _search(self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]) -> list[Outcome]:

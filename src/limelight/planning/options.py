@@ -118,7 +118,7 @@ class _Plan:
         if self.is_too_large(config):
             said = "larger than this text has use for; it would learn it by heart, which the expected loss does not know"
             reasons.append(PlanReason("size", said))
-        expected = predict_loss(config, pieces, self.text.target, self.corpus, steps=steps, frequencies=self.text.frequencies)
+        expected = predict_loss(config, pieces, self.text.target, self.corpus, None, steps, self.text.frequencies, muon)
         return Option(
             name=name, config=config.changed(dropout=rules.dropout_for(epochs)), parallel=parallel, precision=self.precision,
             recompute=step.recompute, pieces=step.pieces, accumulate=step.accumulate, steps=steps, epochs=epochs, step=step.time,

@@ -49,13 +49,14 @@ def find_shortfall(
     steps: float,
     pieces_per_second: float | None = None,
     spent: float = 0.0,
+    muon: bool = False,
 ) -> Shortfall | None:
-    """None: GIST is within reach. `spent`: seconds of a budget before the first step."""
-    found = predict_loss(config, seen, text.target, steps=steps, frequencies=text.frequencies)
+    """None: GIST is within reach. `spent`: seconds of a budget before the first step. `muon`: the optimizer."""
+    found = predict_loss(config, seen, text.target, steps=steps, frequencies=text.frequencies, muon=muon)
     if found.loss <= GIST:
         return None
     step, count = seen / max(1.0, steps), rules.enough(text.target, math.inf, config.d_model)
-    pieces = _pieces_for_gist(config, text, step, max(count, seen))
+    pieces = _pieces_for_gist(config, text, step, max(count, seen), muon)
     seconds = None
     if pieces is not None and pieces_per_second is not None:
         seconds = rules.budget_for(pieces / pieces_per_second, spent)
@@ -63,11 +64,12 @@ def find_shortfall(
     return Shortfall(found, text.target, seen / text.target, pieces, seconds, wanted, text.pairs < FEW_PAIRS)
 
 
-def _pieces_for_gist(config: ModelConfig, text: TextStats, step: float, most: float) -> float | None:
+def _pieces_for_gist(config: ModelConfig, text: TextStats, step: float, most: float, muon: bool) -> float | None:
     """The least that is expected to reach GIST; by halving, since more never raises the loss."""
 
     def is_reached(seen: float) -> bool:
-        return predict_loss(config, seen, text.target, steps=seen / step, frequencies=text.frequencies).loss <= GIST
+        expected = predict_loss(config, seen, text.target, steps=seen / step, frequencies=text.frequencies, muon=muon)
+        return expected.loss <= GIST
 
     low, high = step, most
     if not is_reached(high):

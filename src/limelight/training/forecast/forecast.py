@@ -83,7 +83,7 @@ class Forecast:
         if q.recipe is not None and q.recipe.fine_tuning is not None:
             return None
         seen, speed = chosen.steps * chosen.pieces, None if q.steps or q.recipe else self.rate
-        return find_shortfall(chosen.config, q.seen.text, seen, chosen.steps, speed, self.preparing)
+        return find_shortfall(chosen.config, q.seen.text, seen, chosen.steps, speed, self.preparing, chosen.muon)
 
     @property
     def at_half_speed(self) -> float | None:
@@ -92,7 +92,7 @@ class Forecast:
         if q.timing is not None or q.seconds is None or q.steps or q.recipe:
             return None
         seen, steps = chosen.steps * chosen.pieces / 2, chosen.steps / 2
-        return predict_loss(chosen.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies).loss
+        return predict_loss(chosen.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies, muon=chosen.muon).loss
 
     def values(self) -> dict[str, Any]:
         q = self.question
@@ -217,7 +217,7 @@ def _taking(q: ForecastRequest, option: Option, steps: int) -> Option:
     seen = steps * option.pieces
     seconds = steps * option.step.worst / (1 - VALIDATION_SHARE)
     epochs = seen / q.seen.target
-    expected = predict_loss(option.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies)
+    expected = predict_loss(option.config, seen, q.seen.target, steps=steps, frequencies=q.seen.frequencies, muon=option.muon)
     return replace(
         option, steps=steps, epochs=epochs, seconds=seconds, cost=q.device.cost(q.count, seconds), expected=expected,
         config=option.config.changed(dropout=dropout_for(epochs)),

@@ -188,7 +188,7 @@ class RecipePlanner:
     def _say_shortfall(self, config: ModelConfig, seen: float, steps: int, measured: CalibrationResult) -> None:
         """Before it begins: what would end useless, and the time that would do. A translator to go on from is beyond that."""
         speed = measured.pieces_per_second if self.asked.steps is None else None
-        short = None if self.fine_tuning else find_shortfall(config, self.text, seen, steps, speed, self.spent)
+        short = None if self.fine_tuning else find_shortfall(config, self.text, seen, steps, speed, self.spent, self.optimizer == "muon")
         if short is not None:
             self._say("expect", short.value, short.why)
 

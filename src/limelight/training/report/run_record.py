@@ -184,7 +184,8 @@ class RunRecord:
             text = replace(PreparedText.of(self.manifest), frequencies=frequencies_in(self.run / PREPARED))
         except DAMAGED:
             return None
-        return find_shortfall(self.recipe.model, text, max(1.0, text.target * (self.epochs or 0.0)), self.last_step)
+        seen, muon = max(1.0, text.target * (self.epochs or 0.0)), self.recipe.optimizer.name == "muon"
+        return find_shortfall(self.recipe.model, text, seen, self.last_step, muon=muon)
 
     @property
     def verdict(self) -> QualityVerdict | None:
