@@ -4,12 +4,17 @@ python benchmarks/more_text.py parent --steps 3000 -o /tmp/more      English to 
                                                                      Swahili, and from one model of nine Bantu languages
 python benchmarks/more_text.py student --steps 3000 -o /tmp/more     Tatoeba, English to German: a teacher, its student, and a model of the
                                                                      student's size that learnt from people's pairs
+python benchmarks/more_text.py software --steps 300 -o /tmp/more     software strings, English to Icelandic: 5,000, 20,000 and all 160,000
+                                                                     entries, from nothing and from English to German, which takes four
+                                                                     times as many steps
 
 Text is found by LIMELIGHT_DATA. What is trained is not trained again: the same command goes on where it was stopped. Everything is trained
 in the same number of steps on one thread each, two at a time, but the model of nine languages, which takes as many steps for each of them.
 """
 
 import argparse
+import gzip
+import hashlib
 import json
 import subprocess
 import sys
@@ -78,8 +83,12 @@ def parent(folder: Path, steps: int) -> None:
     for each in CHILDREN:
         runs = [alone[each], *(born[each, name] for name in names)]
         print(f"| en-{each} | {' | '.join(show(evaluate(run, *whole[each]['test'])['chrF2']) for run in runs)} |", flush=True)
+    print_curves([*alone.values(), *born.values()])
+
+
+def print_curves(runs: Sequence[Run]) -> None:
     print("\nchrF of the validations, by step")
-    for run in (*alone.values(), *born.values()):
+    for run in runs:
         print(f"{run.folder.name}: {curve(run)}")
 
 
@@ -103,9 +112,42 @@ def student(folder: Path, steps: int) -> None:
         print(f"| {run.folder.name} | {show(scores['BLEU'])} | {show(scores['chrF2'])} | {run.megabytes:.1f} |", flush=True)
 
 
+def take_entries(memory: str, most: int | None, place: Path) -> str:
+    """Entries of the packages for training, no more than `most`: drawn by their text, so that the fewer are among the more."""
+    if not place.exists():
+        rows = [line.split("\t") for line in (DATA / "l10n" / "packages.tsv").read_text("utf-8").splitlines()]
+        name, split = rows[0].index("package"), rows[0].index("split")
+        training = {row[name] for row in rows[1:] if row[split] == "train"}
+        with gzip.open(DATA / "l10n" / f"{memory}.jsonl.gz", "rb") as lines:
+            found = [line for line in lines if json.loads(line)["pkg"] in training]
+        found.sort(key=lambda line: hashlib.sha256(line).digest())
+        place.write_bytes(b"".join(found[:most]))
+    return str(place)
+
+
+def software(folder: Path, steps: int) -> None:
+    sets = unpack(DATA / "l10n", folder / "text", {"valid": "dev.en-is", "test": "test.en-is"}, ("en", "is"))
+    valid = [word for each in ("en", "is") for word in ("--valid", str(sets["valid"][each]))]
+    german = [take_entries("tm.en-de", 300_000, folder / "text" / "de.jsonl"), "--source", "en", "--target", "de"]
+    old = Run(folder / "en-de", german, Work(steps=4 * steps))
+    old.train()
+    sizes = {"5,000": 5_000, "20,000": 20_000, "all": None}
+    print("| strings en-is, chrF | from nothing | from English to German |\n| --- | --- | --- |")
+    runs = []
+    for size, most in sizes.items():
+        text = [take_entries("tm.en-is", most, folder / "text" / f"is-{most}.jsonl"), "--source", "en", "--target", "is", *valid]
+        alone = Run(folder / f"en-is-{most}", text, Work(steps=steps))
+        born = Run(folder / f"en-is-{most}-from-de", [*text, "--from", str(old.folder)], Work(steps=steps, preset=None))
+        train_each([alone], [born])
+        scores = [show(evaluate(run, sets["test"]["en"], sets["test"]["is"])["chrF2"]) for run in (alone, born)]
+        print(f"| {size} | {' | '.join(scores)} |", flush=True)
+        runs += [alone, born]
+    print_curves(runs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    experiments = {"parent": parent, "student": student}
+    experiments = {"parent": parent, "student": student, "software": software}
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("--steps", type=int, required=True, help="of each training")
     parser.add_argument("-o", "--output", type=Path, required=True)

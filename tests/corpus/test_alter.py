@@ -13,6 +13,7 @@ import pytest
 
 from limelight.corpus.feeding.alter import DRAWN, AlteredPair, Change, Drawn, Speech, alter_pair, phrases
 from limelight.corpus.feeding.augment import AugmentSettings, draw_alterations, may_hold
+from limelight.corpus.feeding.names import NameLexicon
 from limelight.text.careful.accelerators import lift_accelerator
 from limelight.text.careful.protect import find
 
@@ -251,5 +252,6 @@ def test_no_text_of_a_catalogue_holds_something_without_a_sign() -> None:
 
 
 def test_every_kind_that_can_be_drawn_does_something() -> None:
-    done = {kind for draw in DETAILS[:40] for kind in DRAWN if change(PAIR, kind, draw=draw, following=HELD)}
+    named = Speech(("en", "de"), 16, NameLexicon({"A": "Eine"}, {("", ""): [("A", "Eine"), ("Some", "Die")]}))
+    done = {kind for draw in DETAILS[:40] for kind in DRAWN if change(PAIR, kind, draw=draw, following=HELD, speech=named)}
     assert done == set(DRAWN)

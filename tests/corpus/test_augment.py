@@ -34,7 +34,7 @@ from limelight.text.pieces.tokenizer import Tokenizer
 
 # Each share a power of two, so that none is changed by being added up.
 SHARES = {"copied": 1 / 8, "upper": 1 / 8, "title": 1 / 16, "lower": 1 / 16, "typos": 1 / 8, "punctuation": 1 / 16, "merged": 1 / 8}
-MANY = AugmentSettings(**SHARES, terms=1 / 8, matches=1 / 8)
+MANY = AugmentSettings(**SHARES, terms=1 / 8, matches=1 / 8, names=1 / 16)
 PLAIN = BatchSettings(budget=700, window=130, longest=200)
 SETTINGS = PLAIN.changed(augment=MANY)
 SAMPLING = SETTINGS.changed(sampling=SamplingSettings(dropout=0.3))
@@ -43,10 +43,15 @@ NONE = AugmentSettings(**dict.fromkeys(KINDS, 0.0))
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sentences, of which every fifth has something to protect."""
+    """Sentences, of which every sixth has something to protect and every sixth a name."""
     place = tmp_path_factory.mktemp("augment")
     held = [(f"{source[:-1]} <b>%s</b>.", f"{target[:-1]} <b>%s</b>.") for source, target in sentences(60, seed=2)]
-    paths = write_pairs([*sentences(240), *held], place)
+    cities = itertools.cycle((("Rome", "Rom"), ("Vienna", "Wien"), ("Venice", "Venedig")))
+    named = [
+        (f"{source[:-1]} to {city}.", f"{target[:-1]} nach {stadt}.")
+        for (source, target), (city, stadt) in zip(sentences(60, 3), cities, strict=False)
+    ]
+    paths = write_pairs([*sentences(240), *held, *named], place)
     assert here("prepare", *paths, *FAST, given_pieces(), "-o", place / "prepared").code == 0
     return place / "prepared"
 
@@ -238,11 +243,11 @@ def test_terms_stand_between_the_source_and_its_end_whatever_its_beginning(folde
 @pytest.mark.process
 @pytest.mark.parametrize("settings", [SETTINGS, SAMPLING], ids=["stored", "sampled"])
 def test_a_new_process_goes_on_with_the_same_changes(folder: Path, settings: BatchSettings) -> None:
-    batches = list(itertools.islice(Loader(PreparedCorpus.open(folder), settings), 90))
-    edges = [i for i in range(1, 89) if batches[i].batch == 0]
+    batches = list(itertools.islice(Loader(PreparedCorpus.open(folder), settings), 120))
+    edges = [i for i in range(1, 119) if batches[i].batch == 0]
     assert batches[-1].epoch >= 1 and len(edges) >= 3
-    stops = [*edges, *random.Random(4).sample(range(1, 89), 3)]
-    assert stops_that_differ(folder, settings, stops, last=90, per_process=len(stops)) == []
+    stops = [*edges, *random.Random(4).sample(range(1, 119), 3)]
+    assert stops_that_differ(folder, settings, stops, last=120, per_process=len(stops)) == []
 
 
 @pytest.mark.process

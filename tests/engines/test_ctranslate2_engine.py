@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,18 @@ def test_sentences_that_are_searched_again_are_searched_together(engines: Any, m
     monkeypatch.setattr(theirs, "_search", lambda some, *rest: calls.append(len(some)) or search(some, *rest))
     assert [outcome.hypotheses[0].ids for outcome in theirs.search(requests, suppressed)] == alone
     assert calls == [24, 24]  # one by one it would be 25 calls
+
+
+def test_what_is_over_meanwhile_is_not_searched_again(engines: Any, monkeypatch: pytest.MonkeyPatch):
+    _, theirs = engines
+    calls = list[int]()
+    requests = [replace(request, is_over=lambda: len(calls) > 1) for request in random_sentences(8)]
+    common = sorted({outcome.hypotheses[0].ids[0] for outcome in theirs.search(requests, SHORT)})
+    requests = [replace(request, allowed=(n,)) for n, request in enumerate(requests, 40)]  # each is a group of its own
+    search = theirs._search
+    monkeypatch.setattr(theirs, "_search", lambda some, *rest: calls.append(len(some)) or search(some, *rest))
+    found = theirs.search(requests, SHORT.changed(suppress=(*common, *range(40, 48))))
+    assert calls == [8, 1] and [outcome.is_late for outcome in found].count(True) == 7
 
 
 def test_both_engines_allow_the_same(engines: Any):

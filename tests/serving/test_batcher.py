@@ -239,6 +239,15 @@ def test_a_minute_of_standstill_does_not_spoil_the_estimate() -> None:
     batcher.close()
 
 
+def test_a_loop_that_was_held_up_once_is_no_reason_to_refuse_for_good() -> None:
+    batcher = RequestBatcher(1, 1000.0, QueueSettings(), NullObserver())
+    batcher._lag, batcher._last_end = 40.0, time.monotonic()
+    assert batcher.wait_for(10, None) > 79
+    batcher._last_end -= 30  # seconds without a batch that could tell of it
+    assert batcher.wait_for(10, None) < 0.2
+    batcher.close()
+
+
 @pytest.mark.process
 def test_the_speed_is_learnt_from_full_batches() -> None:
     async def work(batcher: RequestBatcher) -> float:

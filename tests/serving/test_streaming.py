@@ -1,6 +1,7 @@
 """Translations as they are made: the same as without streaming, signs of life in between, and no work for a client that has left."""
 
 import asyncio
+import gc
 import json
 import socket
 import time
@@ -127,6 +128,28 @@ def test_closing_ends_what_is_under_way() -> None:
             del source  # it was there until now: not the garbage collector has closed it
 
     asyncio.run(leave())
+
+
+def test_what_goes_wrong_when_nobody_listens_any_more_is_no_error_of_the_loop() -> None:
+    told: list[dict[str, object]] = []
+
+    async def refused_late() -> AsyncIterator[int]:
+        yield 1
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise Busy("too many requests wait already", "try again")
+        yield 2
+
+    async def leave() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        items = breathing(refused_late(), 0.01)
+        assert await anext(items) == 1 and await anext(items) is None
+        await items.aclose()
+
+    asyncio.run(leave())
+    gc.collect()
+    assert told == []
 
 
 async def _made(*items: StreamedSentence | StreamedText | Exception) -> AsyncIterator[StreamedSentence | StreamedText]:

@@ -1,17 +1,20 @@
 """A store keeps what it was given, in both databases, and loses nothing to kill -9 or to a second writer."""
 
+import random
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sql
 
 from limelight.errors import ConfigError, DataError, StorageError
-from limelight.store import schema
+from limelight.store import database, schema
 from limelight.store.migrations import MIGRATIONS
 from limelight.store.store import Store, open_store
 
@@ -119,6 +122,38 @@ def test_what_is_deleted_is_overwritten(store: Store, tmp_path: Path) -> None:
     store.delete_by_key("forum")
     store.close()
     assert b"a secret that goes" not in b"".join(path.read_bytes() for path in tmp_path.glob("store.db*"))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_rows_that_moved_leave_no_copies(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    """Without writing the file anew one of these ten stays: else this would show nothing."""
+    rng = random.Random(16)
+    for number in range(20):
+        texts = f"SECRET{number:04}Z" + "x" * rng.randint(0, 900), "c" * rng.randint(0, 900)
+        store.corrections.add("en", "de", texts[0], "t", texts[1], "k", "m")
+    ids = list(range(1, 21))
+    rng.shuffle(ids)
+    if not whole:
+        monkeypatch.setattr(store.database, "overwrite_deleted", store.database.move_log)
+    store.corrections.delete(ids[:10])
+    store.close()
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("store.db*"))
+    assert [b"SECRET%04dZ" % (id - 1) in kept for id in ids].count(True) == (10 if whole else 11)
+
+
+def test_who_reads_keeps_what_is_deleted_and_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "WAIT_SECONDS", 1)
+    path = tmp_path / "store.db"
+    store = open_store(f"sqlite:///{path}")
+    add(store, "a secret that goes")
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM corrections").fetchone()
+        with pytest.raises(StorageError, match="it is deleted, but another program reads the store"):
+            store.delete_by_key("forum")
+    assert store.delete_by_key("forum") == 0
+    store.close()
+    assert b"a secret that goes" not in b"".join(each.read_bytes() for each in tmp_path.glob("store.db*"))
 
 
 def test_a_newer_store_is_refused(store: Store, tmp_path: Path) -> None:

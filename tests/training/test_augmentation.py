@@ -23,10 +23,12 @@ from limelight.model import ModelConfig, Transformer
 from limelight.text.pieces.tokenizer import Tokenizer
 from limelight.training.config import Recipe, decisive, refuse_changed
 from limelight.training.recipe import choose, resolve
-from limelight.training.recipe.augmentation import choose_augmentation, derive_learnt, describe_augmentation
+from limelight.training.recipe.augmentation import NAMES, choose_augmentation, derive_learnt, describe_augmentation
 from limelight.training.recipe.calibrate import CalibrationResult, ComputeSetup
 from limelight.training.recipe.choose import Plan, RecipePlanner
 from limelight.training.recipe.request import TrainRequest
+
+USUAL = AugmentSettings(names=NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def plan(prepared: PreparedCorpus, batch: dict[str, Any] | None = None) -> Plan:
 
 def test_text_is_changed_unless_one_says_otherwise(prepared: PreparedCorpus, measured_with: list[Any]) -> None:
     made = plan(prepared)
-    assert made.recipe.batch.augment == AugmentSettings() == measured_with[0].augment
+    assert made.recipe.batch.augment == USUAL == measured_with[0].augment
     told = next(each for each in made.chosen if each.name == "augment")
     assert told.value.startswith("protect 90 % of pairs with placeholders; 3 % with marks to copy, 1 % upper case, 2 % title case")
     assert told.why == "so that case, typos and placeholders do not break it"
@@ -76,7 +78,9 @@ def test_one_may_ask_for_none_or_for_other_shares(prepared: PreparedCorpus, meas
     told = next(each for each in none.chosen if each.name == "augment")
     assert (told.value, told.why) == ("none", "asked for")
     some = plan(prepared, {"augment": {"upper": 0.1}, "longest": 70}).recipe.batch
-    assert some.augment == AugmentSettings(upper=0.1) and some.longest == 70
+    assert some.augment == USUAL.changed(upper=0.1) and some.longest == 70
+    most = plan(prepared, {"augment": {"typos": 0.82}}).recipe.batch.augment
+    assert most is not None and (most.typos, most.share("names")) == (0.82, 0.0), "what nobody asked for gives way"
 
 
 def test_a_recipe_says_it_and_gives_it_back(prepared: PreparedCorpus, measured_with: list[Any]) -> None:
@@ -88,7 +92,7 @@ def test_a_recipe_says_it_and_gives_it_back(prepared: PreparedCorpus, measured_w
 
 def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: PreparedCorpus) -> None:
     settings, told = choose_augmentation(foreign, {})
-    assert settings == AugmentSettings(protect=0, copied=0, terms=0) and "matches" not in told.why
+    assert settings == USUAL.changed(protect=0, copied=0, terms=0) and "matches" not in told.why
     assert told.value.startswith("1 % upper case, 2 % title case") and "terms" not in told.value
     assert told.why.endswith(
         "; without protect and copied, since the pieces have no placeholders; without terms, since the pieces have no <tag:1>"
@@ -96,11 +100,11 @@ def test_pieces_of_others_leave_out_what_they_cannot_show_and_say_so(foreign: Pr
 
 
 def test_a_translator_that_is_told_matches_goes_on_so_unless_one_says_otherwise(prepared: PreparedCorpus, foreign: PreparedCorpus) -> None:
-    assert choose_augmentation(prepared, {})[0] == AugmentSettings() and AugmentSettings().matches == 0
+    assert choose_augmentation(prepared, {})[0] == USUAL and USUAL.matches == 0
     settings, told = choose_augmentation(prepared, {}, takes_matches=True)
-    assert settings == AugmentSettings(matches=0.15) and "15 % with the translation of a similar text" in told.value
-    assert choose_augmentation(prepared, {"augment": {"matches": 0}}, takes_matches=True)[0] == AugmentSettings()
-    assert choose_augmentation(foreign, {}, takes_matches=True)[0] == AugmentSettings(protect=0, copied=0, terms=0)
+    assert settings == USUAL.changed(matches=0.15) and "15 % with the translation of a similar text" in told.value
+    assert choose_augmentation(prepared, {"augment": {"matches": 0}}, takes_matches=True)[0] == USUAL
+    assert choose_augmentation(foreign, {}, takes_matches=True)[0] == USUAL.changed(protect=0, copied=0, terms=0)
 
 
 @pytest.mark.parametrize("taught", [False, True])
@@ -113,7 +117,7 @@ def test_a_run_asks_the_translator_that_it_goes_on_from(
     write(tmp_path / "old", settings, Transformer(config).state_dict(), pieces)
     asked, stand = TrainRequest(data=None, bundle=tmp_path / "old", replay=0.0, steps=5), ComputeSetup(torch.device("cpu"), "float32", 1)
     recipe = resolve._choose_recipe(asked, prepared, stand, 0.0, lambda choice: None)
-    assert recipe.batch.augment == AugmentSettings(matches=0.15 if taught else 0.0)
+    assert recipe.batch.augment == USUAL.changed(matches=0.15 if taught else 0.0)
 
 
 def test_a_model_was_taught_what_its_text_showed(prepared: PreparedCorpus) -> None:

@@ -14,6 +14,7 @@ from limelight.training.config import Recipe
 from limelight.training.events import StepReport, read_events
 from limelight.training.recipe.choose import merge
 from limelight.training.recipe.request import TrainRequest, TrainResult
+from limelight.training.recipe.resolve import extend_recipe
 from limelight.training.run.folder_lock import LOCK
 from limelight.training.run.run import train
 from limelight.training.run_folder import CHECKPOINTS, METRICS, RECIPE, SCORES
@@ -54,6 +55,12 @@ def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Pat
     assert go(wanted, run, steps=9).state == "done"
     assert steps_of(run) == list(range(1, 10))
     assert not (run / SCORES).exists(), "there is no test set now, so these were the scores of other weights"
+
+
+@pytest.mark.parametrize(("name", "warmup"), [("inverse_sqrt", 10), ("cosine", 2)])
+def test_fewer_steps_leave_a_curve_without_an_end_as_it_was(corpus: Path, name: str, warmup: int) -> None:
+    wanted = short(corpus, schedule={"name": name, "steps": 100, "warmup": 10})
+    assert extend_recipe(wanted, TrainRequest(None, wanted, steps=20)).schedule.warmup == warmup
 
 
 def begin_with_budget(wanted: Recipe, run: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:

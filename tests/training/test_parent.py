@@ -14,7 +14,7 @@ from small_runs import DONE, Signal, Small, data, make_corpus, remains, story
 
 import tagged_bundle
 from limelight.bundle import Bundle, read, write
-from limelight.corpus.config import CorpusSettings, PrepareSettings
+from limelight.corpus.config import CorpusSettings, HeldOutSettings, PrepareSettings
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.prepare import prepare
@@ -27,6 +27,7 @@ from limelight.training.config import FineTuning
 from limelight.training.recipe.choose import FINE_TUNING_RATE, PARENT_RATE
 from limelight.training.recipe.parent import find_inherited, fit_model, is_parent, load_first_weights
 from limelight.training.recipe.replay import inherit_from
+from limelight.training.recipe.resolve import _list_split_off
 
 STORED = Path(__file__).parents[1] / "bundles" / "format-1"  # number words, en to de
 TEXTS = ["five sevens and eleven nines", "dreizehn siebenundzwanzig einundachtzig", "ŋoma ŋombe mbili tatu nne"] * 40
@@ -149,6 +150,13 @@ def test_what_names_pieces_by_id_is_not_inherited(tmp_path: Path) -> None:
 
 def test_a_child_learns_faster_than_fine_tuning_and_slower_than_from_nothing() -> None:
     assert FINE_TUNING_RATE < PARENT_RATE < 1
+
+
+def test_a_run_says_that_it_is_judged_by_what_the_old_translator_may_know() -> None:
+    """Where it splits off a set by itself."""
+    assert _list_split_off(HeldOutSettings()) == ["valid set", "test set"]
+    assert _list_split_off(HeldOutSettings(valid=("v.en", "v.de"))) == ["test set"]
+    assert _list_split_off(HeldOutSettings(valid=("v.en", "v.de"), test_pairs=0)) == []
 
 
 # --- real text and runs

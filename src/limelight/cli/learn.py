@@ -42,7 +42,8 @@ def learn(
     store: Annotated[str | None, typer.Option("--store", help="Corrections that a server kept: sqlite:///limelight.db.")] = None,
     corrections: Annotated[Path | None, typer.Option("--corrections", help="Corrections in lines of JSON.")] = None,
     export: Annotated[Path | None, typer.Option("--export", help="Write the corrections of --store into this folder, and end.")] = None,
-    delete: Annotated[list[int] | None, typer.Option("--delete", help="Delete this one, by the id that --export writes, and end.")] = None,
+    delete: Annotated[list[int] | None, typer.Option(
+        "--delete", min=1, max=2**63 - 1, help="Delete this one, by the id that --export writes, and end.")] = None,
     minutes: Annotated[float, typer.Option("--minutes", help="Time to train.", min=0.05, max=100_000)] = 10.0,
     test: Annotated[list[str] | None, typer.Option("--test", help="Old text that must not get worse: source and target file.")] = None,
     replay_data: Annotated[list[str] | None, typer.Option("--replay-data", help="Old text against forgetting, as for train.")] = None,

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tomllib
+from contextlib import closing
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -120,13 +121,12 @@ def _make_key(name: str, path: Path | None) -> None:
 def _forget_key(name: str, store: str | None) -> None:
     if store is None:
         raise ConfigError("what a key sent stands in a store; say which with --store")
-    opened = open_named_store(store)
-    if deleted := opened.delete_by_key(name):
-        typer.echo(f"{deleted:,} corrections and glossaries of {name} are deleted", err=True)
-    else:
-        others = ", but of " + ", ".join(known) if (known := opened.list_keys()) else ""
-        typer.echo(f"nothing was deleted: the store has nothing of {name}{others}", err=True)
-    opened.close()
+    with closing(open_named_store(store)) as opened:
+        if deleted := opened.delete_by_key(name):
+            typer.echo(f"{deleted:,} corrections and glossaries of {name} are deleted", err=True)
+        else:
+            others = ", but of " + ", ".join(known) if (known := opened.list_keys()) else ""
+            typer.echo(f"nothing was deleted: the store has nothing of {name}{others}", err=True)
 
 
 def _run(places: list[str], settings: "ServeSettings", engine: str | None, open_page: bool, as_json: bool) -> int:

@@ -94,9 +94,12 @@ class CTranslate2Engine:
                 again.setdefault((limit, own), []).append(at)
             elif limit < max(limits) and any(hypothesis.steps > limit for hypothesis in found[at].hypotheses):
                 again.setdefault((limit, frozenset()), []).append(at)
-        for (limit, own), places in again.items():
-            for at, outcome in zip(places, self._search([requests[at] for at in places], settings, limit, own), strict=True):
-                found[at] = outcome
+        for (limit, own), group in again.items():
+            places = [at for at in group if not requests[at].is_over()]  # time may have passed with the group before
+            outcomes = self._search([requests[at] for at in places], settings, limit, own) if places else []
+            known = dict(zip(places, outcomes, strict=True))
+            for at in group:
+                found[at] = known.get(at, LATE)
         return [Outcome(outcome.hypotheses[: settings.nbest], outcome.is_late) for outcome in found]
 
     def _search(self, requests: Sequence[Request], settings: SearchSettings, limit: int, never: frozenset[int]) -> list[Outcome]:

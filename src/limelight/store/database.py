@@ -45,11 +45,24 @@ class Database:
             yield connection
 
     def overwrite_deleted(self) -> None:
-        """What was deleted stands in SQLite's file, and in the log beside it, until the log is moved into the file; PostgreSQL keeps house
-        by itself. Who reads at this moment may keep it for later."""
+        """Write SQLite's file anew: rows that moved from page to page have left copies, which `secure_delete` does not see. PostgreSQL
+        keeps house by itself."""
         if self.sqlite:
             with self._tell(), closing(self._engine.raw_connection()) as connection:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                connection.cursor().execute("VACUUM")
+            if not self.move_log():
+                raise StorageError(
+                    f"it is deleted, but another program reads the store {self.name}, and what it reads stays in the files beside it; "
+                    "end that program, or give the same command again a little later"
+                )
+
+    def move_log(self) -> bool:
+        """Whether the log beside SQLite's file, in which deleted text stands, was moved into the file: not while somebody reads it."""
+        if self.sqlite:
+            with self._tell(), closing(self._engine.raw_connection()) as connection:
+                busy: int = connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                return not busy
+        return True
 
     def close(self) -> None:
         self._engine.dispose()

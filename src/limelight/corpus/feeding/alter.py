@@ -5,6 +5,7 @@
                                          copied   ->  "A red mat ⟦2⟧." "Eine rote Matte ⟦2⟧."
                                          terms    ->  as they were, and the term "rote Matte"
                                          matches  ->  as they were, and the target of a similar pair
+    ("Nach Rom.", "To Rome.")            names    ->  "Nach Wien."     "To Vienna."
 
 First what must survive is masked, then the rest is changed. A pair that may hold something to protect and was not masked keeps its letters:
 a placeholder in capitals is another one.
@@ -13,10 +14,11 @@ a placeholder in capitals is another one.
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, get_args
 
+from limelight.corpus.feeding.names import NameLexicon, swap_name
 from limelight.text.careful import noise
 from limelight.text.careful.accelerators import lift_accelerator, lift_pair
 from limelight.text.careful.protect import find, mask_like, mask_pair
@@ -26,7 +28,7 @@ from limelight.text.pieces.tokenizer import placeholder
 Texts = tuple[str, str]  # source and target
 
 # Of one pair at most one is drawn, beside `protect`. The order decides what a draw means: new kinds come last.
-Drawn = Literal["copied", "upper", "title", "lower", "typos", "punctuation", "merged", "terms", "matches"]
+Drawn = Literal["copied", "upper", "title", "lower", "typos", "punctuation", "merged", "terms", "matches", "names"]
 Kind = Literal["protect"] | Drawn
 DRAWN: Final[tuple[Drawn, ...]] = get_args(Drawn)
 KINDS: Final[tuple[Kind, ...]] = ("protect", *DRAWN)
@@ -57,10 +59,11 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Speech:
-    """The languages and the number of marks hold for all pairs of a corpus."""
+    """The languages, the number of marks and the names hold for all pairs of a corpus."""
 
     languages: tuple[str, str]
     marks: int  # placeholders that both sides have among their pieces
+    names: NameLexicon = field(default_factory=NameLexicon)
 
     @cached_property
     def spaces(self) -> Texts:
@@ -100,7 +103,7 @@ def alter_pair(texts: Texts, change: Change, other: Texts | None, speech: Speech
         now = add_placeholders(now, draw_numbers(change.numbers, speech.marks, 2), change.detail, speech.spaces)
         done.append("copied")
     elif kind is not None and kind in REWRITES and (masked or change.plain):
-        before, now = now, REWRITES[kind](now, change.detail, speech.languages)
+        before, now = now, REWRITES[kind](now, change.detail, speech)
         done += [kind] if now != before else []
     return AlteredPair(*now, terms, tuple(done), match) if done else None
 
@@ -192,29 +195,30 @@ def phrases(text: str, draw: int, *, spaced: bool) -> tuple[str, ...]:
     return tuple(text[begin:end] for begin, end in taken)
 
 
-def _upper(texts: Texts, draw: int, languages: Texts) -> Texts:
+def _upper(texts: Texts, draw: int, speech: Speech) -> Texts:
     """Both sides, if the source shows it: in a script without capitals nobody can see that they are wanted."""
     source, target = texts
     if 2 * sum(map(str.islower, source)) <= sum(map(str.isalpha, source)):
         return texts
-    return noise.upper(source, languages[0]), noise.upper(target, languages[1])
+    return noise.upper(source, speech.languages[0]), noise.upper(target, speech.languages[1])
 
 
-def _lower(texts: Texts, draw: int, languages: Texts) -> Texts:
+def _lower(texts: Texts, draw: int, speech: Speech) -> Texts:
     """The whole source, or one time in four only its first letter."""
     how = noise.lower if draw % 4 else noise.lower_first
-    return how(texts[0], languages[0]), texts[1]
+    return how(texts[0], speech.languages[0]), texts[1]
 
 
-def _punctuation(texts: Texts, draw: int, languages: Texts) -> Texts:
+def _punctuation(texts: Texts, draw: int, speech: Speech) -> Texts:
     source, target = map(noise.without_final, texts)
     return (source, target) if source and target and source != texts[0] and target != texts[1] else texts
 
 
-REWRITES: Final[dict[Drawn, Callable[[Texts, int, Texts], Texts]]] = {
+REWRITES: Final[dict[Drawn, Callable[[Texts, int, Speech], Texts]]] = {
     "upper": _upper,
-    "title": lambda texts, draw, languages: (noise.title(texts[0], languages[0]), texts[1]),
+    "title": lambda texts, draw, speech: (noise.title(texts[0], speech.languages[0]), texts[1]),
     "lower": _lower,
-    "typos": lambda texts, draw, languages: (noise.typos(texts[0], draw), texts[1]),
+    "typos": lambda texts, draw, speech: (noise.typos(texts[0], draw), texts[1]),
     "punctuation": _punctuation,
+    "names": lambda texts, draw, speech: swap_name(texts, draw, speech.names),
 }

@@ -24,6 +24,7 @@ from limelight.chance import Words, draws, key_of, scale_to_one
 from limelight.config import SparseSettings
 from limelight.corpus.feeding.alter import DRAWN, SIGNS, AlteredPair, Change, Kind, Speech, Texts, alter_pair
 from limelight.corpus.feeding.matches import find_matches
+from limelight.corpus.feeding.names import NameLexicon, learn_names
 from limelight.corpus.feeding.order import EpochOrder, Purpose
 from limelight.corpus.feeding.pieces import Integers, Pieces, join_rows, replace_rows
 from limelight.corpus.feeding.shards import Pairs
@@ -47,7 +48,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class AugmentSettings(SparseSettings):
     """The settings are shares of the pairs. Of all but `protect` at most one is drawn for a pair, and not every pair lends itself to it."""
 
-    rare: ClassVar = {"matches"}
+    rare: ClassVar = {"matches", "names"}
     protect: Share = Field(0.9, description="placeholders, tags, addresses ... as marks, of the pairs whose sides have the same")
     copied: Share = Field(0.03, description="marks in a pair that has nothing to mask")
     upper: Share = Field(0.01, description="both sides in capitals")
@@ -58,6 +59,7 @@ class AugmentSettings(SparseSettings):
     merged: Share = Field(0.03, description="with the next pair of the epoch")
     terms: Share = Field(0.05, description="some words of the target told after the source")
     matches: Share = Field(0.0, description="the target of a similar pair told after the source, as a memory would")
+    names: Share = Field(0.0, description="a name in the place of another, on both sides: one that the text has a few times is learnt, too")
 
     @model_validator(mode="after")
     def _one_is_drawn(self) -> Self:
@@ -172,7 +174,9 @@ class Augmenter:
             raise ConfigError("the text cannot be changed as asked for:", problems)
         self.pairs, self.settings, self.seed, self.tokenizers, self.cut = pairs, settings, seed, tokenizers, cut
         self.tagger = tagger
-        self.speeches = [Speech(languages, count_placeholders(*tokenizers)) for languages in tagger.directions]
+        marks, ways = count_placeholders(*tokenizers), len(tagger.directions)
+        names = learn_names(pairs, tagger.directions_of, ways) if settings.names else [NameLexicon()] * ways
+        self.speeches = [Speech(languages, marks, some) for languages, some in zip(tagger.directions, names, strict=True)]
         self.told = {kind: tokenizers[0].tag(number) for kind, number in TOLD.items() if kind not in lacks}
 
     def augment(self, order: EpochOrder, epoch: int, positions: Integers, samples: Integers, fits: Fits) -> AugmentedRows | None:

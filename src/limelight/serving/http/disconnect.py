@@ -29,6 +29,7 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -
         if not task.done():
             task.cancel()
             await asyncio.wait({task})  # what it holds, such as a place in the queue, is given back before anything else happens
+            task.cancelled() or task.exception()  # nobody is there to be told what went wrong
 
 
 async def wait_for_disconnect(receive: Receive) -> None:

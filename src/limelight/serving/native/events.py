@@ -94,9 +94,10 @@ async def breathing(source: AsyncIterator[Item], silence: float) -> AsyncGenerat
             coming = None
             yield item
     finally:
-        if coming is not None and not coming.done():
+        if coming is not None:
             coming.cancel()
             await asyncio.wait({coming})
+            coming.cancelled() or coming.exception()  # nobody is there to be told what went wrong
         if isinstance(source, AsyncGenerator):
             await source.aclose()
 

@@ -78,7 +78,8 @@ class RequestBatcher:
         One that does not go with its like waits for a batch more. `further`: it may not be finished here, so the slower queue counts."""
         before = self.queue.ahead(pieces, flow) + self._under_way / 2
         unlike = min(before, self._batch_pieces()) if len(self.queue) else 0
-        here = (before + unlike) / self.speed + 2 * self._lag
+        lag: float = self._lag * MEMORY ** (time.monotonic() - self._last_end)  # an idle server does not lag for long
+        here = (before + unlike) / self.speed + 2 * lag
         return here + self.slower.wait_for(0, flow) if further and self.slower is not None else here
 
     def submit(

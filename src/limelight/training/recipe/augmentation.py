@@ -23,8 +23,10 @@ WORDS: Final[dict[Drawn, str]] = {
     "merged": "merged with the next",
     "terms": "with terms",
     "matches": "with the translation of a similar text",
+    "names": "with another name",
 }
 MATCHES: Final = 0.15  # the share where a translator was taught them before
+NAMES: Final = 0.3
 LEAST_RANGE: Final = 32  # pieces: below that nothing is worth parting
 WHY: Final = "so that case, typos and placeholders do not break it"
 
@@ -38,6 +40,8 @@ def choose_augmentation(
         return None, RunChoice("augment", "none", "asked for")
     lacks = lacking(*prepared.tokenizers())
     settings = AugmentSettings(**{"matches": MATCHES if takes_matches else 0.0, **dict.fromkeys(lacks, 0.0), **given})
+    if "names" not in given:  # what was asked for comes first
+        settings = settings.changed(names=max(0.0, min(NAMES, 1 - sum(map(settings.share, DRAWN)))))
     why = "asked for" if given else WHY
     lost = {kind: reason for kind, reason in lacks.items() if AugmentSettings().share(kind) and not settings.share(kind)}
     for reason in dict.fromkeys(lost.values()):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from limelight.bundle.layout import SHARED, SOURCE, SOURCE_VOCABULARY, TARGET, T
 from limelight.chance import draws, key_of
 from limelight.corpus.config import CorpusSettings, PrepareSettings, SpecialIds
 from limelight.corpus.feeding.shards import PreparedCorpus
-from limelight.corpus.manifest import CorpusManifest, Split
+from limelight.corpus.manifest import HELD_OUT, CorpusManifest, Split
 from limelight.corpus.reading.language_tags import closeness
 from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
@@ -26,7 +26,6 @@ from limelight.training.run_folder import BUNDLE, PREPARED
 REPLAY = "replay.parquet"
 MOST = 1_000_000  # pairs: more than a run of fine-tuning sees
 SHARE = 0.5  # of the pairs that are seen
-HELD_OUT: Final[tuple[Split, ...]] = ("valid", "test")
 
 
 @dataclass(frozen=True)

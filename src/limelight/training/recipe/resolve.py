@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from limelight import bundle
+from limelight.corpus.config import HeldOutSettings
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.manifest import HELD_OUT
 from limelight.errors import ConfigError
 from limelight.planning.sizing_rules import explain_high_rate
 from limelight.runtime import choose_device, choose_threads
@@ -20,6 +22,8 @@ from limelight.training.recipe.replay import inherit_from
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.run_folder import RunChoice
 from limelight.training.step.trained_model import choose_precision
+
+SEEN_BEFORE: Final = "pairs that the old translator has learnt would make its scores too good; --valid and --test name others"
 
 
 def resolve_recipe(asked: TrainRequest, prepared: PreparedCorpus, spent: float, say: Callable[[RunChoice], None]) -> Recipe:
@@ -106,10 +110,16 @@ def _choose_recipe(
         if inherited and inherited.tags and (others := [*set(inherited.tags.directions) - set(prepared.manifest.directions)]):
             told = ", ".join("-".join(direction) for direction in sorted(others))
             say(RunChoice("inherited", told, "directions of the old translator that this run neither teaches nor scores, nor promises"))
+        if asked.data is not None and (own := _list_split_off(asked.data.held_out)):
+            say(RunChoice("held out", f"{' and '.join(own)} from this text", SEEN_BEFORE))
     plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning, taught).plan()
     for chosen in plan.chosen:
         say(chosen)
     return plan.recipe
+
+
+def _list_split_off(held_out: HeldOutSettings) -> list[str]:
+    return [f"{split} set" for split in HELD_OUT if getattr(held_out, f"{split}_pairs") and not held_out.is_given(split)]
 
 
 def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
@@ -145,7 +155,7 @@ def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
         warmup = recipe.schedule.warmup
-        if steps < recipe.schedule.steps:
+        if steps < recipe.schedule.steps and recipe.schedule.name != "inverse_sqrt":  # whose curve knows no end
             warmup = min(warmup, max(1, steps // 10))
         recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe

@@ -14,7 +14,7 @@ from limelight.bundle import read
 from limelight.bundle.layout import MANIFEST
 from limelight.chance import draws, key_of, scale_to_one
 from limelight.corpus.config import FilterSettings
-from limelight.corpus.feeding.alter import REWRITES, SIGNS, Drawn
+from limelight.corpus.feeding.alter import REWRITES, SIGNS, Drawn, Speech
 from limelight.corpus.feeding.augment import AugmentSettings
 from limelight.corpus.feeding.order import Purpose
 from limelight.corpus.reading.lines import read_strings
@@ -138,8 +138,8 @@ def add_noise(lines: Sequence[str], first: int, seed: int, language: str) -> lis
     reach = np.cumsum([usual.share(kind) for kind in NOISE])
     kinds = np.searchsorted(reach, scale_to_one(draws(key_of(seed, Purpose.CHANGE), numbers)), side="right").tolist()
     details = draws(key_of(seed, Purpose.DETAIL), numbers).tolist()
+    speech = Speech((language, language), 0)
     drawn = ((line, NOISE[kind] if kind < len(NOISE) else None, detail) for line, kind, detail in zip(lines, kinds, details, strict=True))
     return [
-        line if kind is None or SIGNED.search(line) else REWRITES[kind]((line, line), detail, (language, language))[0]
-        for line, kind, detail in drawn
+        line if kind is None or SIGNED.search(line) else REWRITES[kind]((line, line), detail, speech)[0] for line, kind, detail in drawn
     ]
