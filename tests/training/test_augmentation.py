@@ -117,7 +117,7 @@ def test_a_run_asks_the_translator_that_it_goes_on_from(
     write(tmp_path / "old", settings, Transformer(config).state_dict(), pieces)
     asked, stand = TrainRequest(data=None, bundle=tmp_path / "old", replay=0.0, steps=5), ComputeSetup(torch.device("cpu"), "float32", 1)
     recipe = resolve._choose_recipe(asked, prepared, stand, 0.0, lambda choice: None)
-    assert recipe.batch.augment == USUAL.changed(matches=0.15 if taught else 0.0)
+    assert recipe.batch.augment == AugmentSettings(matches=0.15 if taught else 0.0), "no names: it has them"
 
 
 def test_a_model_was_taught_what_its_text_showed(prepared: PreparedCorpus) -> None:

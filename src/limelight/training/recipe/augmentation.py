@@ -32,15 +32,16 @@ WHY: Final = "so that case, typos and placeholders do not break it"
 
 
 def choose_augmentation(
-    prepared: PreparedCorpus, asked: Mapping[str, Any], takes_matches: bool = False
+    prepared: PreparedCorpus, asked: Mapping[str, Any], takes_matches: bool = False, is_new: bool = True
 ) -> tuple[AugmentSettings | None, RunChoice]:
-    """`asked` is what a person gave for the batches; `takes_matches`: the translator to go on from is told them, and shall not forget."""
+    """`asked` is what a person gave for the batches; `takes_matches`: the translator to go on from is told them, and shall not forget;
+    `is_new`: it knows no names yet."""
     given = asked.get("augment", {})
     if given is None:
         return None, RunChoice("augment", "none", "asked for")
     lacks = lacking(*prepared.tokenizers())
     settings = AugmentSettings(**{"matches": MATCHES if takes_matches else 0.0, **dict.fromkeys(lacks, 0.0), **given})
-    if "names" not in given:  # what was asked for comes first
+    if is_new and "names" not in given:  # what was asked for comes first
         settings = settings.changed(names=max(0.0, min(NAMES, 1 - sum(map(settings.share, DRAWN)))))
     why = "asked for" if given else WHY
     lost = {kind: reason for kind, reason in lacks.items() if AugmentSettings().share(kind) and not settings.share(kind)}

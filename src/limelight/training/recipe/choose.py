@@ -66,9 +66,9 @@ class RecipePlanner:
 
     def plan(self) -> Plan:
         self.text = replace(PreparedText.of(self.prepared.manifest), frequencies=frequencies(self.prepared))
-        self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"), self.takes_matches)
-        self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
         self.keeps_pieces = self.fine_tuning is not None and self.fine_tuning.parent is None
+        self.augment, told = choose_augmentation(self.prepared, self._read_changes("batch"), self.takes_matches, not self.keeps_pieces)
+        self.temperature, shared = choose_temperature(self.prepared, self._read_changes("batch"))
         self.optimizer = self._choose_optimizer()
         config, measured = self._size()
         self.optimizer = self._choose_optimizer(config)
