@@ -3,6 +3,7 @@
 python benchmarks/recipe.py trials --steps 4000 --seeds 1,2 -o /tmp/recipe     every variant of VARIANTS on Multi30k en-de
 python benchmarks/recipe.py trials --steps 4000 --only muon,search -o /tmp/recipe
 python benchmarks/recipe.py public --steps 8000 -o /tmp/recipe                 the recipe behind BLEU 41.02 (arXiv 2105.14462)
+python benchmarks/recipe.py public --steps 8000 --processes 2 -o /tmp/recipe   the same steps, shared by two processes
 
 Text is found by LIMELIGHT_DATA. What is trained or translated is not done again: the same command goes on where it was stopped. Trainings
 run one after the other, with one thread. Equal work is equal batches with gradients: a variant whose steps cost twice as much takes half.
@@ -202,7 +203,7 @@ def count_public_bleu(made: Sequence[str], references: Sequence[str]) -> Any:
     return BLEU(tokenize="none", force=True).corpus_score(joined[0], [joined[1]])
 
 
-def public(folder: Path, steps: int) -> str:
+def public(folder: Path, steps: int, processes: int = 1) -> str:
     from limelight.translator import Translator
 
     names = {each: each for each in ("train", "valid", *PUBLIC_TESTS)}
@@ -218,6 +219,7 @@ def public(folder: Path, steps: int) -> str:
     if read_status(run).get("steps", 0) < steps or read_status(run).get("state") != "done":
         run.parent.mkdir(parents=True, exist_ok=True)
         command = ["train", str(folder / "public.toml"), "-o", str(run), "--steps", str(steps), "--plain", "--anyway", *keys]
+        command += ["--nproc", str(processes)] if processes > 1 else []
         run_limelight(command, Path(f"{run}.log"))
     lines = [
         f"| {steps:,} steps of {PUBLIC_STEPS:,}, {size:,} pieces | BLEU | published | precisions | brevity |",
@@ -238,6 +240,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", choices=("trials", "public"))
     parser.add_argument("--steps", type=int, required=True, help="of the baseline, or of the public recipe (8,000 there)")
+    parser.add_argument("--processes", type=int, choices=(1, 2), default=1, help="that share the steps of the public recipe")
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--seeds", default="1", help="with commas")
     parser.add_argument("--only", default=",".join(VARIANTS), help="names of variants, with commas")
@@ -252,7 +255,10 @@ def main() -> None:
         parser.error("--steps: at least 4")
     folder = asked.output / asked.experiment
     folder.mkdir(parents=True, exist_ok=True)
-    print(public(folder, asked.steps) if asked.experiment == "public" else trials(folder, asked.preset, asked.steps, seeds, names))
+    if asked.experiment == "public":
+        print(public(folder, asked.steps, asked.processes))
+    else:
+        print(trials(folder, asked.preset, asked.steps, seeds, names))
 
 
 if __name__ == "__main__":
