@@ -23,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from languages import BANTU, DATA, NO_TEST, Run, Work, evaluate, show, unpack
+from limelight.files import write_whole
 
 CHILDREN = ("yao", "wbi", "poy")  # Yao, Vwanji, Pogolo: 6,500 verses each
 PARENT = "swh"
@@ -121,7 +122,7 @@ def take_entries(memory: str, most: int | None, place: Path) -> str:
         with gzip.open(DATA / "l10n" / f"{memory}.jsonl.gz", "rb") as lines:
             found = [line for line in lines if json.loads(line)["pkg"] in training]
         found.sort(key=lambda line: hashlib.sha256(line).digest())
-        place.write_bytes(b"".join(found[:most]))
+        write_whole(place, b"".join(found[:most]))
     return str(place)
 
 

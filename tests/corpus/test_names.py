@@ -106,8 +106,12 @@ def test_a_list_of_names_costs_no_square_of_its_length() -> None:
 
 
 def test_text_full_of_names_is_not_held_against_itself_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "MOST_COMBINATIONS", 2)
-    assert learn(PAIRS).translations == {}, "two sentences are too few"
+    others = [(f"Wir waren in {city}land.", f"We were in {city}land.") for city in ("Finn", "Lapp", "Est") for _ in range(100)]
+    assert len(learn([*PAIRS, *others]).translations) == 5
+    monkeypatch.setattr(names, "MOST_COMBINATIONS", 1)
+    assert learn(PAIRS).translations == {}, "one sentence is too few"
+    monkeypatch.setattr(names, "MOST_COMBINATIONS", 60)  # a fifth, of which none is the beginning
+    assert learn([*PAIRS, *others]).translations.keys() >= {"Finnland", "Lappland", "Estland"}
 
 
 def test_a_swap_looks_at_the_names_of_one_place() -> None:

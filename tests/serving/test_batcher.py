@@ -240,12 +240,15 @@ def test_a_minute_of_standstill_does_not_spoil_the_estimate() -> None:
 
 
 def test_a_loop_that_was_held_up_once_is_no_reason_to_refuse_for_good() -> None:
-    batcher = RequestBatcher(1, 1000.0, QueueSettings(), NullObserver())
-    batcher._lag, batcher._last_end = 40.0, time.monotonic()
-    assert batcher.wait_for(10, None) > 79
-    batcher._last_end -= 30  # seconds without a batch that could tell of it
-    assert batcher.wait_for(10, None) < 0.2
-    batcher.close()
+    async def work(batcher: RequestBatcher) -> None:
+        batcher._lag, batcher._last_end = 40.0, time.monotonic()
+        assert batcher.wait_for(10, None) > 60
+        batcher._last_end -= 30  # seconds without a batch that could tell of it
+        assert batcher.wait_for(10, None) < 0.2
+        await within(submitted(batcher, Sleeping(0.0), ["x"]), Deadline(5))
+        assert batcher.wait_for(10, None) < 1, "a batch does not bring back what had faded"
+
+    run(work, speed=1_000.0)
 
 
 @pytest.mark.process

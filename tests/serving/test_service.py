@@ -60,6 +60,7 @@ def test_checks_neither_count_in_what_others_wait_for_nor_slow_them(models: Mode
         while not service.checks.jobs:
             await asyncio.sleep(0.001)
         assert service.batcher.wait_for(0, None) == service.batcher.backlog == 0
+        assert service.pressure().requests == 1  # whoever looks at the server sees them all the same
         assert {each.text for each in await checked} == {"eins zwei drei"}
         assert speeds == (service.batcher.speed, service.batcher.slower.speed)  # type: ignore[union-attr]
         assert not service.checks.jobs

@@ -7,7 +7,8 @@ import stat
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,7 @@ def test_rows_that_moved_leave_no_copies(store: Store, tmp_path: Path, monkeypat
     ids = list(range(1, 21))
     rng.shuffle(ids)
     if not whole:
-        monkeypatch.setattr(store.database, "overwrite_deleted", store.database.move_log)
+        monkeypatch.setattr(store.database, "overwrite_deleted", lambda _: store.database.move_log())
     store.corrections.delete(ids[:10])
     store.close()
     kept = b"".join(path.read_bytes() for path in tmp_path.glob("store.db*"))
@@ -149,11 +150,32 @@ def test_who_reads_keeps_what_is_deleted_and_the_command_says_so(tmp_path: Path,
     with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM corrections").fetchone()
-        with pytest.raises(StorageError, match="it is deleted, but another program reads the store"):
+        with pytest.raises(StorageError, match=r"what was asked for is deleted, but .* another program reads the store"):
             store.delete_by_key("forum")
+        with pytest.raises(StorageError, match="nothing was deleted, and what was deleted before may still stand"):
+            store.delete_by_key("form")
     assert store.delete_by_key("forum") == 0
     store.close()
     assert b"a secret that goes" not in b"".join(each.read_bytes() for each in tmp_path.glob("store.db*"))
+
+
+def test_a_file_that_cannot_be_written_anew_is_told_with_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "WAIT_SECONDS", 0)
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    add(store, "a secret that goes")
+    write = store.database.write
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+
+        @contextmanager
+        def write_and_let_another_begin() -> Iterator[sql.Connection]:
+            with write() as connection:
+                yield connection
+            other.execute("BEGIN IMMEDIATE")
+
+        monkeypatch.setattr(store.database, "write", write_and_let_another_begin)
+        with pytest.raises(StorageError, match=r"is deleted, but it may still stand .*database is locked.*give the same"):
+            store.delete_by_key("forum")
+    store.close()
 
 
 def test_a_newer_store_is_refused(store: Store, tmp_path: Path) -> None:

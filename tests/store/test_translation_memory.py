@@ -39,12 +39,12 @@ def check_memory(store: Store) -> None:
     }
     add(store, [("Cancel", "Stornieren")], "b.tmx")
     assert store.memory.find_exact(PAIR, ["Cancel"])["Cancel"].target == "Stornieren"  # the newest
-    assert store.memory.delete("a.tmx") == 26 and store.memory.find(PAIR, PAIRS[0][0]) == []
+    assert store.memory.delete(["a.tmx"]) == [26] and store.memory.find(PAIR, PAIRS[0][0]) == []
     assert [each.target for each in store.memory.find(PAIR, "Cancel")] == ["Stornieren"]
     add(store, [("Cancel", "Annuler")], "b.tmx", ("en", "fr"))
-    assert store.memory.delete("b.tmx", ("en", "fr")) == 1 and store.memory.delete("b.tmx", ("en", "fr")) == 0
+    assert store.memory.delete(["b.tmx", "c.tmx"], ("en", "fr")) == [1, 0] and store.memory.delete(["b.tmx"], ("en", "fr")) == [0]
     assert store.memory.list_origins() == [("en>de", "b.tmx", 1)]
-    assert store.memory.delete("b.tmx") == 1 and count_trigrams(store) == 0
+    assert store.memory.delete(["b.tmx"]) == [1] and count_trigrams(store) == 0
 
 
 def count_trigrams(store: Store) -> int:
@@ -77,7 +77,7 @@ def test_what_is_rare_is_learnt_anew_and_heard_of_by_others(store: Store) -> Non
     add(store, words)
     assert [each.source for each in other.memory.find(PAIR, words[150][0], most=1)] == [words[150][0]]
     other.close()
-    assert store.memory.delete("a.tmx") == 203 and count_trigrams(store) == 0  # none of the old order is left
+    assert store.memory.delete(["a.tmx"]) == [203] and count_trigrams(store) == 0  # none of the old order is left
 
 
 def test_others_write_between_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_others_write_between_batches(store: Store, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("limelight.store.memory.BATCH", 10)
     monkeypatch.setattr("limelight.store.memory.time.sleep", pauses.append)
     assert add(store, PAIRS).added == 25 and pauses == [PAUSE] * 2
-    assert store.memory.delete("a.tmx") == 25 and pauses == [PAUSE] * 4
+    assert store.memory.delete(["a.tmx"]) == [25] and pauses == [PAUSE] * 4
     assert count_trigrams(store) == 0
 
 

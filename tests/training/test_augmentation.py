@@ -1,8 +1,9 @@
 """Which changes of the text a run chooses, and what it says of them."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from limelight.corpus.feeding.alter import DRAWN, KINDS
 from limelight.corpus.feeding.augment import AugmentSettings
 from limelight.corpus.feeding.batches import BatchSettings
 from limelight.corpus.feeding.loader import Loader
+from limelight.corpus.feeding.shard_cache import ShardCache
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.errors import ConfigError
 from limelight.model import ModelConfig, Transformer
@@ -81,6 +83,8 @@ def test_one_may_ask_for_none_or_for_other_shares(prepared: PreparedCorpus, meas
     assert some.augment == USUAL.changed(upper=0.1) and some.longest == 70
     most = plan(prepared, {"augment": {"typos": 0.82}}).recipe.batch.augment
     assert most is not None and (most.typos, most.share("names")) == (0.82, 0.0), "what nobody asked for gives way"
+    fetched = replace(prepared, cache=cast(ShardCache, object()))
+    assert choose_augmentation(fetched, {})[0] == USUAL.changed(names=0), "names are learnt from text at hand"
 
 
 def test_a_recipe_says_it_and_gives_it_back(prepared: PreparedCorpus, measured_with: list[Any]) -> None:

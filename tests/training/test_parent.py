@@ -157,6 +157,7 @@ def test_a_run_says_that_it_is_judged_by_what_the_old_translator_may_know() -> N
     assert _list_split_off(HeldOutSettings()) == ["valid set", "test set"]
     assert _list_split_off(HeldOutSettings(valid=("v.en", "v.de"))) == ["test set"]
     assert _list_split_off(HeldOutSettings(valid=("v.en", "v.de"), test_pairs=0)) == []
+    assert _list_split_off(HeldOutSettings(test=("t.en", "t.de"))) == [], "as `learn` asks for"
 
 
 # --- real text and runs

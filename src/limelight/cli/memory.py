@@ -69,7 +69,7 @@ def memory(
         else:
             names = [Path(word).name for word in words]
             chosen = pair if all(pair) else None
-            deleted = [opened.memory.delete(name, chosen) for name in names]
+            deleted = opened.memory.delete(names, chosen)
             _tell([{"origin": name, "deleted": count} for name, count in zip(names, deleted, strict=True)], as_json)
             if not all(deleted):
                 there = ", ".join(dict.fromkeys(origin for _, origin, _ in opened.memory.list_origins())) or "nothing"

@@ -3,7 +3,8 @@
 It searches as `decoding.beam` does with patience. Some things it does otherwise, and here is what is done about them. It forbids pieces
 before its softmax, which makes all others more probable: so nothing is forbidden until a translation has such a piece, which is then
 searched and scored again. It adds up no probabilities of a prefix: those translations are scored again. A batch has one limit: a
-translation beyond its own is searched again alone. It ranks what has ended by a power of the length: see `_power_of_length`.
+translation beyond its own is searched again, together with those of the same limit. It ranks what has ended by a power of the length: see
+`_power_of_length`.
 
 A batch that runs cannot be stopped: its time is bounded by its size, and what is over is not searched again.
 """

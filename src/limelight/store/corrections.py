@@ -55,7 +55,7 @@ class Corrections:
         """How many of these were there."""
         with self._database.write() as connection:
             deleted = connection.execute(sql.delete(table).where(table.c.id.in_(ids))).rowcount
-        self._database.overwrite_deleted()
+        self._database.overwrite_deleted(deleted)
         return deleted
 
     def list(self, pair: tuple[str, str], after: int = 0, most: int = MOST) -> list[Correction]:

@@ -44,17 +44,22 @@ class Database:
                 connection.execute(sql.select(sql.func.pg_advisory_xact_lock(LOCK)))
             yield connection
 
-    def overwrite_deleted(self) -> None:
-        """Write SQLite's file anew: rows that moved from page to page have left copies, which `secure_delete` does not see. PostgreSQL
-        keeps house by itself."""
+    def overwrite_deleted(self, count: int) -> None:
+        """Write SQLite's file anew once `count` rows are deleted: rows that moved from page to page have left copies, which
+        `secure_delete` does not see. PostgreSQL keeps house by itself."""
         if self.sqlite:
-            with self._tell(), closing(self._engine.raw_connection()) as connection:
-                connection.cursor().execute("VACUUM")
-            if not self.move_log():
-                raise StorageError(
-                    f"it is deleted, but another program reads the store {self.name}, and what it reads stays in the files beside it; "
-                    "end that program, or give the same command again a little later"
-                )
+            try:
+                with self._tell(), closing(self._engine.raw_connection()) as connection:
+                    connection.cursor().execute("VACUUM")
+                if self.move_log():
+                    return
+                why = f"another program reads the store {self.name}"
+            except StorageError as error:
+                why = str(error)
+            done = "what was asked for is deleted, but it" if count else "nothing was deleted, and what was deleted before"
+            raise StorageError(
+                f"{done} may still stand in the files of the store: {why}; end what holds it, or make room, and give the same command again"
+            )
 
     def move_log(self) -> bool:
         """Whether the log beside SQLite's file, in which deleted text stands, was moved into the file: not while somebody reads it."""
@@ -71,8 +76,8 @@ class Database:
     def _tell(self) -> Iterator[None]:
         try:
             yield
-        except sql.exc.SQLAlchemyError as error:
-            cause = getattr(error, "orig", None)
+        except (sql.exc.SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            cause = getattr(error, "orig", None if isinstance(error, sql.exc.SQLAlchemyError) else error)
             if isinstance(cause, LimelightError):
                 raise cause from None
             if self.sqlite and re.search("not a database|malformed", str(cause)):

@@ -112,8 +112,14 @@ class TranslationMemory:
             found = connection.execute(sql.select(*of, sql.func.count()).group_by(*of).order_by(*of))
             return [(pair, origin, count) for pair, origin, count in found]
 
-    def delete(self, origin: str, pair: Pair | None = None) -> int:
-        """Delete what came from there, of one pair of languages or of all, a batch at a time; how much it was."""
+    def delete(self, origins: Sequence[str], pair: Pair | None = None) -> list[int]:
+        """Delete what came from there, of one pair of languages or of all; how much of each it was."""
+        deleted = [self._delete_origin(origin, pair) for origin in origins]
+        self._database.overwrite_deleted(sum(deleted))
+        return deleted
+
+    def _delete_origin(self, origin: str, pair: Pair | None) -> int:
+        """A batch at a time."""
         deleted, of_origin = 0, segments.c.origin == origin
         with self._database.read() as connection:
             found = connection.execute(sql.select(segments.c.pair).where(of_origin).distinct()).scalars()
@@ -130,7 +136,6 @@ class TranslationMemory:
                 if len(texts) < BATCH:
                     break
                 self._let_others_write()
-        self._database.overwrite_deleted()
         return deleted
 
     def _let_others_write(self) -> None:

@@ -23,8 +23,9 @@ class Store:
         with self.database.write() as connection:
             corrections = connection.execute(sql.delete(schema.corrections).where(schema.corrections.c.key == key))
             glossaries = connection.execute(sql.delete(schema.glossaries).where(schema.glossaries.c.owner == key))
-        self.database.overwrite_deleted()
-        return corrections.rowcount + glossaries.rowcount
+        deleted = corrections.rowcount + glossaries.rowcount
+        self.database.overwrite_deleted(deleted)
+        return deleted
 
     def list_keys(self) -> list[str]:
         """Names of the keys that sent something."""

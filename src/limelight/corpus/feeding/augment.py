@@ -11,6 +11,7 @@ all. The kinds of change are in `limelight.corpus.feeding.alter`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from typing import Annotated, ClassVar, Final, Self
 
@@ -174,10 +175,14 @@ class Augmenter:
             raise ConfigError("the text cannot be changed as asked for:", problems)
         self.pairs, self.settings, self.seed, self.tokenizers, self.cut = pairs, settings, seed, tokenizers, cut
         self.tagger = tagger
-        marks, ways = count_placeholders(*tokenizers), len(tagger.directions)
-        names = learn_names(pairs, tagger.directions_of, ways) if settings.names else [NameLexicon()] * ways
-        self.speeches = [Speech(languages, marks, some) for languages, some in zip(tagger.directions, names, strict=True)]
         self.told = {kind: tokenizers[0].tag(number) for kind, number in TOLD.items() if kind not in lacks}
+
+    @cached_property
+    def speeches(self) -> list[Speech]:
+        """Made by whoever changes pairs: names take seconds to learn, and whose workers build its batches needs none."""
+        marks, ways = count_placeholders(*self.tokenizers), len(self.tagger.directions)
+        names = learn_names(self.pairs, self.tagger.directions_of, ways) if self.settings.names else [NameLexicon()] * ways
+        return [Speech(languages, marks, some) for languages, some in zip(self.tagger.directions, names, strict=True)]
 
     def augment(self, order: EpochOrder, epoch: int, positions: Integers, samples: Integers, fits: Fits) -> AugmentedRows | None:
         """None when every pair stays as it was."""

@@ -30,7 +30,8 @@ RIVAL_DICE: Final = 0.5  # another translation as likely as that: parts of a lon
 MOST_SMALL: Final = 0.1  # of a word's occurrences, without its capital
 MOST_BESIDE: Final = 0.5  # of a name's occurrences, beside another word with a capital: parts of a longer name, "San" of "Francisco"
 MOST_IN_A_TEXT: Final = 30  # each is held against each of the other side
-MOST_COMBINATIONS: Final = 4_000_000  # of a name with one of the other side: half a gigabyte
+MOST_COMBINATIONS: Final = 4_000_000  # of a name with one of the other side: a third of a gigabyte
+DRAW: Final = key_of(1, Purpose.CHANGE)
 NAME: Final = r"^\p{Lu}[\p{L}\p{M}'\u2019-]{2,}$"
 _LETTER: Final = r"[\w\u0300-\u036f]"  # with accents of its own
 TOKEN: Final = rf"{_LETTER}+(?:[-'\u2019.@:/]{_LETTER}+)*|[^\w\s]"  # an address is one word, and no name
@@ -62,7 +63,7 @@ def learn_names(pairs: Pairs, find_ways: Callable[[Integers], Integers], directi
 
 
 def _learn(pairs: Pairs, find_ways: Callable[[Integers], Integers], directions: int) -> list[NameLexicon]:
-    drawn = draws(key_of(1, Purpose.CHANGE), np.arange(min(pairs.fed, MOST_PAIRS), dtype=np.int64))
+    drawn = draws(DRAW, np.arange(min(pairs.fed, MOST_PAIRS), dtype=np.int64))
     order = np.argsort(drawn, kind="stable") if pairs.fed <= MOST_PAIRS else (drawn % np.uint64(pairs.fed)).astype(np.int64)
     source, target = pairs.lengths(order)  # of pairs all over the text, whatever its size
     samples = np.unique(order[np.cumsum(np.maximum(source, target)) <= MOST_PIECES])
@@ -74,18 +75,21 @@ def _learn(pairs: Pairs, find_ways: Callable[[Integers], Integers], directions: 
 def find_names(sources: pl.Series, targets: pl.Series) -> NameLexicon:
     """Of texts side by side."""
     words = [_list_words(texts) for texts in (sources, targets)]
-    source, target = (_keep_names(side).select("row", "word", "before") for side in words)
-    combinations = source.group_by("row").len().join(target.group_by("row").len(), on="row").sort("row")
-    combinations = combinations.filter((pl.col("len") * pl.col("len_right")).cum_sum() <= MOST_COMBINATIONS)
-    together = source.join(combinations, on="row", how="semi").join(target, on="row", suffix="_target")
-    found = together.unique(["row", "word", "word_target"]).group_by("word", "word_target").len("together")
+    source, target = (_keep_names(side).select("row", pl.col("word").cast(pl.Categorical)).unique() for side in words)
+    combinations = source.group_by("row").len().join(target.group_by("row").len(), on="row")
+    drawn = combinations.sort(
+        pl.Series(draws(DRAW, combinations["row"].to_numpy()))
+    )  # as many from everywhere as are held against each other
+    drawn = drawn.filter((pl.col("len") * pl.col("len_right")).cum_sum() <= MOST_COMBINATIONS)
+    source, target = (side.join(drawn, on="row", how="semi") for side in (source, target))
+    found = source.join(target, on="row", suffix="_target").group_by("word", "word_target").len("together")
     for side, column in ((source, "word"), (target, "word_target")):
-        counts = side.unique(["row", "word"]).group_by("word").len(f"{column}_rows")
+        counts = side.group_by("word").len(f"{column}_rows")
         found = found.join(counts, left_on=column, right_on="word")
     found = found.with_columns(dice=2 * pl.col("together") / (pl.col("word_rows") + pl.col("word_target_rows")))
     found = found.filter((pl.col("together") >= LEAST_TOGETHER) & (pl.col("dice") >= RIVAL_DICE))
     found = found.filter(pl.len().over("word") == 1, pl.len().over("word_target") == 1, pl.col("dice") >= LEAST_DICE)
-    names = found.select("word", "word_target").sort("word")
+    names = found.select(pl.col("word", "word_target").cast(pl.String)).sort("word")
     # At the beginning of a sentence, too, now that they are known.
     first, second = (side.filter(pl.len().over("row", "word") == 1) for side in words)
     places = first.join(names, on="word").join(second, left_on=["row", "word_target"], right_on=["row", "word"], suffix="_target")

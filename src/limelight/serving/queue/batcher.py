@@ -78,9 +78,11 @@ class RequestBatcher:
         One that does not go with its like waits for a batch more. `further`: it may not be finished here, so the slower queue counts."""
         before = self.queue.ahead(pieces, flow) + self._under_way / 2
         unlike = min(before, self._batch_pieces()) if len(self.queue) else 0
-        lag: float = self._lag * MEMORY ** (time.monotonic() - self._last_end)  # an idle server does not lag for long
-        here = (before + unlike) / self.speed + 2 * lag
+        here = (before + unlike) / self.speed + 2 * self._faded_lag()
         return here + self.slower.wait_for(0, flow) if further and self.slower is not None else here
+
+    def _faded_lag(self) -> float:
+        return float(self._lag * MEMORY ** (time.monotonic() - self._last_end))  # an idle server does not lag for long
 
     def submit(
         self,
@@ -213,7 +215,7 @@ class RequestBatcher:
         pieces = sum(item.pieces for item in items)
         self._running -= 1
         self._under_way -= pieces
-        self._last_end = time.monotonic()
+        self._lag, self._last_end = self._faded_lag(), time.monotonic()
         if work.cancelled():
             return
         error = work.exception()

@@ -216,8 +216,8 @@ class Service:
         return self.store is not None and self.settings.knows_callers
 
     def pressure(self) -> Pressure:
-        batcher = self.batcher
-        return Pressure(len(batcher.jobs), batcher.queue.pieces, batcher.backlog)
+        both = (self.batcher, self.checks)
+        return Pressure(sum(len(each.jobs) for each in both), sum(each.queue.pieces for each in both), sum(each.backlog for each in both))
 
     @property
     def state(self) -> State:

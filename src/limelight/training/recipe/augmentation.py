@@ -23,7 +23,7 @@ WORDS: Final[dict[Drawn, str]] = {
     "merged": "merged with the next",
     "terms": "with terms",
     "matches": "with the translation of a similar text",
-    "names": "with another name",
+    "names": "with another name in place of one",
 }
 MATCHES: Final = 0.15  # the share where a translator was taught them before
 NAMES: Final = 0.3
@@ -41,7 +41,7 @@ def choose_augmentation(
         return None, RunChoice("augment", "none", "asked for")
     lacks = lacking(*prepared.tokenizers())
     settings = AugmentSettings(**{"matches": MATCHES if takes_matches else 0.0, **dict.fromkeys(lacks, 0.0), **given})
-    if is_new and "names" not in given:  # what was asked for comes first
+    if is_new and "names" not in given and prepared.cache is None:  # what was asked for comes first; names are learnt from text at hand
         settings = settings.changed(names=max(0.0, min(NAMES, 1 - sum(map(settings.share, DRAWN)))))
     why = "asked for" if given else WHY
     lost = {kind: reason for kind, reason in lacks.items() if AugmentSettings().share(kind) and not settings.share(kind)}

@@ -67,10 +67,10 @@ def calibrate(
     numbers = TrainedModel(Transformer(config).to(stand.device).train(), stand.precision)
     optimizers = build(numbers.named, optimizer, stand.device)
     optimizers.set_rate(1e-6)
-    before = MemoryBaseline.of(stand.device)
     cores = torch.get_num_threads()
     with Loader(prepared, batch) as loader:
-        first = list(islice(loader, LOOKED_AT))
+        first = list(islice(loader, LOOKED_AT))  # what a loader learns of its text is no memory of the steps
+        before = MemoryBaseline.of(stand.device)
         batches = chain(first, loader)
 
         def speed(threads: int) -> float:

@@ -110,7 +110,7 @@ def _choose_recipe(
         if inherited and inherited.tags and (others := [*set(inherited.tags.directions) - set(prepared.manifest.directions)]):
             told = ", ".join("-".join(direction) for direction in sorted(others))
             say(RunChoice("inherited", told, "directions of the old translator that this run neither teaches nor scores, nor promises"))
-        if asked.data is not None and (own := _list_split_off(asked.data.held_out)):
+        if parent is None and asked.data is not None and (own := _list_split_off(asked.data.held_out)):
             say(RunChoice("held out", f"{' and '.join(own)} from this text", SEEN_BEFORE))
     plan = RecipePlanner(prepared, stand, asked, spent, model, fine_tuning, taught).plan()
     for chosen in plan.chosen:
@@ -119,7 +119,9 @@ def _choose_recipe(
 
 
 def _list_split_off(held_out: HeldOutSettings) -> list[str]:
-    return [f"{split} set" for split in HELD_OUT if getattr(held_out, f"{split}_pairs") and not held_out.is_given(split)]
+    """Nothing where a test set is named, as `learn` does: scores are of that one."""
+    own = [f"{split} set" for split in HELD_OUT if getattr(held_out, f"{split}_pairs") and not held_out.is_given(split)]
+    return own if "test set" in own else []
 
 
 def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
