@@ -215,6 +215,13 @@ def test_disk_holds_one_checkpoint_more_than_are_kept() -> None:
 
 
 @pytest.mark.slow
+def test_muon_keeps_less_in_memory_and_on_disk() -> None:
+    by = {name: forecast(asked_of(recipe=recipe(optimizer={"name": name}))) for name in ("adamw", "muon")}
+    assert by["muon"].peak.parts["moments"] < 0.9 * by["adamw"].peak.parts["moments"]
+    assert by["muon"].disk["checkpoints"] < 0.95 * by["adamw"].disk["checkpoints"]
+
+
+@pytest.mark.slow
 def test_an_outlook_is_json() -> None:
     import json
 

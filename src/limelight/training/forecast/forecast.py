@@ -126,14 +126,16 @@ def forecast(question: ForecastRequest) -> Forecast:
     chosen = _choose_option(q, found)
     others = tuple(each for each in found if each.name != chosen.name)[:ALTERNATIVES]
     where: Where = "cpu" if q.device.kind == "cpu" else "accelerator"
-    most = peak(chosen.config, chosen.parallel, q.precision, _longest(q, chosen), where, recompute=chosen.recompute)
+    most = peak(
+        chosen.config, chosen.parallel, q.precision, _longest(q, chosen), where, chosen.recompute, "muon" if chosen.muon else "adamw"
+    )  # fmt: skip
     if q.recipe is not None:
         chosen = replace(chosen, memory=most.total, fits=most.total <= HELD * q.device.memory)
     # A run keeps back a part of its budget; one that ends earlier does not need all of it, but some seconds whatever it is.
     scoring = min(reserve(q.seconds or math.inf), 20 + 0.02 * chosen.seconds)
     return Forecast(
         question=q, chosen=chosen, others=others, advised=found[0].name, peak=most, preparing=preparing, scoring=scoring,
-        disk=_disk(q, chosen.config, work), parameters=parameters(chosen.config),
+        disk=_disk(q, chosen, work), parameters=parameters(chosen.config),
     )  # fmt: skip
 
 
@@ -232,13 +234,14 @@ def _longest(q: ForecastRequest, option: Option) -> BatchShape:
     return BatchShape.padded(max(1, round(cells / (source + target))), source, target)
 
 
-def _disk(q: ForecastRequest, config: ModelConfig, work: CorpusWork) -> dict[str, float]:
+def _disk(q: ForecastRequest, option: Option, work: CorpusWork) -> dict[str, float]:
     recipe = q.recipe
     kept = (recipe.checkpoints if recipe else CheckpointSettings()).keep
     best = (recipe.average if recipe else AverageSettings()).best
-    weights = 4.0 * sum(parameters(config).values())
+    weights = 4.0 * sum(parameters(option.config).values())
+    whole = checkpoint_bytes(option.config, "muon" if option.muon else "adamw")
     return {
-        "checkpoints": (kept + 1) * checkpoint_bytes(config),  # one more while it is written
+        "checkpoints": (kept + 1) * whole,  # one more while it is written
         "best weights": best * weights,
         "translator": weights,
         "prepared text": work.written,
