@@ -118,6 +118,11 @@ def has_words(text: str) -> bool:
     return any(char.isalpha() for char in text)
 
 
+def escape(text: str) -> str:
+    """As HTML and subtitles write it."""
+    return replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def replace_controls(text: str) -> str:
     """A translation without characters that XML forbids and that no text needs."""
     return _CONTROLS.sub(" ", text)

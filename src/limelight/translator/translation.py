@@ -68,7 +68,7 @@ class Alternative:
             "score": round(self.score, DIGITS),
             "confidence": round(self.confidence, DIGITS),
             "finish": self.finish,
-            "words": [{"text": text, "confidence": _round(sure)} for text, sure in self.words],
+            "words": [{"text": text, "confidence": round_score(sure)} for text, sure in self.words],
             "pieces": _as_dicts(self.pieces),
             "alignment": None if self.alignment is None else self.alignment.as_dict(),
         }
@@ -111,7 +111,7 @@ class Translation(Alternative):
             "degenerate": self.degenerate,
             "protected": self.protected,
             "warnings": [notice._asdict() for notice in self.warnings],
-            "unedited": _round(self.unedited),
+            "unedited": round_score(self.unedited),
         }
 
 
@@ -132,10 +132,10 @@ class Scored:
 
 
 def _as_dicts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-    return [{"text": text, "probability": _round(probability)} for text, probability in pieces]
+    return [{"text": text, "probability": round_score(probability)} for text, probability in pieces]
 
 
-def _round(value: float | None) -> float | None:
+def round_score(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 

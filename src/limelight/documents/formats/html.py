@@ -11,7 +11,7 @@ from limelight.documents.encodings import Document
 from limelight.documents.formats.html_tokens import Attribute, Token, tokens, value_of
 from limelight.documents.sentences import InlineItem, find_sentences
 from limelight.documents.splices import LineCounter
-from limelight.documents.units import DocumentUnit, ExtractionResult, edges, has_words, plain_unit, replace_controls
+from limelight.documents.units import DocumentUnit, ExtractionResult, edges, escape, has_words, plain_unit
 
 _INLINE = (
     "a abbr acronym b basefont bdi bdo big cite code data del dfn em font i ins kbd mark math nobr q rb rp rt ruby s samp small "
@@ -52,9 +52,9 @@ def find_html(document: Document, languages: tuple[str, str], again: bool, xhtml
         if item is not None:
             run.append(item)
         else:
-            units += find_sentences(run, page, collapse, _write, lines)
+            units += find_sentences(run, page, collapse, escape, lines)
             run = []
-    units += find_sentences(run, page, collapse, _write, lines)
+    units += find_sentences(run, page, collapse, escape, lines)
     return ExtractionResult(units)
 
 
@@ -122,13 +122,9 @@ def _attributes(page: str, token: Token, lines: LineCounter) -> Iterator[Documen
 
 def _quote(attribute: Attribute, lead: str, trail: str, translation: str) -> str:
     quote = attribute.quote or '"'
-    return quote + _write(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
+    return quote + escape(lead + translation + trail).replace(quote, "&quot;" if quote == '"' else "&#39;") + quote
 
 
 def collapse(raw: str) -> str:
     """As a browser shows it: runs of blanks are one, entities are characters."""
     return unescape(_BLANKS.sub(" ", raw))
-
-
-def _write(text: str) -> str:
-    return replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from limelight.documents.encodings import Document
 from limelight.documents.sentences import InlineItem, Sentence
 from limelight.documents.splices import LineCounter, Part, Splice, join_parts, line_places
-from limelight.documents.units import DocumentUnit, ExtractionResult, edges, replace_controls
+from limelight.documents.units import DocumentUnit, ExtractionResult, edges, escape, replace_controls
 
 MOST_JOINED = 6  # cues of one sentence; text without full stops would else become one
 LONGEST_JOINED = 500  # characters
@@ -128,7 +128,7 @@ def _stretches(text: str, cue: Cue) -> Iterator[_Stretch]:
 
 
 def _stretch(text: str, cue: Cue, start: int, end: int, joinable: bool) -> _Stretch:
-    sentence = Sentence(_items(text, start, end), text, _reader(text), _write_vtt if _is_vtt(text) else replace_controls)
+    sentence = Sentence(_items(text, start, end), text, _reader(text), escape if _is_vtt(text) else replace_controls)
     plain = sentence.has_words and len(sentence.items) == 1
     lines = text.count("\n", sentence.start, sentence.end) + 1
     return _Stretch(sentence, cue, lines, joinable and plain)
@@ -178,10 +178,6 @@ def _is_vtt(document: str) -> bool:
 
 def _reader(document: str) -> Callable[[str], str]:
     return (lambda raw: unescape(_read(raw))) if _is_vtt(document) else _read
-
-
-def _write_vtt(text: str) -> str:
-    return replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def split_by_length(text: str, lengths: Sequence[int]) -> list[str] | None:

@@ -15,7 +15,7 @@ from typing import Any
 from limelight.documents.encodings import Document
 from limelight.documents.sentences import InlineItem, Sentence
 from limelight.documents.splices import Part, Range, Splice
-from limelight.documents.units import DocumentUnit, replace_controls
+from limelight.documents.units import DocumentUnit, escape
 from limelight.errors import DataError
 from limelight.safe_xml import Attributes, parse_xml
 
@@ -210,8 +210,7 @@ def read(raw: str) -> str:
 
 def write(text: str) -> str:
     """As text of an element: what XML would read otherwise is written as a reference."""
-    text = replace_controls(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace("\r", "&#13;")
+    return escape(text).replace("\r", "&#13;")
 
 
 def _character(match: re.Match[str]) -> str:

@@ -95,25 +95,22 @@ def write_graphs(model: Transformer, folder: Path, lit: bool = False) -> None:
         graph.save(folder / DECODER)
 
 
-class EncoderGraph(nn.Module):
+class TracedGraph(nn.Module):
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.model = model
         self.eval()
 
+
+class EncoderGraph(TracedGraph):
     def forward(self, source: Tensor) -> tuple[Tensor, ...]:
         state = self.model.start(source)
         assert state.visible.keys is not None
         return *_flat(state.memories), state.visible.keys
 
 
-class DecoderGraph(nn.Module):
+class DecoderGraph(TracedGraph):
     """A decoder graph is `Transformer.step` for one row a sentence, without what only eager code needs: room ahead, shared caches."""
-
-    def __init__(self, model: Transformer) -> None:
-        super().__init__()
-        self.model = model
-        self.eval()
 
     def forward(
         self, token: Tensor, visible: Tensor, memory: list[Tensor], past: list[Tensor], gates: Tensor | None = None

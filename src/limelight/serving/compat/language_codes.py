@@ -9,7 +9,7 @@ Published models may say deu_Latn: everybody else calls that de, so we do here.
 from collections.abc import Collection, Sequence
 
 from limelight.serving.queue.models import Models
-from limelight.serving.queue.served_model import ServedModel
+from limelight.serving.queue.served_model import ServedModel, lower_code
 from limelight.text.language_names import LONGEST_TAG, name, same, usual_tag
 from limelight.text.languages import SCRIPTS, Direction, base
 
@@ -45,8 +45,8 @@ class ServedLanguages:
         """The language that is meant, or None. A region that we do not have is no reason to refuse; another script is."""
         if len(asked) > LONGEST_TAG:
             return None
-        wanted = _plain(_ALIASES.get(asked.lower(), asked))
-        exact = (code for code in self.all if _plain(code) == wanted)
+        wanted = lower_code(_ALIASES.get(asked.lower(), asked))
+        exact = (code for code in self.all if lower_code(code) == wanted)
         alike = (code for code in self.all if is_traditional(code) == is_traditional(wanted) and same(code, wanted))
         return next(exact, None) or next(alike, None)
 
@@ -95,12 +95,8 @@ def shorten_code(code: str) -> str:
 
 def is_traditional(code: str) -> bool:
     """Chinese in its traditional script, which is not what somebody wants who asks for the simplified one."""
-    return _plain(code).endswith(_TRADITIONAL)
-
-
-def _plain(code: str) -> str:
-    return code.lower().replace("_", "-")
+    return lower_code(code).endswith(_TRADITIONAL)
 
 
 def _deepl_targets(code: str) -> Sequence[str]:
-    return ("ZH-HANT",) if is_traditional(code) else _REGIONS.get(_plain(code), (_plain(code).upper(),))
+    return ("ZH-HANT",) if is_traditional(code) else _REGIONS.get(lower_code(code), (lower_code(code).upper(),))

@@ -19,7 +19,7 @@ from limelight.serving.queue.service import State
 from limelight.serving.settings import Limits
 from limelight.text.language_names import name
 from limelight.translator.alignment import split_at_spaces
-from limelight.translator.translation import DIGITS, Alternative, Translation
+from limelight.translator.translation import DIGITS, Alternative, Translation, round_score
 
 Targets = Annotated[dict[LanguageCode, Annotated[list[LanguageCode], Field(max_length=1_000)]], Field(max_length=1_000)]
 Finish = Literal["eos", "length", "empty_input"]
@@ -221,7 +221,7 @@ def result(given: str, made: Translation, asked: TranslateRequest) -> dict[str, 
     if made.unedited is not None:
         found["unedited"] = round(made.unedited, DIGITS)
     if asked.pieces:
-        found["pieces"] = [{"text": text, "probability": _round_digits(likely)} for text, likely in made.pieces]
+        found["pieces"] = [{"text": text, "probability": round_score(likely)} for text, likely in made.pieces]
     return found
 
 
@@ -284,14 +284,10 @@ def _alternative(given: str, made: Alternative, asked: TranslateRequest) -> dict
         "text": made.text,
         "score": round(made.score, DIGITS),
         "confidence": round(made.confidence, DIGITS),
-        "words": [{"text": text, "confidence": _round_digits(sure)} for text, sure in made.words],
+        "words": [{"text": text, "confidence": round_score(sure)} for text, sure in made.words],
     }
     if asked.align:
         links = [] if made.alignment is None else made.alignment.words
         words = {"source_words": split_at_spaces(given), "target_words": split_at_spaces(made.text)}
         found["alignment"] = {"words": [list(link) for link in links], **words}
     return found
-
-
-def _round_digits(value: float | None) -> float | None:
-    return None if value is None else round(value, DIGITS)

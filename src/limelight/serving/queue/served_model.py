@@ -72,21 +72,17 @@ class ServedModel:
     @cached_property
     def targets(self) -> dict[str, list[str]]:
         """{"en": ["de", "fr"]}: what can be translated into what."""
-        if self.root is not None:
-            return self.root.targets
-        found: dict[str, list[str]] = {}
-        for source, target in self.directions:
-            found.setdefault(source, []).append(target)
-        return found
+        return self._list_by(0) if self.root is None else self.root.targets
 
     @cached_property
     def sources(self) -> dict[str, list[str]]:
         """{"de": ["en"]}: what can be translated from what."""
-        if self.root is not None:
-            return self.root.sources
+        return self._list_by(1) if self.root is None else self.root.sources
+
+    def _list_by(self, side: int) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for source, target in self.directions:
-            found.setdefault(target, []).append(source)
+        for direction in self.directions:
+            found.setdefault(direction[side], []).append(direction[1 - side])
         return found
 
     def translates(self, source: str | None, target: str | None) -> bool:
@@ -106,7 +102,9 @@ class ServedModel:
             found = [(begin, end) for begin in sides[0] for end in sides[1] if begin != end]
 
         def distance(direction: Direction) -> tuple[bool, ...]:
-            near = [asked is not None and _plain(asked) != _plain(own) for asked, own in zip((source, target), direction, strict=True)]
+            near = [
+                asked is not None and lower_code(asked) != lower_code(own) for asked, own in zip((source, target), direction, strict=True)
+            ]
             return (*near, direction[0] != usual[0], direction[1] != usual[1])
 
         return min(found, key=distance, default=None)
@@ -144,5 +142,5 @@ def _alike(asked: str | None, known: dict[str, list[str]]) -> list[str]:
     return written or [code for code in known if same(code, asked or "")]
 
 
-def _plain(code: str) -> str:
+def lower_code(code: str) -> str:
     return code.lower().replace("_", "-")
