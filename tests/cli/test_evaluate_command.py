@@ -228,6 +228,8 @@ def test_the_test_split_of_a_prepared_corpus_is_translated(files: Files, tmp_pat
     result = json.loads(outcome.out)
     assert result["scores"][0]["value"] > 80
     assert result["sentences"] == PreparedCorpus.open(tmp_path / "prepared").split("test").rows > 0
+    other = here(BUNDLE, tmp_path / "prepared", "--to", "fr")
+    assert other.code == 2 and "has en to de, and nothing from any language to fr" in other.err
     swapped = here(tmp_path / "prepared", BUNDLE)
     assert swapped.code == 65 and "the translator comes first" in swapped.err
 

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,21 @@ def test_hyphens_of_word_end_no_sentence() -> None:
     said = [f'{bold}<w:t xml:space="preserve">{text}</w:t></w:r>' for text in ("SOFTHYPHEN AND E", "MAIL")]
     assert f"<w:p>{said[0]}{bold}<w:noBreakHyphen/></w:r>{said[1]}</w:p>" in made
     assert translate_document(data, "docx", ("en", "de"), each(unchanged)).data == data
+
+
+def test_wrappers_inside_wrappers_take_time_in_proportion() -> None:
+    depth = 200
+    began = time.process_time()
+    assert texts_of_word(f"<w:p>{'<w:smartTag>' * depth}{word('two words')}{'</w:smartTag>' * depth}</w:p>") == ["two words"]
+    assert time.process_time() - began < 10, "it doubles with every second one"
+
+
+def test_a_text_of_word_with_more_than_text_in_it_is_left_and_counted() -> None:
+    odd = word("<![CDATA[Tom & <b> Jerry]]>") + word("a<!-- note --> b")
+    document = re.sub(r"<w:body>.*</w:body>", f"<w:body><w:p>{odd}</w:p></w:body>", MEMBERS["docx"]["word/document.xml"], flags=re.DOTALL)
+    data = archive({**MEMBERS["docx"], "word/document.xml": document})
+    done = translated("docx", data)
+    assert done.data == data and (done.counts.texts, done.counts.left) == (0, 2)
 
 
 def test_what_a_field_hides_is_counted_as_left() -> None:

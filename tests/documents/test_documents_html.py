@@ -66,6 +66,14 @@ def test_what_is_no_text_is_left_alone(kept: str) -> None:
     assert translated(page) == f"<body><p>BEFORE</p>{kept}<p>AFTER</p></body>"
 
 
+def test_what_ends_itself_in_a_drawing_does_not_swallow_the_page() -> None:
+    page = (
+        '<svg viewBox="0 0 1 1"><style/><script/><g><svg><title/></svg></g><style/></svg><math><style/></math>{}<script/>var a</script>{}'
+    )
+    made = translate_document(page.format("<h1>one</h1>", "<p>two</p>").encode(), "html", ("en", "de"), each(upper))
+    assert made.data.decode() == page.format("<h1>ONE</h1>", "<p>TWO</p>")
+
+
 def test_code_inside_a_sentence_stands_for_itself() -> None:
     page = '<p>Run <code>make <b>all</b></code> or <span translate="no">Foo</span> now, H<sub>2</sub>O</p>'
     assert asked(page) == ['Run <x id="1"/> or <x id="2"/> now, H<x id="3"/>O']

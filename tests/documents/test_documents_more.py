@@ -14,7 +14,7 @@ from typing import Any
 import lxml.etree
 import pytest
 import yaml
-from sample_documents import MEMBERS, SAMPLES, TEXTS, archive, mutant
+from sample_documents import MEMBERS, NCX, SAMPLES, TEXTS, archive, mutant
 from stand_ins import HARMS, each, reversed_words, unchanged, upper
 
 from limelight.documents.document import translate_document
@@ -146,6 +146,28 @@ def test_android_keeps_escapes_quotes_and_what_must_not_be_translated() -> None:
     assert strings[2].text == '\\@it\\\'s \\"q\\" <b> ]]>\\n\\\\' and strings[5][1].text == strings[2].text
 
 
+@pytest.mark.parametrize(
+    ("inside", "wanted"),
+    [
+        (r"Total:\u0020", r"TOTAL:\u0020"),
+        (r"\u0020and\u0020", r"\u0020AND\u0020"),
+        (r"a\u0020\u0020b", r"A\u0020\u0020B"),
+        (r"a\u0020b", "A B"),  # between words one blank is as good as another
+        (r"\\u0020x", r"\\U0020X"),  # a backslash, and no blank
+        (r'"a\u0020"', '"A "'),
+    ],
+)
+def test_android_keeps_blanks_that_are_written_as_escapes(inside: str, wanted: str) -> None:
+    document = '<resources><string name="t">{}</string></resources>'
+    assert text_of("xml", document.format(inside)) == document.format(wanted)
+
+
+def test_a_catalogue_of_xcode_with_half_a_character_keeps_it_and_says_so() -> None:
+    done = translated("xcstrings", b'{"sourceLanguage": "en", "strings": {"Open \\ud800 it": {}, "fine": {}}}')
+    assert b'"Open \\ud800 it": {}' in done.data and b'"FINE"' in done.data
+    assert [each.code for each in done.warnings] == ["malformed"]
+
+
 def test_resx_properties_and_strings_are_written_as_they_were() -> None:
     assert text_of("resx", TEXTS["resx"]) == TEXTS["resx"].replace("Hello {0} &lt;b&gt;", "HELLO {0} &lt;B&gt;")
     done = text_of("properties", TEXTS["properties"], lambda text: text.upper() + "ü\U0001f600")
@@ -230,6 +252,27 @@ def test_slides_and_open_documents_and_books() -> None:
     book = translated("epub", SAMPLES["epub"]).data
     assert "SOME <b>BOLD</b> TEXT\xa0HERE." in member(book, "EPUB/c1.xhtml").replace("&#160;", "\xa0")
     assert "<text>CHAPTER ONE</text>" in member(book, "EPUB/toc.ncx")
+
+
+def test_a_comment_in_a_box_in_a_paragraph_is_text_of_its_own() -> None:
+    note = "<office:annotation><dc:creator>Ann</dc:creator><text:p>a comment</text:p></office:annotation>"
+    names = " ".join(f'xmlns:{name}="{name}"' for name in ("text", "draw", "office", "dc"))
+    box = f"<draw:frame><draw:text-box><text:p>boxed {note}text</text:p></draw:text-box></draw:frame>"
+    data = archive({**MEMBERS["odt"], "content.xml": f"<d {names}><text:p>outer {box}words</text:p></d>"})
+    done = translated("odt", data)
+    assert member(done.data, "content.xml") == member(data, "content.xml").replace("outer", "OUTER").replace("words", "WORDS").replace(
+        "boxed", "BOXED"
+    ).replace("text</text:p>", "TEXT</text:p>").replace("a comment", "A COMMENT")
+    assert done.counts.texts == 3
+    turned = lxml.etree.fromstring(re.sub(r"(?<=[</])\w+:", "", member(translated("odt", data, reversed_words).data, "content.xml")))
+    assert ["".join(p.itertext()).split() for p in turned.iter("p")][1:] == [["text", "Anncomment", "a", "boxed"], ["comment", "a"]]
+    assert translate_document(data, "odt", LANGUAGES, each(unchanged)).data == data
+
+
+def test_the_author_of_a_book_keeps_the_name() -> None:
+    toc = NCX.replace("<ncx>", "<ncx><docTitle><text>My book</text></docTitle><docAuthor>\n <text>Jane Smith</text></docAuthor>")
+    made = member(translated("epub", archive({**MEMBERS["epub"], "EPUB/toc.ncx": toc})).data, "EPUB/toc.ncx")
+    assert made == toc.replace("My book", "MY BOOK").replace("Chapter one", "CHAPTER ONE")
 
 
 @pytest.mark.parametrize("kind", MEMBERS)

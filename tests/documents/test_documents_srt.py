@@ -71,6 +71,13 @@ def test_no_word_moves_over_a_cue_without_words(between: str) -> None:
     assert translated(text) == subtitles("ONE TWO", between, "THREE FOUR")
 
 
+def test_narrow_and_unbreakable_blanks_of_a_translation_stay() -> None:
+    document = "1\n00:00:01,000 --> 00:00:02,000\nwhat,\nten thousand?\n"
+    said = "Quoi\u202f?  Dix\u00a0000\u202f!"
+    made = translate_document(document.encode(), "srt", ("en", "fr"), each(lambda _: said)).data.decode()
+    assert made == document.replace("what,\nten thousand?", "Quoi\u202f?\nDix\u00a0000\u202f!")
+
+
 def test_lines_of_a_dialogue_stay_apart() -> None:
     text = subtitles("- Where is he?\n- Over there.")
     assert asked(text) == ["Where is he?", "Over there."]

@@ -1,5 +1,7 @@
 """XLIFF and TMX: empty targets are filled with the inline elements of their sources, and the rest stays to the byte."""
 
+import time
+
 import lxml.etree
 import pytest
 from kept_structure import without_states
@@ -301,3 +303,15 @@ def test_namespaces_that_a_file_uses_already_are_respected(root: str, expected: 
     assert expected in judged(document)
     confidence = made.find(".//{*}target").get("{http://www.w3.org/2005/11/its}mtConfidence")
     assert confidence == (None if "urn:other" in root else "0.900")
+
+
+def test_a_blank_translation_of_many_marks_is_known_for_blank_in_a_moment() -> None:
+    depth, leaves = 150, 3_000
+    blank = "<mrk>" * depth + "<mrk/>" * leaves + "</mrk>" * depth
+    document = (
+        '<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit id="1"><source>one</source>'
+        f"<target>{blank}</target></trans-unit></body></file></xliff>"
+    )
+    began = time.process_time()
+    assert b"ONE" in translate_document(document.encode(), "xliff", ("en", "de"), each(upper)).data
+    assert time.process_time() - began < 3, "every level looks at all that is in it"

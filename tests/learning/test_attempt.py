@@ -125,9 +125,22 @@ def test_corrections_are_read_in_each_shape(tmp_path: Path, line: dict[str, obje
     assert read_corrections(tmp_path / "c.jsonl", PAIR) == [("one", "eins")]
 
 
-def test_a_line_that_is_none_teaches_nothing(tmp_path: Path) -> None:
+def test_lines_without_a_correction_are_named(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"source": "one", "correction": "eins"}\n{\n{"source": 1, "correction": "eins"}\n')
-    assert read_corrections(tmp_path / "c.jsonl", PAIR) == [("one", "eins"), ("", ""), ("", "")]
+    with pytest.raises(DataError, match=r"no correction stands in line 2, 3; mend"):
+        read_corrections(tmp_path / "c.jsonl", PAIR)
+
+
+def test_a_file_may_have_lines_of_both_shapes(tmp_path: Path) -> None:
+    lines = [
+        {"source": "one", "correction": "eins"},
+        {"translation": {"en": "two", "de": "zwei"}},
+        {"source": "six", "correction": "sechs"},
+    ]
+    for some in (lines, lines[1:], lines[1:2] + lines[:1]):
+        (tmp_path / "c.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in some))
+        assert {pair[1] for pair in read_corrections(tmp_path / "c.jsonl", PAIR)} <= {"eins", "zwei", "sechs"}
+        assert len(read_corrections(tmp_path / "c.jsonl", PAIR)) == len(some)
 
 
 def test_an_empty_file_has_none_and_a_missing_one_is_told(tmp_path: Path) -> None:

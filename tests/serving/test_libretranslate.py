@@ -98,6 +98,15 @@ def test_a_text_that_is_in_the_target_language_already_stays_as_it_is(server: Se
     assert asked(server, q="seven", source="en", target="en").json() == {"translatedText": "seven"}
 
 
+def test_auto_into_what_nothing_translates_into_is_refused_but_for_what_is_in_it_already(translator: Translator) -> None:
+    with serving(labelled(translator, ("en", "de")), limits=LIMITS) as alone:
+        refused = asked(alone, q="Der Ausschuss entscheidet im Frühjahr über die neue Brücke.", source="auto", target="en")
+        assert refused.status_code == 400 and "not available as a target language from German" in refused.json()["error"]
+        english = "The committee decides about the new bridge in the spring."
+        found = asked(alone, q=english, source="auto", target="en").json()
+        assert found["translatedText"] == english and found["detectedLanguage"]["language"] == "en"
+
+
 @pytest.mark.parametrize("text", ["😀", " \n ", "👩‍🚀 … !", "→"])
 def test_emoji_and_blanks_come_back_unchanged(server: Serving, text: str) -> None:
     assert asked(server, q=text).json() == {"translatedText": text}

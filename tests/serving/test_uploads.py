@@ -146,7 +146,9 @@ def test_the_sample_for_detection_has_the_words_and_not_the_tags() -> None:
     assert sample_of(page).split() == ["Guten", "Tag"]
     assert sample_of(b"1\n00:00:01,000 --> 00:00:02,000\nGuten Tag\n").split() == ["Guten", "Tag"]
     assert sample_of(b'"Content-Type: text/plain\\n"\nmsgid "Guten Tag"\n').count("msgid") == 0
-    assert sample_of(b"\xff\xfeabc") == "abc"
+    assert sample_of(b"\x80abc") == "abc"
+    for encoding in ("utf-16", "utf-8-sig"):
+        assert sample_of('"a" = "größer";'.encode(encoding)).split() == ['"a"', "=", '"größer";']
 
 
 @pytest.mark.parametrize("unit", ["a-", "a", "-", "<", "<a", "msg", "1:", "a:"])

@@ -102,6 +102,8 @@ def test_a_target_may_be_inflected_compounded_and_in_any_case(targets: list[str]
         (["neue Datei"], "neue. Datei"),
         (["Regel Ja"], "Regel Jahr"),
         (["--"], "a - b"),
+        (["\u0301"], "a - b"),
+        (["-\u0301 \u0302"], "a - b"),
     ],
 )
 def test_other_words_are_not_the_target(targets: list[str], translation: str) -> None:

@@ -67,7 +67,8 @@ def test_a_text_without_plural_forms_is_no_message(text: str) -> None:
 
 def test_a_text_of_a_message_is_shown_without_its_escapes_and_written_with_them() -> None:
     assert unescape("# of it''s {a}") == "{#} of it's {a}"
-    assert escape("l'{#} {a}") == "l''# {a}"
+    assert escape("l'{#} {a}", doubles=True) == "l''# {a}"
+    assert escape("l'ami d'{a} '", doubles=False) == "l'ami d''{a} ''", "what would quote; at an end what follows may be a brace"
     assert fits("{#} a", "b {#}")
     assert not fits("{#} a", "{#} }") and not fits("{#} a", "b") and not fits("a", "# a")
 
@@ -107,7 +108,8 @@ def test_texts_are_in_order_and_replacing_them_keeps_the_message_readable(messag
     assert again is not None and [message[start:end] for start, end in again] == ["x"] * len(places)
 
 
-def test_a_parser_of_others_reads_the_same_skeleton() -> None:
+@pytest.mark.parametrize("doubles", [True, False])
+def test_a_parser_of_others_reads_the_same_skeleton(doubles: bool) -> None:
     parser = pytest.importorskip("pyicumessageformat", reason="pip install pyicumessageformat").Parser()
 
     def skeleton(parts: object) -> object:
@@ -119,7 +121,7 @@ def test_a_parser_of_others_reads_the_same_skeleton() -> None:
         changed = message
         for start, end in reversed(texts_of(message) or []):
             text = unescape(message[start:end])
-            changed = changed[:start] + escape("l'été " + text + " n'est") + changed[end:]
+            changed = changed[:start] + escape("l'été " + text + " n'est '", doubles) + changed[end:]
         assert changed != message and skeleton(parser.parse(changed)) == skeleton(parser.parse(message))
 
 

@@ -11,9 +11,10 @@ from made_runs import DIVERGED, HEALTHY, Story, corpus
 
 from limelight.cli.train.recipe_keys import check_changes
 from limelight.evaluation.suspicions import SuspicionKind
+from limelight.training.events import DirectionScore
 from limelight.training.report.advice import SUSPICIONS, advise
 from limelight.training.report.advice_learning import Advice, change_command, lengthen_command
-from limelight.training.report.run_record import read_run
+from limelight.training.report.run_record import DirectionResult, read_run
 
 FLAT = (50.0, 54.0, 55.0, 55.5, 55.8, 55.9, 55.9, 56.0, 56.0, 56.0, 56.1, 56.1)
 FALLING = (5.0, 4.0, 3.0, 2.5, 2.2, 2.1, 2.0, 1.9, 1.8, 1.8, 1.8)
@@ -163,6 +164,36 @@ def test_an_interrupted_run_is_not_told_to_train_longer(tmp_path: Path) -> None:
 def test_the_longer_command_doubles_time_or_steps_and_changes_nothing_else(tmp_path: Path, command: str, expected: str | None) -> None:
     run = made_runs.make(tmp_path / "run", HEALTHY.but(command=tuple(shlex.split(command))))
     assert lengthen_command(read_run(run)) == expected
+
+
+def test_a_run_that_needed_less_than_its_budget_is_given_more_steps(tmp_path: Path) -> None:
+    for number, command in enumerate(("limelight train a.en a.de --budget 30m -o x", "limelight train a.en a.de --budget=30m -o x")):
+        record = read_run(made_runs.make(tmp_path / f"run-{number}", HEALTHY.but(command=tuple(shlex.split(command)))))
+        assert record.recipe is not None
+        fixed = record.recipe.changed(schedule=record.recipe.schedule.changed(fixed=True))
+        assert lengthen_command(dataclasses.replace(record, recipe=fixed)) == "limelight train a.en a.de -o x --steps 2400"
+
+
+def test_the_test_set_of_one_direction_is_held_against_its_own_validation(tmp_path: Path) -> None:
+    """The mean of all directions says nothing of one that is harder."""
+    record = read_run(made_runs.make(tmp_path / "run", HEALTHY.but(chrf=FLAT, test_chrf=49.0, long_chrf=49.0)))
+    assert record.scores is not None and record.best is not None
+    rows = tuple(DirectionResult(name, True, 100, []) for name in ("en-cs", "en-de"))
+    scores = dataclasses.replace(record.scores, directions=rows)
+    for own, expected in ((50.0, False), (55.0, True)):
+        ways = (DirectionScore("en-cs", 20.0, own), DirectionScore("en-de", 30.0, 60.0))
+        valid = dataclasses.replace(record.best, directions=ways)
+        changed = dataclasses.replace(record, scores=scores, validations=(*record.validations[:-1], valid))
+        assert ("below_validation" in {each.code for each in advise(changed)}) == expected
+
+
+def test_advice_on_length_starts_from_the_penalty_of_the_run(tmp_path: Path) -> None:
+    record = read_run(made_runs.make(tmp_path / "run", HEALTHY.but(chrf=FLAT)))
+    assert record.scores is not None
+    for kind, wanted in ((SuspicionKind.SHORT, "1.8 (now 1.4)"), (SuspicionKind.LONG, "1 (now 1.4)")):
+        scores = dataclasses.replace(record.scores, search={"length_penalty": 1.4}, suspicious={kind.value: record.scores.sentences})
+        (found,) = [each for each in advise(dataclasses.replace(record, scores=scores)) if each.code.startswith("suspicious")]
+        assert f"--length-penalty {wanted}" in found.do
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,13 @@ from made_sentences import sentences
 from prepare_command import FAST, given_pieces, here, write_pairs
 
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.decoding.config import SearchSettings
 from limelight.errors import ConfigError, DataError, RuntimeChoiceError
 from limelight.model.config import ModelConfig
 from limelight.planning.cost.size import parameters
 from limelight.planning.shortfall import NOT_ENOUGH
 from limelight.planning.sizing_rules import BATCH, LEAST_BATCH, LEAST_STEPS, LEAST_TRAINING, peak_rate
-from limelight.training.config import FineTuning, OptimizerSettings, Recipe
+from limelight.training.config import FineTuning, Inherited, OptimizerSettings, Recipe
 from limelight.training.recipe import calibrate as calibrate_file
 from limelight.training.recipe import choose
 from limelight.training.recipe.calibrate import (
@@ -63,9 +64,12 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     asked: list[float] = []
     small = sum(parameters(ModelConfig.preset("small", 600)).values())
 
-    def measured(config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float) -> CalibrationResult:
+    def measured(
+        config: ModelConfig, prepared: Any, batch: Any, optimizer: Any, stand: Any, seconds: float, r_drop: float | None
+    ) -> CalibrationResult:
         asked.append(seconds)
-        return CalibrationResult(10_000 * small / sum(parameters(config).values()), 1, None, 1.0, 0.0)
+        passes = 2 if r_drop else 1
+        return CalibrationResult(10_000 * small / sum(parameters(config).values()) / passes, 1, None, 1.0, 0.0)
 
     monkeypatch.setattr(choose, "calibrate", measured)
     return asked
@@ -238,6 +242,19 @@ def test_a_long_run_with_enough_to_validate_on_chooses_its_search(prepared: Prep
 
 
 @pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize(("brought", "parent", "chooses"), [(False, None, True), (True, None, False), (True, "en to de", True)])
+def test_what_brings_a_search_along_chooses_none(
+    prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch, brought: bool, parent: str | None, chooses: bool
+) -> None:
+    monkeypatch.setattr(choose, "LEAST_TO_CHOOSE_BY", prepared.split("valid").fed)
+    search = SearchSettings(length_penalty=1.4 if brought else SearchSettings().length_penalty)
+    old = FineTuning(bundle="b", inherits=Inherited(search=search), parent=parent)
+    model = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
+    made = plan(prepared, steps=1_000, fine_tuning=old, model=model)
+    assert made.recipe.validation.search == any(each.name == "search" for each in made.chosen) == chooses
+
+
+@pytest.mark.usefixtures("fast")
 def test_a_step_sees_a_small_part_of_a_short_text(prepared: PreparedCorpus) -> None:
     """Also in a long run, for which the batch would grow."""
     made = plan(with_text(prepared, 60_000), {"model": {"max_length": 100}}, preset="toy", steps=100_000)
@@ -327,6 +344,16 @@ def test_a_measurement_counts_target_pieces(prepared: PreparedCorpus) -> None:
     assert (found.threads, found.one_thread) == (torch.get_num_threads(), None)
     assert 0 < found.padding < 0.5
     assert found.bytes_per_cell > 100
+
+
+@pytest.mark.slow
+def test_a_measurement_takes_both_passes_of_r_drop(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float | None] = []
+    gradients = calibrate_file.gradients
+    monkeypatch.setattr(calibrate_file, "gradients", lambda *given, **more: asked.append(more["r_drop"]) or gradients(*given, **more))
+    config = ModelConfig.preset("toy", prepared.manifest.vocab_sizes[1])
+    calibrate(config, prepared, choose.BatchSettings(budget=800), OptimizerSettings(), CPU, 0.01, 5.0)
+    assert set(asked) == {5.0}
 
 
 def test_memory_that_was_held_before_does_not_hide_what_a_step_needs(prepared: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:

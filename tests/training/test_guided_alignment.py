@@ -38,7 +38,10 @@ def test_a_guide_knows_what_the_statistics_know_and_nothing_of_other_pieces() ->
     assert beyond.sum() == 0
 
 
-@pytest.mark.parametrize("more", [{"schedule": {"both_directions": 0.3, "steps": 10, "warmup": 1}}, {"machine": {"compile": True}}])
+@pytest.mark.parametrize(
+    "more",
+    [{"schedule": {"both_directions": 0.3, "steps": 10, "warmup": 1}}, {"machine": {"compile": True}}, {"machine": {"recompute": True}}],
+)
 def test_what_does_not_go_with_it_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"guided_alignment .*; take one of them"):
         recipe(tmp_path, guided_alignment=0.05, **more)

@@ -9,8 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
+import tagged_corpora
 from made_sentences import apart, sentences
 from prepare_command import FAST, here, write_pairs
+from tagged_corpora import in_language
 
 from limelight.corpus import prepare as prepare_file
 from limelight.corpus.config import CorpusSettings, PrepareSettings
@@ -169,6 +171,23 @@ def test_a_run_that_goes_on_finds_the_same_without_preparing_again(
     assert preparing.asked == weighted + 1
     other = mix_old_text(new, OldText(old, 0.1), tmp_path, 1, preparing)
     assert other.corpora[1].weight == pytest.approx(first.corpora[1].weight / 9, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_old_text_is_told_what_it_was_told_and_is_what_people_wrote(tmp_path: Path) -> None:
+    corpora = [
+        {
+            "name": name,
+            "paths": [tagged_corpora.write(tmp_path / "text", f"{name}.{code}", in_language(code, 60, seed)) for code in ("en", "de")],
+            "tags": [name],
+        }
+        for seed, name in enumerate(("formal", "synthetic"))
+    ]
+    for some, name in ((corpora, "formal"), (corpora[1:], "synthetic")):
+        prepared = tagged_corpora.prepare(tmp_path / name, some)
+        sample_replay(prepared.folder, tmp_path, 1)
+        told = pq.read_table(tmp_path / REPLAY)["tags"].to_pylist()
+        assert told == [[name]] * prepared.manifest.corpora[0].kept["train"]
 
 
 @pytest.mark.slow

@@ -59,9 +59,14 @@ class Document:
         return False
 
 
+def find_mark(data: bytes) -> tuple[bytes, str]:
+    """The byte order mark and what it says; nothing where there is none."""
+    return next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", ""))
+
+
 def decode(name: str, data: bytes, kind: str, is_over: Callable[[], bool] = lambda: False) -> Document:
     """The text of a document of that kind. A text that would not become the same bytes again is refused."""
-    mark, encoding = next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", ""))
+    mark, encoding = find_mark(data)
     if not encoding and b"\0" in data:
         said = "holds zero bytes, so it is no text, or UTF-16 without a byte order mark"
         raise DataError(f"{name} {said}; convert it to UTF-8")

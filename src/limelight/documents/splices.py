@@ -26,7 +26,7 @@ class Splice(NamedTuple):
     start: int
     end: int
     parts: tuple[Part, ...]
-    small: bool = False  # may lie inside a range that another splice moves
+    small: bool = False  # may lie inside a range that another splice moves, which may be small, too
 
 
 def join_parts(text: str, parts: Iterable[Part]) -> str:
@@ -42,9 +42,18 @@ def apply_splices(text: str, splices: Sequence[Splice]) -> str:
 
     def copy(start: int, end: int) -> None:
         for splice in small[bisect_left(starts, start) : bisect_left(starts, end)]:
-            pieces.extend((text[start : splice.start], join_parts(text, splice.parts)))
-            start = splice.end
+            if start <= splice.start and splice.end <= end:  # not one inside of another, which copies it
+                pieces.append(text[start : splice.start])
+                put(splice.parts)
+                start = splice.end
         pieces.append(text[start:end])
+
+    def put(parts: Iterable[Part]) -> None:
+        for part in parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            else:
+                copy(*part)
 
     cursor = 0
     for splice in ordered:
@@ -52,11 +61,7 @@ def apply_splices(text: str, splices: Sequence[Splice]) -> str:
             continue
         assert splice.start >= cursor, "two splices overlap"
         copy(cursor, splice.start)
-        for part in splice.parts:
-            if isinstance(part, str):
-                pieces.append(part)
-            else:
-                copy(*part)
+        put(splice.parts)
         cursor = splice.end
     copy(cursor, len(text))
     return "".join(pieces)

@@ -12,11 +12,12 @@ from limelight.corpus.manifest import NAME as MANIFEST
 from limelight.corpus.manifest import Split
 from limelight.corpus.reading.drift import describe_drift
 from limelight.corpus.reading.finding import holds_lines
-from limelight.corpus.reading.language_tags import is_language
+from limelight.corpus.reading.language_tags import closeness, is_language
 from limelight.corpus.reading.lines import read_strings
 from limelight.corpus.reading.raw import RowFault
 from limelight.corpus.reading.streams import without_packing
 from limelight.errors import ConfigError, DataError
+from limelight.text.languages import Direction
 
 USAGE = (
     "name a translator with its source and reference (en-de test.en test.de), a translator with a prepared corpus (en-de prepared), "
@@ -39,6 +40,7 @@ class EvaluationInputs:
     source: list[str] | None
     references: list[list[str]]
     language: str | None  # of the target, as far as names tell
+    direction: Direction | None  # of the pairs of a prepared corpus
     paths: tuple[str, str] | None  # of source and reference, if these are files
 
 
@@ -48,17 +50,20 @@ def read_inputs(
     source: str | None = None,
     other: str | None = None,
     split: Split = "test",
+    wanted: tuple[str | None, str | None] = (None, None),
 ) -> EvaluationInputs:
-    """All files are read and compared before anything is translated; all that is wrong with them is in one error."""
+    """All files are read and compared before anything is translated; all that is wrong with them is in one error. `wanted`: the languages
+    of the pairs that are taken of a prepared corpus of several."""
     translator, source, reference, prepared = _roles(targets, source)
     files = [path for path in (None if translator else targets[0], source, reference, *references) if path]
     if other is not None and not Path(other).is_dir():
         files.append(other)
     texts = dict(zip(files, read_parallel(files), strict=True))
     names = _names(targets[0], other)
-    sources, language = texts[source] if source else None, None
+    sources, language, direction = texts[source] if source else None, None, None
     if prepared is not None:
-        sources, first, (_, language) = read_split(prepared, split)
+        sources, first, direction = read_split(prepared, split, wanted)
+        language = direction[1]
     else:
         assert reference is not None  # _roles gives one or the other
         first = texts[reference]
@@ -71,6 +76,7 @@ def read_inputs(
         source=sources,
         references=[first, *(texts[path] for path in references)],
         language=language,
+        direction=direction,
         paths=(source, reference) if source and reference else None,
     )
 
@@ -138,15 +144,26 @@ def read_parallel(paths: Sequence[str]) -> list[list[str]]:
     return [texts[path] for path in paths]
 
 
-def read_split(folder: Path, split: Split) -> tuple[list[str], list[str], tuple[str, str]]:
+def read_split(folder: Path, split: Split, wanted: tuple[str | None, str | None] = (None, None)) -> tuple[list[str], list[str], Direction]:
+    """The pairs of one direction, the first of those whose languages are `wanted`; None is any."""
     from limelight.corpus.feeding.shards import PreparedCorpus  # by Arrow, which files of text do not need
 
     prepared = PreparedCorpus.open(folder)
-    pairs = prepared.split(split)
-    if not pairs.rows:
-        raise DataError(f"the {split} split of {folder} is empty; name two files instead, or prepare with --{split}")
-    source, target = pairs.texts(pairs.usual)
-    return source.to_pylist(), target.to_pylist(), prepared.manifest.languages
+    pairs, known = prepared.split(split), prepared.manifest
+    asked = [each for each in known.directions if all(a is None or closeness(a, b) is not None for a, b in zip(wanted, each, strict=True))]
+    if not asked:
+        raise ConfigError(
+            f"{folder} has {known.described}, and nothing from {wanted[0] or 'any language'} to {wanted[1] or 'any language'}"
+        )
+    direction = known.languages if known.languages in asked else asked[0]
+    stored = direction if direction in known.stored else direction[::-1]
+    every = np.arange(pairs.rows, dtype=np.int64)
+    rows = every[np.isin(pairs.corpora_of(every), [number for number, pair in enumerate(known.stored) if pair == stored])]
+    if not len(rows):
+        lacks = "is empty" if not pairs.rows else f"has no pair of {' and '.join(direction)}"
+        raise DataError(f"the {split} split of {folder} {lacks}; name two files instead, or prepare with --{split}")
+    source, target = (side.to_pylist() for side in pairs.texts(rows))
+    return (source, target, direction) if stored == direction else (target, source, direction)
 
 
 def is_prepared(path: Path) -> bool:

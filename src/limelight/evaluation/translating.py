@@ -11,6 +11,7 @@ from limelight.corpus.reading.language_tags import closeness, guess_languages
 from limelight.decoding.config import SearchSettings
 from limelight.errors import DataError
 from limelight.evaluation.config import InferenceOptions, Speed
+from limelight.text.languages import Direction
 from limelight.translator import Translation, Translator
 from limelight.translator.confidence import Word
 
@@ -37,15 +38,18 @@ def translate_set(
     running: InferenceOptions | None = None,
     watch: Callable[[Speed, int], None] = lambda *_: None,
     probabilities: bool = False,
+    direction: Direction | None = None,
 ) -> TranslatedSet:
     """All of `source` in order. `watch` hears of the speed and of how many sentences there are. `paths` of source and reference are looked
     at for their languages: a set given in the wrong order would be translated for nothing. `probabilities` of pieces are asked for, so
-    that words have a confidence with every engine."""
+    that words have a confidence with every engine. `direction`: that of the pairs, where it is known."""
     running = running or InferenceOptions()
     with Translator.load(folder, running.device, running.dtype, running.threads) as loaded:
-        translator = _aim(loaded, paths, running)
+        translator = _aim(loaded, direction or (guess_languages(*paths) if paths else None), running)
         languages, search = translator.settings.languages, translator.settings.search
         _refuse_swapped(paths, languages)
+        if direction is not None and any(closeness(a, b) is None for a, b in zip(languages, direction, strict=True)):
+            raise DataError(f"the pairs are {' to '.join(direction)}, and the translator goes from {' to '.join(languages)}")
         if running.beam is not None:
             search = search.changed(beam=running.beam)
         if running.batch_pieces is not None:
@@ -78,13 +82,12 @@ def translate_set(
         return TranslatedSet(texts, languages, speed, counts, search, runs_on, claimed, calibration)
 
 
-def _aim(translator: Translator, paths: tuple[str, str] | None, running: InferenceOptions) -> Translator:
-    """The translator in the direction that was asked for, or else in that of the files, if it was taught it by these codes."""
+def _aim(translator: Translator, guess: Direction | None, running: InferenceOptions) -> Translator:
+    """The translator in the direction that was asked for, or else in that of the text, if it was taught it by these codes."""
     tags = running.tags or ()
     if translator.settings.tags is None:  # the target is then for BLEU alone
         return translator.towards(None, running.source, tags)
-    guess = guess_languages(*paths) if paths and not (running.target or running.source) else None
-    if guess is not None and guess in translator.directions:
+    if guess is not None and not (running.target or running.source) and guess in translator.directions:
         return translator.towards(guess[1], guess[0], tags)
     return translator.towards(running.target, running.source, tags)
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,12 +35,23 @@ def read_corrections(path: Path, languages: Direction) -> list[Pair]:
     """Lines of JSON: {"source": ..., "correction": ...}, or what suggestions are written as, {"translation": {"en": ..., "de": ...}}."""
     if not path.is_file():
         raise DataError(f"{path} is no file; give a file with a correction in each line, as JSON")
-    first = None
-    with path.open("rb") as file, suppress(ValueError):
-        first = json.loads(file.readline(1 << 20))
-    columns = ("source", "correction") if isinstance(first, dict) and "correction" in first else None
+    source, target = languages
+    found = _read_pairs(path, languages, ("source", "correction"))
+    for columns in ((f"translation.{source}", f"translation.{target}"), None):
+        if None in found:
+            others = _read_pairs(path, languages, columns)
+            found = [one or other for one, other in zip(found, others, strict=True)]
+    if broken := [str(line) for line, pair in enumerate(found, start=1) if pair is None]:
+        named = ", ".join(broken[:10]) + (", ..." if len(broken) > 10 else "")
+        raise DataError(f"{path}: no correction stands in line {named}; mend these lines, or take them out")
+    return [pair for pair in found if pair is not None]
+
+
+def _read_pairs(path: Path, languages: Direction, columns: tuple[str, str] | None) -> list[Pair | None]:
+    """None for a line that has none."""
     batches = read_jsonl(CorpusPart(0, 0, "jsonl", (str(path),), languages, columns), ROWS)
-    return [pair for batch in batches for pair in zip(batch["source"].to_pylist(), batch["target"].to_pylist(), strict=True)]
+    rows = (row for batch in batches for row in zip(*(batch[name].to_pylist() for name in ("fault", "source", "target")), strict=True))
+    return [None if fault else (source, target) for fault, source, target in rows]
 
 
 def find_unfinished(folder: Path) -> LearningPlan | None:

@@ -148,6 +148,11 @@ class FineTuning(SparseSettings):
     inherits: Inherited | None = Field(default=None, description="Absent: nothing that is not usual.")
     parent: str | None = Field(default=None, description="What a parent translates: pieces are learnt anew. Absent: the old ones are kept.")
 
+    @property
+    def keeps_search(self) -> bool:
+        """Whether the old translator brought a search along that is not the usual one; a parent's target has another length."""
+        return self.parent is None and self.inherits is not None and self.inherits.search != SearchSettings()
+
 
 class Recipe(SparseSettings):
     """A recipe decides the whole of a run."""
@@ -193,6 +198,8 @@ class Recipe(SparseSettings):
                 problems.append("guided_alignment knows one direction, schedule.both_directions has two; take one of them")
             if self.machine.compile:
                 problems.append("guided_alignment watches a head, which machine.compile=true does not allow; take one of them")
+            if self.machine.recompute:
+                problems.append("guided_alignment watches a head, which machine.recompute=true computes again unseen; take one of them")
         if self.batch.longest is not None and self.batch.longest + 1 > self.model.max_length:
             problems.append(f"batch.longest={self.batch.longest} and its end are more than model.max_length={self.model.max_length}")
         return self.refuse(problems)

@@ -9,6 +9,8 @@ forms or selections, the texts inside are the parts, and the rest stands between
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 from limelight.bundle.confidence import multiply_known
 from limelight.decoding.guards import Notice
@@ -47,9 +49,10 @@ class Cutter:
 
     def _message(self, text: str, places: Sequence[tuple[int, int]], always: bool | None) -> list[SourceSentence]:
         parts: list[SourceSentence] = []
+        message: Literal["plain", "doubled"] = "doubled" if "''" in text else "plain"
         for (start, end), following in zip(places, [*(start for start, _ in places[1:]), len(text)], strict=True):
             inner = self.cut(messages.unescape(text[start:end]), always, parse=False)
-            parts += [replace(part, before="", after=messages.escape(part.after), in_message=True) for part in inner]
+            parts += [replace(part, before="", after=messages.escape(part.after, message == "doubled"), message=message) for part in inner]
             parts[-1] = replace(parts[-1], after=parts[-1].after + text[end:following])
         return [replace(parts[0], before=text[: places[0][0]]), *parts[1:]]
 
@@ -131,13 +134,14 @@ def _present(part: SourceSentence, made: Translation) -> Translation:
     """The translation as it stands in its text. In a message, where its braces would end the message, the source instead."""
     if part.split:
         made = replace(made, warnings=[*part.split, *made.warnings])
-    if not part.in_message:
+    if not part.message:
         return made
+    escape = partial(messages.escape, doubles=part.message == "doubled")
     if messages.fits(part.given, made.text):
-        words = [word._replace(text=messages.escape(word.text)) for word in made.words]
-        return replace(made, text=messages.escape(made.text), words=words, alternatives=[])
+        words = [word._replace(text=escape(word.text)) for word in made.words]
+        return replace(made, text=escape(made.text), words=words, alternatives=[])
     why = "a text of the message is left as it was, since its translation has other braces"
-    kept = messages.escape(part.given)
+    kept = escape(part.given)
     return replace(made, text=kept, words=[], alternatives=[], warnings=[*made.warnings, Notice("message", why)])
 
 

@@ -79,7 +79,7 @@ def plan(
         _check_time(is_over)
         bound = bool(prefix or some)  # by what belongs to the whole
         parts = cut(text, settings, False if bound else None if match and segment else segment, watched and not bound, reader)
-        match = match if len(parts) == 1 and not parts[0].in_message else ""  # it is one of the whole text
+        match = match if len(parts) == 1 and not parts[0].message else ""  # it is one of the whole text
         places.append(range(len(sentences), len(sentences) + len(parts)))
         asked: dict[str, Any] = {"prefix": prefix, "phrases": some, "match": match, "reader": reader}
         sentences += [part.fill(**asked, request=Request((), is_over=is_over)) for part in parts]

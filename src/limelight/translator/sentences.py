@@ -4,7 +4,7 @@ import copy
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 from limelight.bundle import BundleSettings, Learnt
 from limelight.decoding.guards import Notice
@@ -26,7 +26,7 @@ class SourceSentence:
     given: str
     before: str = ""  # what stands before it in its text, if it is the first; and what stands after it
     after: str = ""
-    in_message: bool = False  # then `given` is as `messages.unescape` gives it
+    message: Literal["", "plain", "doubled"] = ""  # of one `given` is as `messages.unescape` gives it; how it writes apostrophes
     split: tuple[Notice, ...] = ()  # said of the first part of a sentence that was too long
     prefix: str = ""  # its translation begins so, and contains these
     phrases: tuple[str, ...] = ()

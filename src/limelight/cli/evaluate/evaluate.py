@@ -84,7 +84,7 @@ def evaluate(
     running = InferenceOptions(beam, batch_pieces, device, dtype, threads, *aimed)
     settings = _settings(metrics, tokenize, lowercase, resamples, seed, worst)
     judge = _comet(comet, comet_model)
-    inputs = read_inputs(targets or [], reference or [], source, compare, split.value)
+    inputs = read_inputs(targets or [], reference or [], source, compare, split.value, (source_language, target_language))
     _refuse_unused(inputs, save, running, calibrate)
     with Screen(plain, quiet or json_wanted) as screen:
         run = _Run(inputs, settings, judge, target_language or inputs.language, screen, running, calibrate)
@@ -110,7 +110,7 @@ class _Run:
             write_whole(save, "".join(f"{' '.join(text.split(chr(10)))}\n" for text in texts).encode())
         if self.inputs.other is None:
             evaluation, believed = self.score_texts(texts, ""), self.check_confidence(translated)
-            return EvaluationReport(self.inputs, self.settings, evaluation, translated, save, believed, self.calibrate)
+            return EvaluationReport(self.inputs, self.settings, evaluation, translated, save, self.language, believed, self.calibrate)
         # Before anything is scored: only the other translator may know the language, which decides what a word is, for both.
         other_texts, other_translated = self.texts_of(self.inputs.other, "translate 2")
         evaluation = self.score_texts(texts, "")
@@ -120,7 +120,7 @@ class _Run:
         differences = compare(names, evaluation.counts, other.counts, self.settings)
         self.screen.step("compare", 1, 1)
         believed = self.check_confidence(translated)
-        found = EvaluationReport(self.inputs, self.settings, evaluation, translated, save, believed, self.calibrate)
+        found = EvaluationReport(self.inputs, self.settings, evaluation, translated, save, self.language, believed, self.calibrate)
         return replace(found, other=other, other_translated=other_translated, differences=differences)
 
     def check_confidence(self, made: "TranslatedSet | None") -> "ConfidenceCheck | None":
@@ -152,9 +152,10 @@ class _Run:
             note = f"{speed.sentences_per_second:.1f} sentences/s, {group_digits(round(speed.pieces_per_second))} source + target pieces/s"
             self.screen.step(step, speed.sentences, total, note)
 
-        assert self.inputs.source is not None
-        self.screen.step(step, 0, len(self.inputs.source))
-        made = translate_set(system.folder, self.inputs.source, self.inputs.paths, self.running, watch, self.calibrate)
+        given = self.inputs
+        assert given.source is not None
+        self.screen.step(step, 0, len(given.source))
+        made = translate_set(system.folder, given.source, given.paths, self.running, watch, self.calibrate, given.direction)
         self.language = self.language or made.languages[1]
         return made.texts, made
 

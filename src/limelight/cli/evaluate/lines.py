@@ -36,6 +36,7 @@ class EvaluationReport:
     evaluation: "Evaluation"
     translated: "TranslatedSet | None"
     saved: Path | None
+    language: str | None  # of the translations, as far as is known
     believed: "ConfidenceCheck | None" = None
     calibrated: bool = False  # just now, to this very set
     other: "Evaluation | None" = None
@@ -92,9 +93,8 @@ def as_json(report: EvaluationReport) -> dict[str, Any]:
 def _verdict(report: EvaluationReport) -> "QualityVerdict | None":
     from limelight.evaluation.verdict import evidence_of, judge
 
-    language = report.inputs.language or (report.translated.languages[1] if report.translated else None)
     error = None if report.believed is None or report.calibrated else report.believed.words.error
-    return judge(evidence_of(report.evaluation, language, error))
+    return judge(evidence_of(report.evaluation, report.language, error))
 
 
 def _one(evaluation: "Evaluation", made: "TranslatedSet | None") -> dict[str, Any]:

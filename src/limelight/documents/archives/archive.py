@@ -28,7 +28,8 @@ _ODT_SINGLES = "s note frame annotation annotation-end soft-page-break ruby-text
 _ODT = TextTable(
     None, ("p", "h"), lambda element: [element], collapse, singles=frozenset(_ODT_SINGLES.split()), cuts=frozenset(("tab", "line-break"))
 )  # fmt: skip
-_NAMES = TextTable(None, ("title", "description", "text"), lambda element: [element], collapse)
+_AUTHOR = re.compile(r"<(?:\w+:)?docAuthor\b[^<>]*>\s*\Z")
+_NAMES = TextTable(None, ("title", "description", "text"), lambda element: [] if _names_author(element) else [element], collapse)
 Finder = Callable[[Document, tuple[str, str], bool], ExtractionResult]
 
 
@@ -116,8 +117,12 @@ def _find_odt(document: Document, languages: tuple[str, str], again: bool) -> Ex
 def _list_inner(element: Element) -> list[Element]:
     found = []
     for child in element.children:
-        found += [child] if child.name in _ODT.wanted else _list_inner(child)
+        found += [*([child] if child.name in _ODT.wanted else []), *_list_inner(child)]
     return found
+
+
+def _names_author(element: Element) -> bool:
+    return _AUTHOR.search(element.document, max(0, element.start - 200), element.start) is not None
 
 
 def _make_small(unit: DocumentUnit) -> DocumentUnit:

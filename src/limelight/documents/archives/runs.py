@@ -38,6 +38,7 @@ def find_runs(document: Document, languages: tuple[str, str], again: bool) -> Ex
 
     def take(paragraph: Element, around: list[Element]) -> None:
         nonlocal left
+        document.check_time()
         boxes = [paragraph]
         while boxes:
             inside, box = list[Element](), boxes.pop()
@@ -53,12 +54,15 @@ def find_runs(document: Document, languages: tuple[str, str], again: bool) -> Ex
 
 
 def _find_hidden(paragraph: Element) -> set[int]:
-    """Where texts begin that belong to the code of a field, or that Word fills in; a field without an end in its paragraph hides none."""
+    """Where texts begin that belong to the code of a field, or that Word fills in, or that hold more than text (CDATA, comments); a field
+    without an end in its paragraph hides none."""
     texts, change, fields = list[int](), Counter[int](), list[tuple[int, str]]()  # of each open field: its first text, its code
     for element in _walk(paragraph):
         kind = next((value for key, value in element.attributes.items() if key.endswith("fldCharType")), "")
         if element.name == "t":
             texts.append(element.inner)
+            change[len(texts) - 1] += (odd := "<!" in element.document[element.inner : element.close])
+            change[len(texts)] -= odd
         elif element.name == "instrText" and fields and len(fields[-1][1]) < 99:
             fields[-1] = fields[-1][0], fields[-1][1] + element.document[element.inner : element.close][:99]
         elif kind == "begin":
@@ -90,12 +94,9 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
             yield from _list_run(child, around, boxes)
         elif child.name in _KEPT:
             yield _Piece(*place, ("", ""), place, child.document[child.start : child.end])
-        elif child.name in _AROUND and not around[0]:
-            inner = list(_list_pieces(child, (child.tag, f"</{child.written_name}>"), boxes))
-            if None in inner:
-                yield from (None, *_list_pieces(child, ("", ""), []), None)
-            else:
-                yield from [piece and piece._replace(outside=place) for piece in inner]
+        elif child.name in _AROUND and not any(map(_cuts, child.children)):
+            inner = _list_pieces(child, (child.tag, f"</{child.written_name}>"), boxes)
+            yield from [piece and piece._replace(outside=place) for piece in inner]
         elif child.name not in _NOTHING:
             yield None
             code = next((value for key, value in child.attributes.items() if key.endswith("instr")), "")
@@ -104,13 +105,20 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
             yield None
 
 
+def _cuts(element: Element) -> bool:
+    """Whether a sentence ends in it."""
+    if element.name != "r":
+        return element.name != "p" and element.name not in _KEPT and element.name not in _NOTHING
+    names = {child.name for child in element.children if child.name not in _NOTHING}
+    return bool(names & _BREAKS or ("t" in names and names - {"t", "noBreakHyphen"}))
+
+
 def _list_run(run: Element, around: tuple[str, str], boxes: list[Element]) -> Iterator[_Piece | None]:
     text, name, properties = run.document, run.written_name, run.child("rPr")
     raw = text[properties.start : properties.end] if properties is not None else ""
     opening, closing = f"{around[0]}<{name}>{_EMPTY.sub('', _SPELLING.sub('', raw))}", f"</{name}>{around[1]}"
     parts = [child for child in run.children if child.name not in _NOTHING]
-    names = {child.name for child in parts}
-    if names & _BREAKS or ("t" in names and names - {"t", "noBreakHyphen"}):  # each text in its place, as others may stand between them
+    if _cuts(run):  # each text in its place, as others may stand between them
         for child in parts:
             yield None
             if child.name == "t" and not child.is_empty_tag:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 # Their content is no markup, and ends only at their own closing tag.
+FOREIGN = frozenset(("svg", "math"))
 RAW = frozenset(("iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"))
 
 _NAME = re.compile(r"[A-Za-z][^ \t\r\n\f/>]*")
@@ -41,7 +42,7 @@ class Token(NamedTuple):
 def tokens(page: str, xhtml: bool = False) -> Iterator[Token]:
     """Front to back: the end of each token is the start of the next. The content of a RAW element is one text."""
     xhtml = xhtml or page[:100].lstrip().startswith("<?xml")  # only there does <script/> have no content
-    at = text = 0
+    at = text = foreign = 0  # how deep in drawings and formulas, where the slash counts as well
     while (at := page.find("<", at)) >= 0:
         token = _markup(page, at)
         if token is None:
@@ -51,7 +52,9 @@ def tokens(page: str, xhtml: bool = False) -> Iterator[Token]:
             yield Token("text", text, at)
         yield token
         at = text = token.end
-        if token.kind == "start" and token.name in RAW and not (xhtml and token.closed):
+        if token.name in FOREIGN and not token.closed:
+            foreign = max(0, foreign + (1 if token.kind == "start" else -1))
+        if token.kind == "start" and token.name in RAW and not ((xhtml or foreign) and token.closed):
             end = _raw_end(page, token.name, at)
             if at < end:
                 yield Token("text", at, end)

@@ -26,7 +26,7 @@ _TAG = re.compile(r"</?([A-Za-z]{1,9})\b[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}|<[\
 _DASH = re.compile(r"\s*[-\u2013\u2014]\s*(?=\S)")
 _END = re.compile(r"[.!?:\u2026\u266a\u3002\uff01\uff1f\u061f\u0964][\"'\u2019\u201d\u00bb)\]]*$")
 _MARKUP = re.compile(r"<[^<>]*>|\{[^{}]*\}")
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[^\S\u00a0\u2000-\u200a\u202f\u205f\u3000]+")  # not what a translator chose, such as the one before a French "?"
 _PAUSE = ",;:.!?…)\u3001\u3002\uff0c\uff01\uff1f"
 _APART = re.compile(r"[-\u2013\u2014(\[\u266a#]")  # how a cue begins that goes on with nothing
 
@@ -70,7 +70,7 @@ def _unit(line: int, document: str, newline: str, stretches: Sequence[_Stretch])
 
     def splice(stretch: _Stretch, parts: Sequence[Part]) -> Splice:
         text = join_parts(document, parts)
-        text = " ".join(text.split()).replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
+        text = _SPACE.sub(" ", text).strip(" ").replace("-->", "→")  # parted, it could stand on a line of its own and begin a cue
         return Splice(stretch.sentence.start, stretch.sentence.end, (in_lines(text, stretch.lines, newline),))
 
     def write(translations: Sequence[str]) -> list[Splice] | None:

@@ -81,7 +81,7 @@ class Element:
         """No text inside, and no elements but <mrk> that hold none either."""
         if any(child.name != "mrk" or not child.is_blank for child in self.children):
             return False
-        return not any(item.text.strip() for item in self.items() if item.kind == "text")
+        return not any(item.text.strip() for gap in self.gaps() for item in gap if item.kind == "text")
 
     def child(self, name: str) -> "Element | None":
         return next((child for child in self.children if child.name == name), None)

@@ -21,6 +21,7 @@ _CDATA = re.compile(r"\s*+<!\[CDATA\[([^\]]*+(?:\](?!\]>)[^\]]*+)*+)\]\]>\s*+")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)|\"", re.DOTALL)
 _QUOTED = re.compile(r'(?<!\\)(?:\\\\)*+"')
 _SPECIAL = re.compile(r"^[@?]|[\\'\"\n\t]")
+_WRITTEN_BLANKS = re.compile(r"(?<!\\)(?:\\\\)*+((?:\\u0020)+)")
 _POINTER = re.compile(r"\s*+[@?]")  # to another text, or to one of the theme
 _LETTERS = {"n": "\n", "t": "\t"}
 _NAMES = {"\n": r"\n", "\t": r"\t"}
@@ -64,8 +65,32 @@ def _find_units(table: TextTable, element: Element, lines: LineCounter) -> Itera
     found = list(list_items(element, table))
     if table is ANDROID and any(item and item.kind == "text" and _QUOTED.search(element.document, item.start, item.end) for item in found):
         table = table._replace(write=lambda new: f'"{ANDROID.write(new)}"' if new else "")
+    elif table is ANDROID:
+        found = [part for item in found for part in _keep_blanks(item, element)]
     for _, items in groupby(found, key=lambda item: item is None):
         yield from find_sentences([item for item in items if item], element.document, table.read, table.write, lines)
+
+
+def _keep_blanks(item: InlineItem | None, element: Element) -> Iterator[InlineItem | None]:
+    """Blanks that are written as escapes at an edge of the text, and several of them anywhere, would be lost as blanks: they stand for
+    themselves. One between two words may be a blank."""
+    if item is None or item.kind != "text":
+        yield item
+        return
+    at = item.start
+    for blanks in _WRITTEN_BLANKS.finditer(element.document, item.start, item.end):
+        begin, end = blanks.span(1)
+        at_edge = not element.document[element.inner : begin].strip() or not element.document[end : element.close].strip()
+        if at_edge or end - begin > len(r"\u0020"):
+            yield from _list_text(element, at, begin)
+            yield InlineItem("single", begin, end)
+            at = end
+    yield from _list_text(element, at, item.end)
+
+
+def _list_text(element: Element, start: int, end: int) -> Iterator[InlineItem]:
+    if start < end:
+        yield InlineItem("text", start, end, _read_android(element.document[start:end]))
 
 
 def list_items(element: Element, table: TextTable) -> Iterator[InlineItem | None]:

@@ -8,7 +8,7 @@ under a key that begins with @, $ or //.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from limelight.documents.encodings import Document
 from limelight.documents.splices import LineCounter
@@ -16,7 +16,8 @@ from limelight.documents.units import ExtractionResult, Remark, edges, has_words
 from limelight.errors import DataError
 
 DEEPEST = 100
-_HALF = re.compile("[\ud800-\udfff]")
+HALF: Final = re.compile("[\ud800-\udfff]")
+HALF_LEFT: Final = "half a character is no text, so it is left as it is"
 _MESSAGES = ("message", "defaultMessage", "string")  # of Chrome, of FormatJS, of Transifex
 _BESIDE = frozenset(("id", "key", "description", "placeholders", "context", "comment", "developer_comment", "character_limit", "file"))
 _ASIDE = ("@", "$", "//")
@@ -41,8 +42,8 @@ def find_texts(document: Document, root: TextNode, write: Callable[[TextNode, st
     for node, translated in _walk(root):
         document.check_time()
         lead, core, trail = edges(node.text or "")
-        if _HALF.search(core):
-            remarks.append(Remark(lines.of(node.start), "malformed", "half a character is no text, so it is left as it is"))
+        if HALF.search(core):
+            remarks.append(Remark(lines.of(node.start), "malformed", HALF_LEFT))
         elif has_words(core) and translated:
             place = node.start, node.end
             units.append(plain_unit(lines.of(node.start), core, place, _writer(write, node, lead, trail)))

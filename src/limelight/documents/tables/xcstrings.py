@@ -6,8 +6,8 @@ from limelight.corpus.reading.language_tags import closeness
 from limelight.documents.encodings import Document
 from limelight.documents.splices import LineCounter, Splice
 from limelight.documents.tables.json_texts import read_json, write_json
-from limelight.documents.tables.text_tree import TextNode
-from limelight.documents.units import DocumentUnit, ExtractionResult, TranslatedUnit, edges, has_words, replace_controls
+from limelight.documents.tables.text_tree import HALF, HALF_LEFT, TextNode
+from limelight.documents.units import DocumentUnit, ExtractionResult, Remark, TranslatedUnit, edges, has_words, replace_controls
 from limelight.errors import DataError
 
 _DONE, _DOUBTFUL = '"translated"', '"needs_review"'
@@ -20,7 +20,7 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
         raise DataError(f"{document.name} has no sourceLanguage or no strings, so it is no string catalogue; check its name")
     if closeness(languages[0], language.text) is None:
         raise DataError(f"{document.name} is in {language.text}, and the translator is from {languages[0]}; take another translator")
-    lines, units, left = LineCounter(document.text), list[DocumentUnit](), 0
+    lines, units, left, remarks = LineCounter(document.text), list[DocumentUnit](), 0, list[Remark]()
     for key, entry in strings.children:
         document.check_time()
         if key is None or key.text is None:
@@ -29,9 +29,12 @@ def find_xcstrings(document: Document, languages: tuple[str, str], again: bool) 
             left += has_words(key.text)
             continue
         found = list(_fill(document, lines, (key, entry), language.text, (languages[1], again)))
+        if any(HALF.search(unit.text) for unit in found):
+            remarks.append(Remark(lines.of(key.start), "malformed", HALF_LEFT))
+            continue
         units += found
         left += not found and has_words(key.text)
-    return ExtractionResult(units, left, finish=_finish)
+    return ExtractionResult(units, left, tuple(remarks), finish=_finish)
 
 
 def _fill(

@@ -44,9 +44,8 @@ class PairResolver:
         """`sample` is a text, or several, of which the language is detected if the source is None."""
         if source is not None:
             return self._pair(source, target, None)
-        sources = self.languages.sources_of(target)
-        if not sources:  # it can only be refused
-            return self._pair(self.languages.sources[0], target, None)
+        # Into what nothing translates only a text goes that is in it already: any other is refused.
+        sources = self.languages.sources_of(target) or [each for each in self.languages.all if each != target]
         looks = await asyncio.to_thread(self.detector.look, [sample])
         detected = looks[0].source(sources, target)
         return self._pair(detected.language, target, detected)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from limelight.documents.archives.archive import sample_archive
+from limelight.documents.encodings import find_mark
 from limelight.serving.refusals import Busy
 
 LARGEST = 64 << 20  # bytes of all files together
@@ -104,7 +105,8 @@ def sample_of(data: bytes) -> str:
     """The beginning of a file, for its language to be detected: without what is English in every catalogue, and times of subtitles."""
     if data.startswith(b"PK\3\4"):  # most of its beginning is tags
         return _NO_WORDS.sub(" ", sample_archive(data, 10 * SAMPLE).decode("utf-8", "ignore"))[:SAMPLE]
-    return _NO_WORDS.sub(" ", data[:SAMPLE].decode("utf-8", "ignore"))
+    mark, encoding = find_mark(data)
+    return _NO_WORDS.sub(" ", data[len(mark) : SAMPLE].decode(encoding or "utf-8", "ignore"))
 
 
 def plain_name(name: str) -> str:

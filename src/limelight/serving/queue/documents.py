@@ -69,16 +69,24 @@ class DocumentPool:
     async def _run(self, made: Callable[[], Result], deadline: Deadline) -> Result:
         if self.open >= AT_ONCE + WAITING:
             raise Busy("too many documents are being translated", "try again a little later", retry_after=5.0)
-        work = asyncio.get_running_loop().run_in_executor(self._pool, _forgetting, made)
+        gone = False
+
+        def unless_gone() -> Result:
+            if gone:
+                raise deadline.late("the document")
+            return made()
+
+        work = asyncio.get_running_loop().run_in_executor(self._pool, _forgetting, unless_gone)
         self.open += 1
-        work.add_done_callback(self._release)  # a thread that still reads is no room for another document
+        # Nobody cancels it: what a thread still reads, and what still lies before one, is no room for another document.
+        work.add_done_callback(self._release)
         try:
             with deadline:
                 return await _within(asyncio.shield(work), deadline)
         except LimelightError as error:
             raise BadRequest(f"the document cannot be translated: {error}") from None
         finally:
-            work.cancel()
+            gone = True
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

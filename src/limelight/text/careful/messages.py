@@ -15,6 +15,7 @@ _OFFSET = re.compile(r"\s{0,9}offset\s{0,9}:\s{0,9}\d{1,9}\s")
 _SELECTOR = re.compile(r"\s{0,99}(?:=\d{1,9}|[\w-]{1,80})\s{0,99}\{")
 _CLOSES = re.compile(r"\s{0,99}\}")
 _QUOTED = re.compile(r"'(?:'|[{}#|][^']*+(?:''[^']*+)*+'?)")
+_QUOTES = re.compile(r"'(?=[{}'|]|\Z)")
 _ORDINAL = re.compile(r"\s*#\w+\s*")  # 1st, 2nd: an ending of the source language
 
 
@@ -39,8 +40,10 @@ def fits(shown: str, translation: str) -> bool:
     return all(translation.count(sign) == shown.count(sign) for sign in "{}#")
 
 
-def escape(shown: str) -> str:
-    return shown.replace("'", "''").replace("{#}", "#")
+def escape(shown: str, doubles: bool) -> str:
+    """`doubles`: the message has '' for an apostrophe. Else only those are doubled that would quote a brace: Flutter shows both."""
+    quoted = shown.replace("'", "''") if doubles else _QUOTES.sub("''", shown)
+    return quoted.replace("{#}", "#")
 
 
 class _Reader:

@@ -50,6 +50,7 @@ class _Figures:
     language: str
     counts: Counter[str] = field(default_factory=Counter)
     values: dict[Fraction, list[tuple[str, ...]]] = field(default_factory=dict)
+    alone: Counter[str] = field(default_factory=Counter)  # figures that are a number by themselves
 
 
 def differ(source: str, translation: str, languages: tuple[str, str] = ("", "")) -> str | None:
@@ -122,6 +123,7 @@ def _read(text: str, language: str) -> _Figures:
     for match in _NUMBER.finditer(text):
         parts = tuple(_parts(match.group()))
         figures.counts.update(parts)
+        figures.alone.update(parts if len(parts) == 1 else ())
         if sum(map(len, parts)) <= _LONGEST_VALUE and len(parts) <= 2:
             scale = MAGNITUDE.match(text, match.end())
             power = magnitude(scale, language) if scale else 0
@@ -173,8 +175,8 @@ def _explain(a: _Figures, b: _Figures, missing: Counter[str], added: Counter[str
     _explain_months(months(b.text) - months(a.text), missing)
     _explain_years(missing, added)
     _explain_years(added, missing)
-    _explain_words(b, missing, added)
-    _explain_words(a, added, missing)
+    _explain_words(a, b, missing, added)
+    _explain_words(b, a, added, missing)
 
 
 def _explain_clock(text: str, here: Counter[str], there: Counter[str]) -> None:
@@ -219,8 +221,9 @@ def _explain_years(long: Counter[str], short: Counter[str]) -> None:
         _cancel(year, long, year[2:].lstrip("0") or "0", short)
 
 
-def _explain_words(other: _Figures, figures: Counter[str], facing: Counter[str]) -> None:
-    """What stands in figures on one side only may be a word on the other. Figures on both sides that differ are no words."""
+def _explain_words(here: _Figures, other: _Figures, figures: Counter[str], facing: Counter[str]) -> None:
+    """What stands in figures on one side only may be a word on the other. Figures on both sides that differ are no words, and neither
+    are parts of a number: 0.5 mg is not 5 mg."""
     if facing:
         return
     words = count_numbers(other.text, other.language)
@@ -228,7 +231,7 @@ def _explain_words(other: _Figures, figures: Counter[str], facing: Counter[str])
         decade = re.fullmatch(r"(?:19|20)([0-9]0)", figure)
         # In a language whose words are not known, any digit may be one. In the others nought and one: "a man" says one, too.
         may_be = figure in ("0", "1") if knows(other.language) else len(figure) == 1 or figure in _ROUND
-        if words[int(figure)] or (decade and words[int(decade[1])]) or may_be:
+        if words[int(figure)] or (decade and words[int(decade[1])]) or (may_be and figures[figure] <= here.alone[figure]):
             del figures[figure]
 
 

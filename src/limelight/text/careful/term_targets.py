@@ -35,7 +35,8 @@ class TargetFinder:
         Short targets are held more strictly: two letters are a word of their own, three may have an ending.
         """
         if target not in self._known:
-            self._known[target] = self._has(_fold(target)) if _BETWEEN.sub("", target) else target in self._given
+            folded = _fold(target)
+            self._known[target] = self._has(folded) if _BETWEEN.sub("", folded) else target in self._given
         return self._known[target]
 
     def _has(self, target: str) -> bool:

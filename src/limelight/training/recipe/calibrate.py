@@ -62,6 +62,7 @@ def calibrate(
     optimizer: OptimizerSettings,
     stand: ComputeSetup,
     seconds: float,
+    r_drop: float | None = None,
 ) -> CalibrationResult:
     """About `seconds` of training on the first batches. The weights are thrown away."""
     numbers = TrainedModel(Transformer(config).to(stand.device).train(), stand.precision)
@@ -75,8 +76,8 @@ def calibrate(
 
         def speed(threads: int) -> float:
             torch.set_num_threads(threads)
-            _speed(numbers, optimizers, islice(batches, WARM_UP), seconds / 4)
-            return _speed(numbers, optimizers, batches, seconds / 4)
+            _speed(numbers, optimizers, islice(batches, WARM_UP), seconds / 4, r_drop)
+            return _speed(numbers, optimizers, batches, seconds / 4, r_drop)
 
         if stand.device.type != "cpu" or stand.threads is not None or cores == 1:
             one, chosen, threads = None, speed(cores), cores
@@ -230,13 +231,13 @@ def estimate_bytes(config: ModelConfig, precision: Precision) -> float:
     return (2 if precision == "masters" else 4) * config.d_model * layers * VECTORS_KEPT
 
 
-def _speed(numbers: TrainedModel, optimizers: Optimizers, batches: Iterator[PairBatch], seconds: float) -> float:
+def _speed(numbers: TrainedModel, optimizers: Optimizers, batches: Iterator[PairBatch], seconds: float, r_drop: float | None) -> float:
     """Median target pieces per second; of one step at least, however long it takes."""
     speeds: list[float] = []
     ends = time.perf_counter() + seconds
     for share in batches:
         began = time.perf_counter()
-        gradients(numbers, [share], smoothing=0.1, r_drop=None)
+        gradients(numbers, [share], smoothing=0.1, r_drop=r_drop)
         optimizers.clip(1.0)
         optimizers.step()
         optimizers.zero_gradients()

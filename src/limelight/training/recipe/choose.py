@@ -171,7 +171,7 @@ class RecipePlanner:
         batch = self._settings_of_batch(config, 2 * rules.BATCH[0])
         optimizer = OptimizerSettings(**{"name": self.optimizer, **self._read_changes("optimizer")})
         began = time.monotonic()
-        measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds)
+        measured = calibrate(config, self.prepared, batch, optimizer, self.stand, seconds, self.asked.changes.get("r_drop"))
         self.spent += time.monotonic() - began
         if measured.one_thread is not None:
             why = "more were hardly faster, or slower: other programs seem to be busy"
@@ -217,8 +217,7 @@ class RecipePlanner:
             return float(self.asked.steps * rules.BATCH[0])
         if self.asked.budget_seconds is None:
             return self.enough
-        passes = 2.0 if self.asked.changes.get("r_drop") else 1.0
-        return min(self.enough, measured.pieces_per_second / passes * self._training_seconds())
+        return min(self.enough, measured.pieces_per_second * self._training_seconds())
 
     def _batch(self, config: ModelConfig, seen: float, measured: CalibrationResult) -> tuple[BatchSettings, int, float]:
         """Settings of one batch, how many make a step, and the target pieces of the step. A batch fits into memory."""
@@ -263,7 +262,8 @@ class RecipePlanner:
         if self.asked.budget_seconds is None and self.asked.steps is None:
             values["patience"] = PATIENCE
         long = steps >= LEAST_STEPS_TO_CHOOSE and (self.asked.budget_seconds or math.inf) >= LEAST_SECONDS_TO_CHOOSE
-        if long and self.prepared.split("valid").fed >= LEAST_TO_CHOOSE_BY and "search" not in self._read_changes("validation"):
+        enough = self.prepared.split("valid").fed >= LEAST_TO_CHOOSE_BY and not (self.fine_tuning and self.fine_tuning.keeps_search)
+        if long and enough and "search" not in self._read_changes("validation"):
             values["search"] = True
             self._say("search", "its length penalty by the validation set", "at the end")
         return values

@@ -15,11 +15,14 @@ from limelight.bundle.layout import SHARED, SOURCE, SOURCE_VOCABULARY, TARGET, T
 from limelight.chance import draws, key_of
 from limelight.corpus.config import CorpusSettings, PrepareSettings, SpecialIds
 from limelight.corpus.feeding.shards import PreparedCorpus
+from limelight.corpus.feeding.tagging import Tagger
 from limelight.corpus.manifest import HELD_OUT, CorpusManifest, Split
 from limelight.corpus.reading.language_tags import closeness
+from limelight.corpus.reading.row_tags import FIELD
 from limelight.errors import ConfigError, DataError
 from limelight.files import whole_file
 from limelight.interop.huggingface.load import license_of
+from limelight.text.pieces.tags import SYNTHETIC
 from limelight.training.config import Inherited
 from limelight.training.run_folder import BUNDLE, PREPARED
 
@@ -94,7 +97,7 @@ def mix_old_text(
     )
     if not old.share:
         return settings
-    theirs = translator.settings.languages
+    theirs = aim_at(translator.settings, settings).languages
     if any(closeness(ours, new) is None for ours, new in zip(theirs, settings.languages, strict=True)):
         raise DataError(
             f"{old.bundle} translates {theirs[0]} to {theirs[1]}, but the new text is {settings.languages[0]} to "
@@ -198,11 +201,16 @@ def _reweight(manifest: CorpusManifest, new: int, share: float) -> PrepareSettin
 
 
 def sample_replay(prepared: Path, run: Path, seed: int) -> CorpusSettings:
-    """Pairs of the old training text, drawn without return, as a corpus of the new run."""
+    """Pairs of the old training text, drawn without return, as a corpus of the new run: those that people wrote, if there are any, with
+    the names that their sources are told."""
     pairs = PreparedCorpus.open(prepared).split("train")
-    order = np.argsort(draws(key_of(seed, pairs.rows), np.arange(pairs.rows, dtype=np.int64)), kind="stable")
-    source, target = pairs.texts(np.sort(order[:MOST]).astype(np.int64))
-    write_pairs(run / REPLAY, source, target)
+    names, every = pairs.prepared.manifest.tag_set.names, np.arange(pairs.rows, dtype=np.int64)
+    told = [[name for bit, name in enumerate(names) if bits >> bit & 1] for bits in Tagger(pairs, seed, 0.0).names_of(every).tolist()]
+    by_people = np.array([SYNTHETIC not in some for some in told])
+    some = every[by_people] if by_people.any() else every
+    order = np.argsort(draws(key_of(seed, pairs.rows), some), kind="stable")
+    samples = np.sort(some[order[:MOST]])
+    write_pairs(run / REPLAY, *pairs.texts(samples), [told[sample] for sample in samples] if names else None)
     return _build_replay(run)
 
 
@@ -210,9 +218,10 @@ def _build_replay(run: Path) -> CorpusSettings:
     return CorpusSettings(name="replay", paths=[str(run / REPLAY)], columns=("source", "target"))
 
 
-def write_pairs(path: Path, source: pa.StringArray, target: pa.StringArray) -> None:
+def write_pairs(path: Path, source: pa.StringArray, target: pa.StringArray, names: Sequence[Sequence[str]] | None = None) -> None:
+    tags = {} if names is None else {FIELD: pa.array(names, pa.list_(pa.string()))}
     with whole_file(path) as beside:
-        pq.write_table(pa.table({"source": source, "target": target}), beside)
+        pq.write_table(pa.table({"source": source, "target": target, **tags}), beside)
 
 
 def weight_for(share: float, new: float, old: int) -> float:

@@ -5,8 +5,10 @@ from typing import Final
 
 from limelight.corpus.cleaning.reasons import Reason
 from limelight.corpus.report.report import totals
+from limelight.decoding.config import SearchSettings
 from limelight.evaluation.suspicions import SuspicionKind
 from limelight.reporting.units import figure, hundredths
+from limelight.training.events import DirectionScore, ValidReport
 from limelight.training.report.advice_learning import (
     NAMES,
     Advice,
@@ -90,10 +92,17 @@ BELOW: Final = 5.0  # points
 
 
 def _below_validation(record: RunRecord) -> Advice | None:
-    best = record.best
+    best: ValidReport | DirectionScore | None = record.best
     score = record.scores.of(TITLES[record.metric]) if record.scores else None
     if best is None or score is None:
         return None
+    if (
+        isinstance(best, ValidReport) and record.scores and record.scores.directions
+    ):  # the test score is of the first alone, and the validation's of all
+        first = record.scores.directions[0].direction
+        best = next((each for each in best.directions if each.direction == first), None)
+        if best is None:
+            return None
     valid = float(getattr(best, record.metric))
     if score.value >= valid - BELOW:
         return None
@@ -158,8 +167,8 @@ SUSPICIONS: Final = {
     SuspicionKind.SAME: (0.01, True, "it says what is frequent, not what the source says: too little training or text, or shifted lines"),
     SuspicionKind.NUMBERS: (0.02, False, "drop pairs whose numbers differ, that the model learns to copy them: data.filters.numbers=drop"),
     SuspicionKind.PLACEHOLDERS: (0.01, False, "too few pairs of the corpus have any: add text with %s and {name} in it"),
-    SuspicionKind.SHORT: (0.02, False, "a longer translation is preferred by a higher --length-penalty, such as 1.0"),
-    SuspicionKind.LONG: (0.02, False, "a shorter translation is preferred by a lower --length-penalty, such as 0.2"),
+    SuspicionKind.SHORT: (0.02, False, "a longer translation is preferred by --length-penalty {higher:g} (now {now:g})"),
+    SuspicionKind.LONG: (0.02, False, "a shorter translation is preferred by --length-penalty {lower:g} (now {now:g})"),
     SuspicionKind.ESCAPED: (0.005, False, "the corpus holds HTML escapes such as &quot;: undo them before training"),
 }  # fmt: skip
 
@@ -167,10 +176,13 @@ SUSPICIONS: Final = {
 def _suspicious(record: RunRecord) -> list[Advice]:
     if record.scores is None or not record.scores.sentences:
         return []
+    now = record.scores.search.get("length_penalty", SearchSettings().length_penalty)
+    penalties = {"now": now, "higher": now + 0.4, "lower": max(0.0, now - 0.4)}
     found = []
     for kind, (bound, serious, do) in SUSPICIONS.items():
         number, of = record.scores.suspicious.get(kind.value, 0), record.scores.sentences
         if number > bound * of:
             seen = f"{figure(number)} of {figure(of)} translations ({hundredths(number / of)}): {kind.value}"
+            do = do.format(**penalties) if kind in (SuspicionKind.SHORT, SuspicionKind.LONG) else do
             found.append(Advice(f"suspicious_{kind.name.lower()}", seen, do, serious=serious))
     return found

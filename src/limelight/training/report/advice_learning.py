@@ -86,9 +86,12 @@ def still_improving(record: RunRecord) -> Advice | None:
 
 
 def lengthen_command(record: RunRecord, factor: int = 2) -> str | None:
-    """The same command with `factor` times the time or the steps: the run goes on where it ended."""
-    words = list(record.facts.command)
-    grown = False
+    """The same command with `factor` times the time or the steps: the run goes on where it ended. A budget that was larger than the text
+    needed gives way to steps: more of it would add none."""
+    words, grown = list(record.facts.command), False
+    if record.recipe is not None and record.recipe.schedule.fixed:
+        kept = [each for each in pairwise(["", *words]) if not (each[0] == "--budget" or each[1].startswith("--budget"))]
+        words = [word for _, word in kept]
     for i, (before, word) in enumerate(pairwise(["", *words])):
         if before in ("--budget", "--steps") or word.startswith(("--budget=", "--steps=")):
             words[i], grown = re.sub(NUMBER, lambda number: f"{factor * float(number[0]):.15g}", word), True

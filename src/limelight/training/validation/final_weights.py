@@ -111,8 +111,7 @@ def choose_search(
     """The search of the bundle, and what was tried with its validation scores: the length penalty that translates best with the paper's
     beam. Of equals the first stays, the paper's; and so does a search that a translator to go on from brought along, if it is no parent."""
     usual, before = _read_inherited(recipe).search, validator.search
-    child = recipe.fine_tuning is not None and recipe.fine_tuning.parent is not None  # whose target has another length
-    if not recipe.validation.search or (usual != SearchSettings() and not child):
+    if not recipe.validation.search or (recipe.fine_tuning is not None and recipe.fine_tuning.keeps_search):
         return usual, {}
     compared: dict[SearchSettings, float] = {}
     try:
