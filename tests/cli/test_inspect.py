@@ -80,6 +80,13 @@ def test_solo_darkens_the_others_of_its_kind(translator: Translator) -> None:
     assert stats["enc.0.1"] == 1 and stats["enc.0.0"] == 0
 
 
+def test_what_is_said_later_counts_later() -> None:
+    gates = changes_of(InterventionOptions(mute=["c1.0", "c1.*"], dim=["c1.0=0.4"])).gates
+    assert list(gates.items()) == [("cross.1.*", 0), ("cross.1.0", 0.4)]
+    gates = changes_of(InterventionOptions(mute=["c*.*"], dim=["c0.1=0.5"], solo=["c1.0"])).gates
+    assert list(gates.items()) == [("cross.0.1", 0.5), ("cross.*.*", 0), ("cross.1.0", 1)]
+
+
 def test_a_given_target_and_a_prefix_are_looked_at(translator: Translator) -> None:
     assert lines(TEXT, "--target", "drei eins")[0] == f"{TEXT}  →  drei eins"
     assert lines(TEXT, "--prefix", "neun")[0].startswith(f"{TEXT}  →  neun")

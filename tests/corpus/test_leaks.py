@@ -58,6 +58,20 @@ def test_a_held_out_source_is_found_whatever_its_case_accents_digits_and_signs(s
     assert leaks(source, OTHER, near=1.0)
 
 
+@pytest.mark.parametrize(
+    ("held_out", "near"),
+    [
+        ("委员会将于星期四下午再次开会讨论新的桥梁。", "委员会将于星期三下午再次开会讨论新的桥梁。"),
+        ("委員会は木曜日の午後に新しい橋について再び話し合う。", "委員会は水曜日の午後に新しい橋について再び話し合う。"),
+        ("คณะกรรมการจะประชุมอีกครั้งในบ่ายวันพฤหัสบดี", "คณะกรรมการจะประชุมอีกครั้งในเช้าวันพฤหัสบดี"),
+    ],
+)
+def test_nearly_the_same_is_found_where_words_stand_without_blanks(held_out: str, near: str) -> None:
+    index = LeakIndex((held_out,), ("ཨ",), NEAR)
+    found = index.find(column(near, "今日は天気がいいので散歩に行きましょう。"), column(OTHER, OTHER)).to_list()
+    assert found == [True, False]
+
+
 @pytest.mark.parametrize("source", ["Yes, of curse.", "Of course, yes.", "12:31", "Yes", "", "!?"])
 def test_a_short_source_with_other_letters_is_another_sentence(source: str) -> None:
     assert not leaks(source, OTHER)

@@ -36,9 +36,11 @@ from limelight.corpus.config import CorpusSettings, PrepareSettings
 from limelight.corpus.exchange import engine_local
 from limelight.corpus.exchange.engine import ExchangeEngine, Progress
 from limelight.corpus.exchange.engine_local import LocalEngine
+from limelight.corpus.exchange.finish import read_held_out
 from limelight.corpus.feeding.shards import PreparedCorpus
 from limelight.corpus.manifest import CorpusManifest
 from limelight.corpus.prepare import prepare
+from limelight.corpus.reading.raw import CorpusPart
 from limelight.errors import DataError, LimelightError
 from limelight.text.pieces.tokenizer import Tokenizer
 
@@ -198,6 +200,28 @@ def test_a_renamed_copy_of_the_input_is_the_same_input(tmp_path: Path) -> None:
         moved.append(corpus.changed(paths=[str(name) for name in names]))
     again, there = prepare(settings.changed(corpora=moved), tmp_path / "out", local(0), silent)
     assert there and again == first
+
+
+def test_a_set_to_validate_on_is_no_test_set(tmp_path: Path) -> None:
+    settings = three_corpora(tmp_path)
+    paths = tuple(settings.corpora[0].paths)
+    told = []
+    for given in ({"valid": paths}, {"test": paths}, {"valid": paths, "test": paths}):
+        asked = settings.changed(held_out=settings.held_out.changed(**given))
+        told.append(whole.addresses(asked, inputs.Inputs.find(asked)))
+    assert len(set(told)) == 3
+
+
+def test_guesses_and_cut_lines_are_no_references(tmp_path: Path) -> None:
+    (tmp_path / "de.po").write_text(
+        'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n#, fuzzy\nmsgid "Close"\nmsgstr "Auf"\n\n'
+        'msgid "Open"\nmsgstr "Auf"\n'
+    )
+    (tmp_path / "long.tsv").write_text("a" * 1_500_000 + "\tKurz.\nYes.\tJa.\n")
+    for name, kind, kept in (("de.po", "po", ["Open"]), ("long.tsv", "tsv", ["Yes."])):
+        part = CorpusPart(0, 0, kind, (str(tmp_path / name),), ("en", "de"))
+        table, counted = read_held_out([part], three_corpora(tmp_path), "test")
+        assert table.column("source").to_pylist() == kept and counted
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 from limelight.bundle import read
 from limelight.bundle.versions import HISTORY, LEARNT, LearningPlan, find_version, read_history
 from limelight.cli import learn
-from limelight.learning import effect
+from limelight.learning import effect, halfway
 from limelight.learning.attempt import HELD, PLAN
 from limelight.learning.effect import NEW, OLD
 from limelight.learning.halfway import MARK, take_back
@@ -41,6 +43,24 @@ def test_the_weights_are_the_mean_of_both_and_only_once(folder: Path) -> None:
     assert all(torch.equal(mean[name], (before[name] + after[name]) / 2) for name in after)
     assert not (places[1] / "bundle" / "ctranslate2").exists()
     assert all(torch.equal(weight, before[name]) for name, weight in read(places[0]).weights().items())
+
+
+def test_who_is_killed_before_the_mean_is_there_goes_half_of_the_way_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places, attempt = (folder, find_version(folder, 1)), folder / LEARNT / "1"
+    before, after = (read(place).weights() for place in places)
+
+    @contextmanager
+    def killed(*_: Any, **more: Any) -> Iterator[Path]:
+        raise KeyboardInterrupt
+        yield folder
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(halfway, "edit_copy", killed)
+        take_back(*places, attempt)
+    assert (attempt / MARK).exists()
+    assert take_back(*places, attempt) and not take_back(*places, attempt)
+    mean = read(places[1]).weights()
+    assert all(torch.equal(mean[name], (before[name] + after[name]) / 2) for name in after)
 
 
 @pytest.mark.parametrize(

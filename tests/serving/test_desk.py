@@ -1,5 +1,6 @@
 """The lighting desk over HTTP: the numbers of the Python trace, kept for its owner, within bounds, and nothing of it anywhere else."""
 
+import asyncio
 import base64
 import gzip
 import json
@@ -22,6 +23,7 @@ from limelight.inspection.tracing.live_trace import LiveTrace
 from limelight.inspection.tracing.target import no_numbers
 from limelight.inspection.wire.trace_json import as_json, from_json
 from limelight.serving.access.keys import Keys
+from limelight.serving.desk import desk as desk_routes
 from limelight.serving.desk import responses, trace_pool
 from limelight.serving.desk.importance import _as_ids
 from limelight.serving.desk.requests import TraceRequest
@@ -401,6 +403,24 @@ def test_inputs_are_kept_for_a_while_and_the_last_of_each_caller(models: Models)
         inputs.find(names[0], "anna")
     inputs.keep("clara", "c", served, TraceRequest(source="c"))
     assert len(inputs) == 1
+
+
+def test_what_was_traced_is_forgotten_in_time_whatever_comes_after(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    kept = object.__new__(desk_routes.Desk)
+    kept.inputs, kept._forgetting = TraceInputs(3, lambda: now[0]), None
+    monkeypatch.setattr(desk_routes, "LOOKS", 0.01)
+
+    async def work() -> None:
+        kept.inputs.keep("anna", "t", models.all[0], TraceRequest(source="one"))
+        kept._forget_in_time()
+        await asyncio.sleep(0.05)
+        assert len(kept.inputs) == 1 and kept._forgetting is not None
+        now[0] = SECONDS + 1
+        await asyncio.sleep(0.05)
+        assert len(kept.inputs) == 0 and kept._forgetting is None
+
+    asyncio.run(work())
 
 
 def test_all_callers_together_have_a_bound(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from limelight.errors import ConfigError
 from limelight.serving.access.guard import AccessGuard, admit, caller_of
-from limelight.serving.access.keys import Key, Keys, digest_of
+from limelight.serving.access.keys import Key, KeyFile, Keys, digest_of
 from limelight.serving.access.rate_limits import STRANGER_REQUESTS, STRANGERS, Strangers
 from limelight.serving.http.disconnect import ClientLeft
 from limelight.serving.http.error_dialects import answer, path_of
@@ -269,6 +270,15 @@ def test_who_shows_no_key_may_not_ask_for_the_languages_without_end() -> None:
     assert STRANGER_REQUESTS <= allowed <= STRANGER_REQUESTS * (1 + since / 60)
     assert ask(app, "GET", "/languages").headers["retry-after"] == "1"
     assert ask(app, "GET", "/languages", {"X-API-Key": KEY}).status_code == 200, "and nobody with a key suffers for it"
+
+
+def test_keys_of_ten_thousand_callers_are_read_in_a_moment() -> None:
+    keys = [{"name": f"caller-{number}", "sha256": f"{number:064x}"} for number in range(10_000)]
+    began = time.process_time()
+    assert len(KeyFile(keys=keys).keys) == 10_000  # type: ignore[arg-type]
+    assert time.process_time() - began < 1.5
+    with pytest.raises(ConfigError, match="two keys are called 'caller-7'"):
+        KeyFile(keys=[*keys[:9], {"name": "caller-7", "sha256": "f" * 64}])  # type: ignore[arg-type]
 
 
 def test_strangers_are_counted_by_address_and_not_remembered_for_ever() -> None:

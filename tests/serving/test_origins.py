@@ -100,6 +100,8 @@ def test_pages_of_other_sites_may_translate_by_the_public_dialects_unless_that_i
             assert closed.client.post("/translate", data=FORM, headers=client).status_code == 200
         assert closed.client.post("/translate", data=FORM, headers=EVIL).status_code == 403
         assert closed.client.post("/v2/translate", json=body, headers=OLD).status_code == 403
+        asked = "/v2/translate?text=seven&target_lang=DE"
+        assert [closed.client.get(asked, headers=each).status_code for each in (EVIL, OLD, {})] == [403, 403, 200]
         assert closed.client.get("/languages", headers=EVIL).status_code == 200, "but cannot be read by the page"
 
 

@@ -54,6 +54,12 @@ def test_the_base_of_a_code_is_without_region_and_script(code: str, expected: st
         ("ko", {"Hangul", "Han"}),
         ("el", {"Greek"}),
         ("fa", {"Arabic"}),
+        ("uz", {"Latin"}),
+        ("uz-Cyrl", {"Cyrillic"}),
+        ("pan_Arab", {"Arabic"}),
+        ("de-Latn-AT", {"Latin"}),
+        ("yue-Hant-HK", {"Han"}),
+        ("de-Zyyy", set()),
     ],
 )
 def test_languages_are_written_in_their_scripts(code: str, scripts: set[str]) -> None:

@@ -182,6 +182,23 @@ def test_a_recipe_decides_model_batch_and_steps() -> None:
 
 
 @pytest.mark.slow
+def test_a_batch_that_grows_needs_no_more_memory_since_it_comes_in_parts() -> None:
+    schedule = {"steps": 1000, "warmup": 100}
+    plain, grown = (forecast(asked_of(recipe=recipe(schedule={**schedule, "batch_growth": each}), seconds=None)) for each in (1, 5))
+    assert grown.shape == plain.shape and grown.peak.total == plain.peak.total
+
+
+@pytest.mark.slow
+def test_every_pass_gathers_the_weights_that_several_devices_share() -> None:
+    asked = {"count": 64, "seconds": None, "timing": lambda *_: StepTime(1.0, 0.25, 0.5)}
+    made = [
+        forecast(asked_of(recipe=recipe(model=ModelConfig.preset("3b", 32_000), accumulate=passes), **asked)).chosen for passes in (1, 8)
+    ]
+    assert all(each.parallel.sharded for each in made)
+    assert [each.step for each in made] == [StepTime(1.0, 0.25, 0.5), StepTime(8.0, 2.0, 4.0)]
+
+
+@pytest.mark.slow
 def test_batches_that_grow_take_longer_and_see_more() -> None:
     schedule = {"steps": 1000, "warmup": 100}
     plain, grown = (forecast(asked_of(recipe=recipe(schedule={**schedule, "batch_growth": each}), seconds=None)).chosen for each in (1, 5))

@@ -184,6 +184,9 @@ def test_a_translation_that_would_break_a_message_is_not_put_into_it() -> None:
     engine = saying(lambda source: "the } cat" if "dog" in source else "it's the cat")
     made = translator(engine).translate(["{g, select, a {the dog} other {it''s}}"])[0]
     assert made.text == "{g, select, a {the dog} other {it''s the cat}}"
+    whole = translator(engine).translate(["{g, select, a {the dog} other {it''s}}"], align=True)[0]
+    assert whole.confidence < 1 and whole.alignment is not None
+    assert all(word < len(whole.text.split()) for _, word in whole.alignment.words), "no link to a word that is not there"
     assert "message" in [notice.code for notice in made.warnings]
 
 

@@ -293,6 +293,22 @@ describe("another model", () => {
     expect([desk.view.model, desk.view.hidden]).toEqual([null, [1]]);
   });
 
+  test("of two sentences to compare with, the later one is shown, whichever answers first", async () => {
+    server.delay = 300;
+    void desk.compareWith("slow");
+    await settle(100);
+    server.delay = 10;
+    void desk.compareWith("fast");
+    await settle(1000);
+    expect(desk.other?.source.text).toBe("fast");
+    server.delay = 300;
+    void desk.compareWith("late");
+    await settle(100);
+    void desk.compareWith(null);
+    await settle(1000);
+    expect(desk.other).toBeNull();
+  });
+
   test("is not shown what the old one answers late", async () => {
     server.delay = 300;
     void desk.compareWith("two");

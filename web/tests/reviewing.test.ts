@@ -12,6 +12,7 @@ const SEGMENTS = ["A cat", "A dog", "A sentence that is too long to be asked abo
 async function opened(told: { corrections?: boolean; memory?: boolean } = {}, store_away = false) {
   const asked: { path: string; body: Record<string, any> }[] = [];
   const saved: string[] = [];
+  let held: Promise<string> | null = null; // of the next translation, until somebody lets it go
   const api = new Api(async (path, init) => {
     const body = typeof init?.body === "string" ? (JSON.parse(init.body) as Record<string, any>) : {};
     asked.push({ path, body });
@@ -21,6 +22,10 @@ async function opened(told: { corrections?: boolean; memory?: boolean } = {}, st
     if (path === "api/v1/documents/file") return Response.json({ data: "eA==", refused: [{ line: 3, code: "structure", message: "harm" }] });
     if (path === "api/v1/corrections") return Response.json({ id: 7 });
     if (store_away && body["matches"]) return Response.json({ error: { code: "store_away", message: "away" } }, { status: 503 });
+    if (held) {
+      const [waited] = [held, (held = null)];
+      return Response.json({ results: [{ text: await waited, alternatives: [] }] });
+    }
     const matches = body["matches"] ? [{ score: 0.9, source: "A cat!", target: "Eine Katze!", origin: "" }] : undefined;
     return Response.json({ results: [{ text: "KATZE", alternatives: [{ text: "A CAT" }, { text: " " }, { text: "KATZE " }, { text: "KATER" }], matches }] });
   });
@@ -28,7 +33,12 @@ async function opened(told: { corrections?: boolean; memory?: boolean } = {}, st
   await reviewing.open();
   await reviewing.load("a.po", 100, async () => "data");
   await new Promise((resolve) => setTimeout(resolve, 20));
-  return { asked, saved, reviewing };
+  const hold = () => {
+    let release!: (text: string) => void;
+    held = new Promise((resolve) => (release = resolve));
+    return release;
+  };
+  return { asked, saved, reviewing, hold };
 }
 
 describe("a review", () => {
@@ -46,6 +56,29 @@ describe("a review", () => {
     reviewing.go(99);
     expect(reviewing.at).toBe(2);
     expect(asked.filter(({ path }) => path === "api/v1/translate").length, "what is too long is not asked about").toBe(1);
+  });
+
+  test("keeps what was said of another document away from this one", async () => {
+    const { reviewing, hold } = await opened();
+    const release = hold();
+    reviewing.go(1);
+    await reviewing.load("b.po", 100, async () => "other");
+    reviewing.go(1);
+    release("A's KATZE");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(reviewing.file!.name).toBe("b.po");
+    expect(reviewing.help["1"]!.alternatives).toEqual(["KATZE", "A CAT", "KATER"]);
+  });
+
+  test("takes nothing more for a document that another is about to replace", async () => {
+    const { reviewing } = await opened();
+    const loading = reviewing.load("b.po", 100, async () => "other");
+    reviewing.write("lost");
+    reviewing.accept();
+    expect([reviewing.row!.text, reviewing.row!.done, reviewing.unsaved]).toEqual(["A CAT", false, false]);
+    await loading;
+    reviewing.write("kept");
+    expect([reviewing.row!.text, reviewing.unsaved]).toEqual(["kept", true]);
   });
 
   test("goes on without a memory that does not answer", async () => {

@@ -87,6 +87,18 @@ test("it opens with the first model", () => {
   expect(page.limits.characters).toBe(100);
 });
 
+test("what is typed before the models are known is translated when they are", async () => {
+  server = new Server();
+  server.delay = 300;
+  page = new Translating(server.api);
+  const opening = page.open(NOTHING);
+  await vi.advanceTimersByTimeAsync(100);
+  page.write("hello");
+  await vi.advanceTimersByTimeAsync(2000);
+  await opening;
+  expect([page.models.length, page.target, page.shown?.result.text]).toEqual([3, "de", "HELLO"]);
+});
+
 test("a model that nobody should use is known where it is asked, and only there", async () => {
   expect(page.wanted?.verdict).toBeUndefined();
   server.models = [{ ...MODELS.models[0], verdict: "NOT USABLE: it says nothing" }, ...MODELS.models.slice(1)];

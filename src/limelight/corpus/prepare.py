@@ -147,8 +147,11 @@ def addresses(settings: PrepareSettings, inputs: Inputs) -> tuple[str, str]:
     held_out = {key: chosen for key, chosen in value.pop("held_out").items() if key not in ("valid", "test", "pairs")}
     # Where there is none of these, addresses stay what they were.
     sets = [[each.split, each.languages] for each in settings.held_out.pairs]
+    # A test set without a validation set has the number that the latter would have.
+    alone = [["test", "alone"]] if settings.held_out.test and not settings.held_out.valid else []
     own = [[corpus.get(key) for key in ("languages", "partial")] for corpus in corpora]
-    more = [own, sets] if sets or any(map(any, own)) else []
+    more: list[Any] = [own, sets] if sets or any(map(any, own)) else []
+    more += alone
     text = digest(inputs.fingerprint, [[corpus["name"], corpus["columns"]] for corpus in corpora], value, held_out, *more)
     foreign = [[numbered, marks]] if numbered or marks else []
     tags = [corpus.get("tags") for corpus in corpora]

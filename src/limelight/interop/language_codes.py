@@ -1,11 +1,13 @@
 """Languages of multilingual models are found by the code that a person means."""
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from limelight.errors import ConfigError
 from limelight.text.language_names import same, short_code, usual_tag
+from limelight.text.languages import base
 
 # In the order of their ids, which both tokenizers count from the end of the pieces on.
 _M2M100 = (
@@ -53,6 +55,11 @@ def find(asked: str, known: Sequence[str]) -> str:
         return found[0]
     if found:
         raise ConfigError(f"the model has {asked} in several forms; give one of {', '.join(found)}")
+    written = {usual_tag(form).lower(): code for code, short in shorten(known).items() for form in (code, short)}
+    if (tag := usual_tag(asked).lower()) in written:
+        return written[tag]
+    if re.fullmatch(r"[a-z]+_(?:[a-z]{2}|\d{3})", wanted):  # a region says nothing to such a model
+        return find(base(asked), known)
     near = difflib.get_close_matches(wanted, plain, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(plain[one] for one in near)}?" if near else f"it has {', '.join(sorted(known))}"
     raise ConfigError(f"the model has no language {asked}; {hint}")

@@ -1,5 +1,6 @@
 """Tables say which scripts a language is written in and how dense its writing is. The checks of text need both."""
 
+import re
 from typing import Final
 
 Direction = tuple[str, str]  # from which language, and to which
@@ -24,6 +25,15 @@ _WRITTEN_IN: Final = {
 }  # fmt: skip
 SCRIPTS: Final = {code: tuple(scripts.split()) for scripts, codes in _WRITTEN_IN.items() for code in codes.split()}
 
+# ISO 15924, as codes name them: uz-Cyrl.
+_NAMED: Final = {
+    "Latn": "Latin", "Cyrl": "Cyrillic", "Arab": "Arabic", "Deva": "Devanagari", "Hebr": "Hebrew", "Grek": "Greek", "Hans": "Han",
+    "Hant": "Han", "Hani": "Han", "Jpan": "Han Hiragana Katakana", "Kore": "Hangul Han", "Hang": "Hangul", "Thai": "Thai", "Laoo": "Lao",
+    "Khmr": "Khmer", "Mymr": "Myanmar", "Tibt": "Tibetan", "Geor": "Georgian", "Armn": "Armenian", "Ethi": "Ethiopic", "Beng": "Bengali",
+    "Gujr": "Gujarati", "Guru": "Gurmukhi", "Knda": "Kannada", "Mlym": "Malayalam", "Orya": "Oriya", "Sinh": "Sinhala", "Taml": "Tamil",
+    "Telu": "Telugu",
+}  # fmt: skip
+
 # Characters that say what 100 characters of English say, where that is far from 100 (medians over FLORES-200).
 _DENSITY: Final = {"zh": 33, "cmn": 33, "yue": 33, "ja": 43, "ko": 50, "he": 77, "ar": 88}
 
@@ -35,8 +45,11 @@ def base(code: str) -> str:
 
 
 def scripts_of(code: str) -> tuple[str, ...]:
-    """Empty when the language is not in the table: then nothing is said about its script."""
-    return SCRIPTS.get(base(code), ())
+    """Empty when the language, or the script that the code names, is not in the tables: then nothing is said about its script."""
+    named = re.search(r"[-_]([A-Za-z]{4})(?![A-Za-z0-9])", code)
+    if named is None:
+        return SCRIPTS.get(base(code), ())
+    return tuple(_NAMED.get(named[1].title(), "").split())
 
 
 def density(code: str) -> float:

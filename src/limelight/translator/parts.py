@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from limelight.bundle.confidence import multiply_known
 from limelight.decoding.guards import Notice
@@ -142,7 +142,8 @@ def _present(part: SourceSentence, made: Translation) -> Translation:
         return replace(made, text=escape(made.text), words=words, alternatives=[])
     why = "a text of the message is left as it was, since its translation has other braces"
     kept = escape(part.given)
-    return replace(made, text=kept, words=[], alternatives=[], warnings=[*made.warnings, Notice("message", why)])
+    nothing_of_it: dict[str, Any] = {"words": [], "pieces": [], "alternatives": [], "alignment": None, "unedited": None, "confidence": 0.0}
+    return replace(made, text=kept, **nothing_of_it, warnings=[*made.warnings, Notice("message", why)])
 
 
 def _join_alignments(parts: Sequence[SourceSentence], made: Sequence[Translation]) -> Alignment | None:

@@ -131,11 +131,24 @@ def test_xliff_1_reads_the_target_and_not_the_alternatives(tmp_path: Path) -> No
     """Nor the header that gettext writes as an entry."""
     rows = rows_of(tmp_path / "a.xlf", "xliff", XLIFF_12)
     assert [(r["segment"], r["line"], r["source"], r["target"], r["fault"]) for r in rows] == [
-        ("1", 3, "Hello", 'Hallo Welt<x id="2"/>', 0),
+        ("1", 3, "Hello", 'Hallo Welt<x id="2"/>', RowFault.FUZZY),
         ("2", 6, "No target", "", 0),
         ("3", 8, 'Empty<bx id="4"/>', "", 0),
         ("4", 9, 'a<br/>b<bpt id="2"/>', "c", 0),
     ]
+
+
+def test_what_xliff_marks_as_a_guess_is_fuzzy(tmp_path: Path) -> None:
+    """As a catalogue's fuzzy entries. What has no target is empty, whatever its state; another sentence's guess is of no matter."""
+    unit = '<trans-unit id="1"><source>one</source><target{}>{}</target>{}</trans-unit>'
+    guess = '<alt-trans><source>x</source><target state="new">y</target></alt-trans>'
+    cases = [(' state="needs-translation"', "eins", ""), (' state="new"', "", ""), (' state="translated"', "eins", guess), ("", "eins", "")]
+    content = '<xliff version="1.2"><file source-language="en" target-language="de"><body>{}</body></file></xliff>'
+    rows = rows_of(tmp_path / "a.xlf", "xliff", content.format("".join(unit.format(*case) for case in cases)))
+    assert [row["fault"] for row in rows] == [RowFault.FUZZY, RowFault.NONE, RowFault.NONE, RowFault.NONE]
+    segments = "".join(f'<segment state="{state}"><source>a</source><target>b</target></segment>' for state in ("initial", "final"))
+    content = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f"><unit id="u">{segments}</unit></file></xliff>'
+    assert [row["fault"] for row in rows_of(tmp_path / "b.xlf", "xliff", content)] == [RowFault.FUZZY, RowFault.NONE]
 
 
 def test_xliff_2_reads_a_pair_per_segment(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ export class Desk {
   private readonly tensors: Tensors;
   private held: View | null = null; // as it was before a dimmer was taken hold of
   private under: AbortController | null = null;
+  private turn = 0; // of the sentences to compare with: an answer to an earlier one is of no use
   private timer: ReturnType<typeof setTimeout> | undefined;
   private wanted = ""; // the question whose answer is on show or on its way
 
@@ -212,8 +213,9 @@ export class Desk {
   /** A second sentence with the same model and search and nothing changed, perhaps in another direction; null ends it. */
   async compareWith(text: string | null, direction = this.view.model): Promise<void> {
     const { model, beside } = this.view;
+    const turn = ++this.turn;
     const told = text === null ? null : await this.answerTo({ ...untouched(withText(this.view, text)), model: direction }).catch(refusal);
-    if (model !== this.view.model || beside !== this.view.beside) return;
+    if (turn !== this.turn || model !== this.view.model || beside !== this.view.beside) return;
     this.other = told && "trouble" in told ? null : told;
     this.otherTrouble = told && "trouble" in told ? told.trouble : null;
   }

@@ -45,6 +45,8 @@ export class Reviewing {
   unsaved = $state(false);
   kept = $state(0); // corrections that the server keeps
 
+  /** Another document is on its way: what is written to this one would be lost with it. */
+  readonly leaving = $derived(this.busy === "translating");
   readonly row = $derived<Row | null>(this.rows[this.at] ?? null);
   readonly done = $derived(this.rows.filter((row) => row.done).length);
   /** How many need no edit, where the bundle knows that. */
@@ -88,7 +90,7 @@ export class Reviewing {
   }
 
   write(text: string): void {
-    if (!this.row) return;
+    if (!this.row || this.leaving) return;
     Object.assign(this.row, { text, done: false });
     Object.assign(this, { unsaved: true, problem: "" });
   }
@@ -103,7 +105,7 @@ export class Reviewing {
   /** It is as it should be: on to the next that nobody has looked at. What was changed is kept as a correction, where the operator wants that. */
   accept(): void {
     const { row, file } = this;
-    if (!row || !file) return;
+    if (!row || !file || this.leaving) return;
     if (!row.text.trim()) {
       this.problem = "There is no translation to accept here: write one (e), or go on (j).";
       return;
@@ -150,6 +152,7 @@ export class Reviewing {
     const asked = { text: row.source, source: file.source, target: file.target, model: file.model, nbest, align: false, ...(known.memory ? { matches: true } : {}) };
     try {
       const result = (await this.api.translate(asked, new AbortController().signal)).results[0]!;
+      if (this.file !== file) return; // another document, whose segments have the same names
       const matches = (result.matches ?? []).slice(0, MATCHES);
       const others = new Set([result, ...result.alternatives].map(({ text }) => text.trim()));
       for (const known of ["", row.machine.trim(), ...matches.map(({ target }) => target.trim())]) others.delete(known);

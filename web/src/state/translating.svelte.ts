@@ -91,7 +91,7 @@ export class Translating {
     const done = await this.persist(async (signal) => {
       const [known, settings] = await Promise.all([this.api.models(signal), this.api.settings(signal)]);
       Object.assign(this, known, { settings });
-    });
+    }, true);
     if (!done) return;
     const found = fitting(this.models, wanted.source ?? this.models[0]?.source ?? AUTO, wanted.target ?? "");
     if (found) Object.assign(this, found);
@@ -232,10 +232,11 @@ export class Translating {
     this.status = { kind: "idle" };
   }
 
-  /** Does it, and again for as long as a refusal says that this may help. True when it was done; false when it was given up. */
-  private async persist(work: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
+  /** Does it, and again for as long as a refusal says that this may help. True when it was done; false when it was given up.
+   *  `opening`: what somebody types meanwhile does not stop it. */
+  private async persist(work: (signal: AbortSignal) => Promise<void>, opening = false): Promise<boolean> {
     const controller = new AbortController();
-    this.under = controller;
+    if (!opening) this.under = controller;
     const { signal } = controller;
     for (let tries = 0; !signal.aborted; tries++) {
       try {

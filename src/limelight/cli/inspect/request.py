@@ -48,9 +48,11 @@ def changes_of(turned: InterventionOptions) -> "Changes":
         name, sign, value = each.partition("=")
         if not sign or not re.fullmatch(r"0?\.\d+|[01](\.0*)?", value):
             raise ConfigError(f"--dim {each} is no dimmer; write a head and a number from 0 to 1, such as --dim c5.2=0.4")
+        gates.pop(head_name(name), None)  # what is said later comes later
         gates[head_name(name)] = float(value)
     alone = [head_name(each) for each in turned.solo]
     for kind in dict.fromkeys(name.split(".")[0] for name in alone if name != "*"):
+        gates.pop(f"{kind}.*.*", None)
         gates[f"{kind}.*.*"] = 0.0
     for name in alone:
         gates.pop(name, None)  # so that it comes after what darkened it

@@ -189,8 +189,8 @@ def start_with(asked: "PlanRequest", found: "Forecast") -> list[str]:
         words += ["--precision", asked.options.precision]
     count, per_host = found.question.count, found.question.device.per_host
     if count > per_host:
-        hosts = -(-count // per_host)
-        return ["torchrun", f"--nnodes={hosts}", f"--nproc-per-node={per_host}", "...", "-m", *words]
+        hosts = next(number for number in range(-(-count // per_host), count + 1) if count % number == 0)  # each has as many
+        return ["torchrun", f"--nnodes={hosts}", f"--nproc-per-node={count // hosts}", "...", "-m", *words]
     return [*words, "--nproc", str(count)] if count > 1 else words
 
 

@@ -29,7 +29,7 @@ WISHES, LOADING = ("protect", "guards", "check"), ("device", "dtype", "threads",
 # The other options that a document has.
 KNOWN = (
     *("bundle", "texts", "document", "glossary", "quiet", "fuzzy_below", "column", "review", "memory", "jsonl", "beam"),
-    *("tell_above", "target", "source", "tag"),
+    *("tell_above", "target", "source", "tag", "yes"),
 )
 
 
@@ -62,7 +62,7 @@ def document_command(bundle: Path, texts: "Sequence[str]", context: typer.Contex
             recalling = MemoryFirst(translate, translator, store, asked["tell_above"])
             done = run_document(translator, source, target, translate=recalling.translate, **wanted)
             if not asked["quiet"]:
-                recalling.say(f"{source}: ")
+                recalling.say(f"{source}: different ")
             documents.append((source, done))
             if asked["jsonl"]:
                 _write_jsonl(source, done)

@@ -59,4 +59,4 @@ class MemoryFirst:
     def say(self, what: str) -> None:
         if self._store is not None:
             told = f"; made by the translator, which was told a similar one: {group_digits(self.told)}" if self._least is not None else ""
-            typer.echo(f"{what}different texts taken from the memory: {group_digits(self.used)}{told}", err=True)
+            typer.echo(f"{what}texts taken from the memory: {group_digits(self.used)}{told}", err=True)

@@ -22,7 +22,7 @@ from limelight.corpus.config import FilterSettings, Mode, PrepareSettings
 from limelight.corpus.manifest import SIDES
 from limelight.corpus.reading.raw import RowFault
 from limelight.text.identify import Identifier
-from limelight.text.languages import base
+from limelight.text.languages import SCRIPTS, base, scripts_of
 from limelight.text.normalize import normalize
 
 SHOWN = 3  # pairs shown for each corpus and reason
@@ -155,7 +155,8 @@ def wrong_language(settings: PrepareSettings, languages: tuple[str, str]) -> Fil
     """Text long enough to tell, surely in another language."""
 
     def unlike(text: pl.Series, asked: str) -> pl.Series:
-        found = languages_of(text, asked, settings.filters)
+        usual = scripts_of(asked) == SCRIPTS.get(base(asked), ())  # another script may be known as another language
+        found = languages_of(text, asked, settings.filters) if usual else None
         return none_of(text) if found is None else none_of(text).scatter(found.rows, pl.Series(found.other))
 
     source_code, target_code = languages

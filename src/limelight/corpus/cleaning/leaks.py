@@ -19,6 +19,7 @@ import xxhash
 
 from limelight.corpus.cleaning.filters import loose_key
 
+UNSPACED = r"([\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}])"
 LEAST_WORDS = 5  # "The debate is closed." may be said again; a shorter target that recurs is no leak, a shorter edit is another sentence
 LONG_BYTES = 40  # also for scripts without spaces
 COMMONEST = 100  # a phrase in more held-out sentences than this points to none of them
@@ -100,8 +101,10 @@ side_index = lru_cache(maxsize=4)(SideIndex)  # built once in a process, whateve
 
 
 def _phrases(texts: pl.Series) -> tuple[Hashes, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Hashes of three words in a row, the row of each, and how many each row has; rows of fewer than LEAST_WORDS words have none."""
+    """Hashes of three words in a row, the row of each, and how many each row has; rows of fewer than LEAST_WORDS words have none. Where
+    words stand without blanks each character is one."""
     plain = texts.str.normalize("NFD").str.to_lowercase().str.replace_all(r"\p{M}", "")
+    plain = plain.str.replace_all(UNSPACED, " ${1} ")
     tidy = plain.str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()
     lists = pc.split_pattern(tidy.to_arrow().cast(pa.large_string()), " ")
     lengths = np.asarray(pc.list_value_length(lists)).astype(np.int64)

@@ -8,7 +8,7 @@ of them. A chunk or bucket that is on disk is done, so a run that was interrupte
 import json
 import multiprocessing
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -90,10 +90,11 @@ class LocalEngine:
         sizes = [sum(map(size_of, part.paths)) for part in parts]
         total, pairs = sum(sizes), 0
         watch(Progress("read", 0, total))
+        there = Counter(path.name[: len("chunk-00000")] for path in chunks.glob("chunk-*.arrow"))
         for number, (part, before) in enumerate(zip(parts, accumulate([0, *sizes]), strict=False)):
             mark = chunks / f"part-{number:05d}.json"
             finished = json.loads(mark.read_bytes()) if mark.exists() else None
-            if finished and finished["chunks"] == len(list(chunks.glob(f"chunk-{number:05d}-*.arrow"))):
+            if finished and finished["chunks"] == there[f"chunk-{number:05d}"]:
                 pairs += finished["pairs"]
                 continue
             index, mine = -1, 0

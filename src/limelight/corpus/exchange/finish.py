@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import pyarrow as pa
@@ -88,6 +88,10 @@ def write_held_out(folder: Path, split: Split, table: pa.Table, corpora: int) ->
     return TextShard(name, split, by_corpus(ordered, corpora), entry)
 
 
+# What its file marks as a guess, or is cut, is nothing to score against.
+NO_REFERENCE: Final = {RowFault.FUZZY: Reason.FUZZY, RowFault.TOO_LONG: Reason.TOO_LONG, RowFault.MALFORMED: Reason.MALFORMED}
+
+
 def read_held_out(parts: list[CorpusPart], settings: PrepareSettings, split: Split) -> tuple[pa.Table, dict[str, Any]]:
     """A given validation or test set: normalized like training text, and otherwise as it is. Only what cannot be a pair is left out."""
     batches = []
@@ -107,7 +111,8 @@ def read_held_out(parts: list[CorpusPart], settings: PrepareSettings, split: Spl
     rows = rows.with_columns(normalize(rows[side], settings.normalize).alias(side) for side in SIDES)
     empty = (pl.col("source") == "") | (pl.col("target") == "")
     reason = pl.when(empty).then(int(Reason.EMPTY)).otherwise(int(Reason.KEPT))
-    reason = pl.when(pl.col("fault") == RowFault.MALFORMED).then(int(Reason.MALFORMED)).otherwise(reason)
+    for fault, why in NO_REFERENCE.items():
+        reason = pl.when(pl.col("fault") == fault).then(int(why)).otherwise(reason)
     rows = rows.with_columns(
         reason.cast(pl.UInt8).alias("reason"), pl.lit(split).alias("split"),
         pl.lit(0, pl.UInt32).alias("warnings"), pl.lit(1, pl.Int64).alias("pairs"),

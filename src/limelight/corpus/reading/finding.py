@@ -216,7 +216,7 @@ def _pair_by_name(paths: list[str], languages: tuple[str, str]) -> list[tuple[st
         elif partners:
             problems.append(f"{path} could be the source of {', '.join(sorted(partners))}; keep one")
             used.update([path, *partners])
-    twice = sorted({target for _, target in pairs if sum(target == other for _, other in pairs) > 1})
+    twice = sorted(target for target, times in Counter(target for _, target in pairs).items() if times > 1)
     problems += [f"{target} has several sources; keep one" for target in twice]
     problems += [f"{path} has no partner" for path in paths if path not in used]
     _refuse(

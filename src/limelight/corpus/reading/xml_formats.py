@@ -184,6 +184,9 @@ class _Tmx(_Format):
             )
 
 
+_GUESSES = ("new", "initial", "needs-")  # states of what nobody has translated, or looked at
+
+
 class _Xliff(_Format):
     root = "xliff"
     texts = frozenset((unit, name) for unit in _UNITS for name in ("source", "target"))
@@ -192,7 +195,7 @@ class _Xliff(_Format):
         super().__init__(part)
         self.unit = ""
         self.id: str | None = None
-        self.swapped = self.header = False
+        self.swapped = self.header = self.guess = False
         self.pair: dict[str, str] = {}
         self.fault = RowFault.NONE
 
@@ -205,10 +208,16 @@ class _Xliff(_Format):
             self.unit = attributes.get("id", "")
         elif name in _UNITS:
             self.line, self.fault, self.pair = line, RowFault.NONE, {}
+            self.guess = attributes.get("state", "").startswith(_GUESSES)
             self.header = attributes.get("restype") == "x-gettext-domain-header"  # what gettext has as its first entry
             self.id = attributes.get("id")
             if name == "segment":
                 self.id = "/".join(filter(None, [self.unit, self.id])) or None
+
+    def start(self, name: str, attributes: Attributes, line: int, at: int) -> None:
+        if name == "target" and self.segment is None and (self.open[-1], name) in self.texts:
+            self.guess |= attributes.get("state", "").startswith(_GUESSES)
+        super().start(name, attributes, line, at)
 
     def take(self, name: str, text: str, fault: RowFault) -> None:
         self.pair[name] = text
@@ -219,7 +228,8 @@ class _Xliff(_Format):
             source, target = (self.pair.get(side, "") for side in ("source", "target"))
             if self.swapped:
                 source, target = target, source
-            self.units.append(RawUnit(source, target, self.line, self.id, self.fault))
+            fault = self.fault or (RowFault.FUZZY if self.guess and self.pair.get("target") else RowFault.NONE)
+            self.units.append(RawUnit(source, target, self.line, self.id, fault))
 
     def _compare_languages(self, source: str | None, target: str | None, line: int) -> None:
         """A file from German to English serves a corpus from English to German too; one in French does not."""

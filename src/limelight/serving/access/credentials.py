@@ -10,6 +10,7 @@ Such requests are told apart by what the browser says of their origin, and their
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -29,15 +30,15 @@ class OfferedKeys:
     by_browser: bool
 
 
-def collect_keys(request: HTTPConnection, *, in_query: bool) -> OfferedKeys:
-    """Every key that the request carries outside its body. `in_query`: the dialect allows it there."""
+def collect_keys(request: HTTPConnection, *, in_query: bool, hosts: Sequence[str] = ()) -> OfferedKeys:
+    """Every key that the request carries outside its body. `in_query`: the dialect allows it there. `hosts`: what else we are called."""
     keys: list[str] = []
     by_browser = False
     for value in request.headers.getlist("authorization"):
         scheme, _, rest = value.strip().partition(" ")
         if scheme.lower() in ("bearer", "deepl-auth-key"):
             keys.append(rest.strip())
-        elif scheme.lower() == "basic" and _of_this_site(request):
+        elif scheme.lower() == "basic" and _of_this_site(request, hosts):
             by_browser = True
             keys.append(_password(rest.strip()))
     keys += [value.strip() for value in request.headers.getlist("x-api-key")]
@@ -54,7 +55,7 @@ def _password(encoded: str) -> str:
         return ""
 
 
-def _of_this_site(request: HTTPConnection) -> bool:
+def _of_this_site(request: HTTPConnection, hosts: Sequence[str]) -> bool:
     """Following a link from elsewhere to the page is the person's doing too; it can do no more than show the page."""
     followed = request.headers.get("sec-fetch-mode") == "navigate" and path_of(request.scope) == "/"
-    return is_own(request) or (followed and request.scope["method"] == "GET")
+    return is_own(request, hosts) or (followed and request.scope["method"] == "GET")

@@ -19,6 +19,7 @@ from limelight.serving.access.keys import Keys
 from limelight.serving.access.origins import check_origin
 from limelight.serving.access.rate_limits import Caller, Strangers
 from limelight.serving.access.usage import Ledger
+from limelight.serving.http.connection_shares import home_of
 from limelight.serving.http.disconnect import ClientLeft
 from limelight.serving.http.error_dialects import dialect_of, path_of
 from limelight.serving.http.hosts import check_host
@@ -121,13 +122,13 @@ class AccessGuard:
             state["caller"] = self.ledger.caller(None)
             return
         public = dialect_of(path) in ("libretranslate", "deepl")
-        found = collect_keys(request, in_query=public)
+        found = collect_keys(request, in_query=public, hosts=self.settings.hosts)
         for key in found.keys:
             if (known := self.keys.find(key)) is not None:
                 state["caller"] = self.ledger.caller(known)
                 return
         if self.settings.open_languages and (request.method, path) == ("GET", "/languages"):
-            self.strangers.spend(request.client.host if request.client else "")
+            self.strangers.spend(home_of(request.client.host) if request.client else "")
             state["caller"] = self.ledger.caller(None)
             return
         if public and _has_body(request):

@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -53,8 +54,8 @@ class KeyFile(Settings):
 
     @model_validator(mode="after")
     def _distinct(self) -> Self:
-        names = [key.name for key in self.keys]
-        problems = [f"two keys are called {name!r}" for name in sorted({n for n in names if names.count(n) > 1})]
+        names = Counter(key.name for key in self.keys)
+        problems = [f"two keys are called {name!r}" for name, times in sorted(names.items()) if times > 1]
         if len({key.sha256 for key in self.keys}) < len(self.keys):
             problems.append("two names have the same key; make another with --make-key")
         if problems:

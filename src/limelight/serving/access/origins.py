@@ -14,6 +14,7 @@ from limelight.serving.refusals import Forbidden
 from limelight.serving.settings import ServeSettings
 
 # Routes of the public dialects that keep something of what is sent: no page but our own fills a server's memory or its disk.
+WORKING = "/v2/translate"  # by whatever method
 KEEPING = ("/translate_file", "/suggest", "/v2/document", "/v2/glossaries")
 
 
@@ -24,11 +25,13 @@ class ForeignOrigin(Forbidden):
 
 
 def check_origin(request: HTTPConnection, settings: ServeSettings) -> None:
-    """Looking is harmless, since other sites cannot read what they get; anything else is for our own page, or as `cors` says."""
+    """Looking is harmless, since other sites cannot read what they get; anything else is for our own page, or as `cors` says. DeepL's
+    dialect translates by GET, too, which is work."""
     path = path_of(request.scope)
+    looks = request.scope["method"] in ("GET", "HEAD") and not (settings.cors == "off" and path == WORKING)
     public = dialect_of(path) != "native" and settings.cors == "compatible"
     keeping = any(path == route or path.startswith(f"{route}/") for route in KEEPING)
-    if request.scope["method"] in ("GET", "HEAD") or (public and not keeping) or is_own(request, settings.hosts):
+    if looks or (public and not keeping) or is_own(request, settings.hosts):
         return
     raise ForeignOrigin(
         "Pages of other sites may not call this",
@@ -39,7 +42,7 @@ def check_origin(request: HTTPConnection, settings: ServeSettings) -> None:
 def is_own(request: HTTPConnection, hosts: Sequence[str] = ()) -> bool:
     """Did a page of ours, or a person, or a program that is no browser, send it? `hosts`: what else we are called."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if origin is not None and _host_of(origin) in hosts:
+    if origin is not None and (_host_of(origin) or "").lower() in map(str.lower, hosts):
         return True
     if site is not None:
         return site in ("same-origin", "none")

@@ -5,11 +5,11 @@ A trace counts for its caller as a translation does. It is made in a thread besi
 away: who asks for another part of it names it, and it is made again.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query
@@ -40,6 +40,7 @@ from limelight.serving.refusals import BadRequest
 Id = Annotated[str, Path(min_length=1, max_length=64)]
 Numbers = Annotated[str | None, Query(max_length=4_000, pattern=r"^[0-9]{1,3}(,[0-9]{1,3})*$")]
 Parts = Annotated[str | None, Query(max_length=16_000, pattern=r"^[a-z0-9_.]{1,40}(,[a-z0-9_.]{1,40})*$")]
+LOOKS = 60.0  # seconds between two looks for what is kept no longer
 STAGES = "stages"  # may stand among the parts, for those that are named beside them
 ModelName = Annotated[str | None, Query(max_length=255)]
 
@@ -59,6 +60,7 @@ class Desk:
         self.traces = DeskPool("trace", self.settings.at_once, self.settings.waiting)
         self.rankings = HeadRankings(self.settings.jobs, lambda: service.under_way.draining)
         self.inputs = TraceInputs(self.settings.kept)
+        self._forgetting: asyncio.TimerHandle | None = None
 
     async def trace(self, request: Request) -> Response:
         """Translate a sentence and see how: pieces, probabilities, the attention of every head, the search."""
@@ -77,7 +79,18 @@ class Desk:
         if changed:
             self.inputs.keep(owner, before, served, asked.model_copy(update={"interventions": None}))
         self.inputs.keep(owner, name, served, asked, before)
+        self._forget_in_time()
         return response
+
+    def _forget_in_time(self) -> None:
+        """Whatever comes after: texts, and a model that is in use no longer, are not kept beyond their time."""
+        if self._forgetting is None and len(self.inputs):
+            self._forgetting = asyncio.get_running_loop().call_later(LOOKS, self._forget)
+
+    def _forget(self) -> None:
+        self._forgetting = None
+        self.inputs.forget_old()
+        self._forget_in_time()
 
     async def again(
         self,
@@ -144,8 +157,7 @@ class Desk:
             return format_event(told[0], {"model": served.id, **told[1]})
 
         longest = self.settings.pieces
-        pick = partial(self._pick_model, asked.model, asked.tags)  # when its turn comes: another version may be in use then
-        found = self.rankings.run(task.key, caller.name, lambda report: rank_heads(pick(), task, longest, report))
+        found = self.rankings.run(task.key, caller.name, lambda report: rank_heads(served, task, longest, report))
         return await stream_events(request, found, encode)
 
     async def probes(self, request: Request, model: ModelName = None) -> Response:

@@ -132,7 +132,7 @@ class TraceInputs:
         own[name] = TraceInput(served, asked, before, self._now() + SECONDS)
         if len(own) > self._most(owner):
             own.popitem(last=False)
-        self._forget_old()
+        self.forget_old()
 
     def find(self, name: str, owner: str) -> TraceInput:
         """What was asked for last goes last. That somebody else has it is not told."""
@@ -153,7 +153,7 @@ class TraceInputs:
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
 
-    def _forget_old(self) -> None:
+    def forget_old(self) -> None:
         now = self._now()
         for owner, own in list(self._kept.items()):
             for name in [name for name, kept in own.items() if kept.until <= now]:

@@ -74,7 +74,7 @@ class Forecast:
     def shape(self) -> BatchShape:
         """Batch shape of one pass of one device, at mean lengths."""
         chosen = self.chosen
-        return shape_of(self.question.seen.text, chosen.pieces / chosen.parallel.data_size / chosen.accumulate)
+        return shape_of(self.question.seen.text, chosen.pieces / chosen.parallel.data_size / _count_batches(self.question, chosen))
 
     @property
     def shortfall(self) -> Shortfall | None:
@@ -201,18 +201,26 @@ def _choose_option(q: ForecastRequest, found: list[Option]) -> Option:
 def _as_written(q: ForecastRequest, option: Option, recipe: Recipe) -> Option:
     share = q.seen.target / (q.seen.source + q.seen.target)
     each = recipe.batch.budget * share
-    batches = recipe.accumulate * compute_growth_ahead(0, recipe.schedule, recipe.accumulate)
+    batches = _count_batches(q, option)
     pieces = min(each, q.seen.target) * batches
     shape = shape_of(q.seen.text, pieces / batches / option.parallel.data_size)
     once = (q.timing or make_timing(q.device, q.precision))(recipe.model, option.parallel, shape, recipe.machine.recompute)
     passes = batches * (2 if recipe.r_drop else 1)
-    step = StepTime(passes * once.computing, once.hidden, passes * once.exposed)
+    gathers = passes if option.parallel.sharded else 1  # gradients travel once a step, weights once a pass
+    step = StepTime(passes * once.computing, gathers * once.hidden, passes * once.exposed)
     option = replace(
         option, config=recipe.model, recompute=recipe.machine.recompute, pieces=pieces, accumulate=recipe.accumulate, step=step,
         muon=recipe.optimizer.name == "muon", learning_rate=recipe.optimizer.learning_rate,
         why=(PlanReason("size", "as the recipe says"), PlanReason("batch", "as the recipe says")),
     )  # fmt: skip
     return replace(_taking(q, option, q.steps or recipe.schedule.steps), config=recipe.model)
+
+
+def _count_batches(q: ForecastRequest, option: Option) -> float:
+    """Of a step, in the mean: that of a recipe may grow."""
+    if q.recipe is None:
+        return option.accumulate
+    return q.recipe.accumulate * compute_growth_ahead(0, q.recipe.schedule, q.recipe.accumulate)
 
 
 def _taking(q: ForecastRequest, option: Option, steps: int) -> Option:
@@ -230,7 +238,7 @@ def _longest(q: ForecastRequest, option: Option) -> BatchShape:
     """Return the shape of a batch of the longest sentences: as many cells, fewer rows, and more for each to look at."""
     source, target = (min(length, option.config.max_length) for length in q.seen.longest)
     means = q.seen.means
-    cells = option.pieces / option.parallel.data_size / option.accumulate * sum(means) / means[1]
+    cells = option.pieces / option.parallel.data_size / _count_batches(q, option) * sum(means) / means[1]
     return BatchShape.padded(max(1, round(cells / (source + target))), source, target)
 
 

@@ -47,6 +47,11 @@ class Stop:
         if self.at_once or self.again:
             raise Stopped(self.asked)
 
+    def raise_if_asked(self) -> None:
+        """Where no other process has to agree any more."""
+        if self.asked is not None:
+            raise Stopped(self.asked)
+
     @contextmanager
     def listening(self) -> Iterator["Stop"]:
         """Only in the main thread: Python hears signals nowhere else."""

@@ -1,5 +1,7 @@
 """A folder lock lets one process at a time write into a run, which begins in no folder of someone else."""
 
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,9 +9,10 @@ from pathlib import Path
 from limelight.bundle.versions import read_history
 from limelight.errors import ConfigError
 from limelight.files import await_lock
-from limelight.training.run_folder import FACTS, PREPARED, SYNTHETIC_FOLDER, TEACHER
+from limelight.training.run_folder import BUNDLE, FACTS, PREPARED, STATUS, SYNTHETIC_FOLDER, TEACHER
 
 LOCK = ".lock"
+LEFT = re.compile(r"\.[\w.-]+\.[0-9a-f]{8}\.(?:part|old)")  # as `limelight.files` names what is not whole yet, and what is replaced
 
 
 @contextmanager
@@ -18,14 +21,24 @@ def own_folder(run: Path, patience: float = 0.0) -> Iterator[None]:
 
     `patience`: seconds to wait for another process to end, as one of a host that was cut off from the rest of its run will.
     """
-    there = {path.name for path in run.iterdir()} - {LOCK} if run.exists() else set()
+    there = {path.name for path in run.iterdir() if not LEFT.fullmatch(path.name)} - {LOCK, STATUS} if run.exists() else set()
     if there and not there & {PREPARED, FACTS, SYNTHETIC_FOLDER, TEACHER}:
         raise ConfigError(f"{run} is there already and is no run; give another folder with -o")
     if current := read_history(run).current:
         back = f"limelight learn {run} --back goes back to version 0; or give another folder with -o"
         raise ConfigError(f"{run} has learnt version {current}, which would hide what is trained now; {back}")
     with lock_folder(run, patience, "give another folder with -o"):
+        _clear_up(run)
         yield
+
+
+def _clear_up(run: Path) -> None:
+    """What a process that was killed left of a translator and of files that it wrote, and the translator that it was replacing."""
+    for path in sorted(run.iterdir()):
+        if path.name.startswith(f".{BUNDLE}.") and path.suffix == ".old" and not (run / BUNDLE).exists():
+            path.rename(run / BUNDLE)
+        elif LEFT.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager

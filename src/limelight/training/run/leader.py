@@ -68,6 +68,7 @@ from limelight.training.validation.scoring import score
 
 logger = logging.getLogger(__name__)
 Told = Callable[[str], Callable[[int, int], None]]
+Said = Callable[[str], Callable[[Speed, int], None]]
 
 
 @dataclass
@@ -262,6 +263,7 @@ class RunLeader:
         metric, last, validator = recipe.validation.metric, training.last_found, training.parts.validator
         self.world.phase("scoring", self.step, long=True)
         self.world.leave()  # the other processes are done
+        self.stop.raise_if_asked()
         validator.world = World()
         remaining = RemainingBudget(training.pace, len(validator.sources))
         affordable = lambda: remaining.seconds > 3 * training.pace.validation  # noqa: E731 (for it and for what follows)
@@ -270,10 +272,7 @@ class RunLeader:
         search, self.facts.searched = choose_search(won, recipe, validator, threads, remaining, told("length penalty"))
         write_bundle(self.folder, recipe, prepared, won.weights, self.step, search=search)
         running = InferenceOptions(device=recipe.machine.device, threads=threads)
-
-        def said(phase: str) -> Callable[[Speed, int], None]:
-            return lambda speed, total: told(phase)(speed.sentences, total)
-
+        said: Said = lambda phase: lambda speed, total: told(phase)(speed.sentences, total)  # noqa: E731
         confidence = calibrate_confidence(self.folder, prepared, running, said("confidence"), remaining)
         self.facts.calibrated = None if confidence is None else confidence.lines
         found = score(self.folder, prepared, running, said("score"), remaining, confidence)

@@ -24,7 +24,7 @@ from limelight.training.processes.stop_signals import Stopped
 from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
 from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
 from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
-from limelight.training.run_folder import BUNDLE, SYNTHETIC_FOLDER, RunChoice, RunFacts, State, write_status
+from limelight.training.run_folder import BUNDLE, SYNTHETIC_FOLDER, RunChoice, RunFacts, State, read_status, write_status
 
 # Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
 BEFORE, TRANSLATING, LAST = 35, 10, 55
@@ -36,6 +36,12 @@ Lead = Callable[[TrainRequest, Path, float, Sequence[RunChoice]], TrainResult]  
 def refuse_sharing(asked: TrainRequest, processes: int) -> None:
     if asked.mono is not None and processes > 1:
         raise ConfigError(f"--mono trains one model after the other in one process, and {processes} were asked for; leave out --nproc")
+
+
+def refuse_forgotten(asked: TrainRequest, folder: Path) -> None:
+    """Before its last model begins, the folder of a run with monolingual text has no run of its own."""
+    if asked.mono is None and (folder / SYNTHETIC_FOLDER / ASKED).exists() and not RunFacts.load(folder).asked:
+        raise ConfigError(f"{folder} holds a run with --mono that is not done; give the same command again, or another folder with -o")
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,9 @@ class Rounds:
         counts = SyntheticCounts(self._direction(number + 1), before=spent if number else max(spent, time.monotonic() - self.began))
         pairs = self.real.changed(languages=counts.languages)
         paths = [*self.mono.source, str(self._text / SOURCES)] if number % 2 else self.mono.target
+        drawn = time.monotonic()
         lines = draw_lines(paths, pairs, self.asked.anyway, counts)
+        counts.before += time.monotonic() - drawn
         translator = BackTranslator(run, pairs, self.asked.named_device, self.asked.threads)
         translator.make_pairs(lines, counts, self._share_time(TRANSLATING), self.progress)
         return None
@@ -147,9 +155,10 @@ class Rounds:
 
     def _part_real_text(self) -> None:
         """Clean the real text, split off its validation and test sets, which all models share, and write it turned round."""
-        if self._text.exists():
-            return
         place = self.folder / SYNTHETIC_FOLDER / REAL
+        if self._text.exists():
+            shutil.rmtree(place, ignore_errors=True)  # of who was killed before it was gone
+            return
         prepare(self.real, place, self.engine, self.progress, force=True, anyway=self.asked.anyway)
         prepared = PreparedCorpus.open(place)
         with whole_folder(self._text) as beside:
@@ -198,7 +207,10 @@ class Rounds:
         if budget is not None:
             spent = (SyntheticCounts.load(self._place(at)) for at in range(number))
             budget = max(1.0, budget - sum(each.before + each.seconds for each in spent))
-        return replace(asked, steps=steps and max(1, steps - number * self._share_steps(steps)), budget_seconds=budget)
+        if steps is not None:  # those that were taken: more may be asked for when these models are done
+            share = self._share_steps(steps)
+            steps = max(1, steps - sum(read_status(self._place(at)).get("steps", share) for at in range(number)))
+        return replace(asked, steps=steps, budget_seconds=budget)
 
     def _share_steps(self, steps: int) -> int:
         return max(1, steps * BEFORE // (BEFORE * self.last + LAST))

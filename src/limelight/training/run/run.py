@@ -27,7 +27,7 @@ from limelight.training.run.folder_lock import own_folder
 from limelight.training.run.leader import RunLeader
 from limelight.training.run.mirror import mirror_run
 from limelight.training.run.result import result_of
-from limelight.training.run.rounds import Rounds, refuse_sharing
+from limelight.training.run.rounds import Rounds, refuse_forgotten, refuse_sharing
 from limelight.training.run_folder import RunChoice, write_status
 
 LOCK_SECONDS: Final = 150.0  # a process that was cut off ends itself by then
@@ -56,6 +56,7 @@ def train(
                 hosts = -(-world.size // world.per_host)
                 with _announcing_end(world) as end, mirror_run(folder, watch, patience, hosts) as told, own_folder(folder, patience):
                     refuse_sharing(asked, world.size)
+                    refuse_forgotten(asked, folder)
 
                     def lead(request: TrainRequest, place: Path, since: float, before: Sequence[RunChoice]) -> TrainResult:
                         place.mkdir(parents=True, exist_ok=True)
