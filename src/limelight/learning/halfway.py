@@ -19,7 +19,7 @@ def take_back(before: Path, after: Path, attempt: Path) -> bool:
     """`after` becomes the mean of both, once; False where it is one, or has weights of another shape."""
     old, new = read(before), read(after)
     whole = hashlib.sha256((new.folder / WEIGHTS).read_bytes()).hexdigest()
-    if (attempt / MARK).exists() and (attempt / MARK).read_text() != whole:
+    if (attempt / MARK).exists() and (attempt / MARK).read_bytes() != whole.encode():
         return False
     if old.settings.model.changed(dropout=0.0) != new.settings.model.changed(dropout=0.0):
         return False
