@@ -157,8 +157,7 @@ def read_split(folder: Path, split: Split, wanted: tuple[str | None, str | None]
         )
     direction = known.languages if known.languages in asked else asked[0]
     stored = direction if direction in known.stored else direction[::-1]
-    every = np.arange(pairs.rows, dtype=np.int64)
-    rows = every[np.isin(pairs.corpora_of(every), [number for number, pair in enumerate(known.stored) if pair == stored])]
+    rows = pairs.list_samples(stored)
     if not len(rows):
         lacks = "is empty" if not pairs.rows else f"has no pair of {' and '.join(direction)}"
         raise DataError(f"the {split} split of {folder} {lacks}; name two files instead, or prepare with --{split}")

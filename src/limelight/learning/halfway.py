@@ -4,13 +4,12 @@ Along that line a translator loses what it has learnt about as fast as it gets b
 forgot mostly comes back first. Its confidence stays as it was calibrated for the whole way.
 """
 
-import hashlib
 from pathlib import Path
 
 from limelight.bundle.bundle import edit_copy, read
 from limelight.bundle.layout import EXPORT, WEIGHTS
 from limelight.bundle.weights import save_weights
-from limelight.files import write_whole
+from limelight.files import sha256_of, write_whole
 
 MARK = "halfway"  # in the folder of an attempt: its weights are a mean, if they are not those whose digest it holds
 
@@ -18,7 +17,7 @@ MARK = "halfway"  # in the folder of an attempt: its weights are a mean, if they
 def take_back(before: Path, after: Path, attempt: Path) -> bool:
     """`after` becomes the mean of both, once; False where it is one, or has weights of another shape."""
     old, new = read(before), read(after)
-    whole = hashlib.sha256((new.folder / WEIGHTS).read_bytes()).hexdigest()
+    whole = sha256_of(new.folder / WEIGHTS)
     if (attempt / MARK).exists() and (attempt / MARK).read_bytes() != whole.encode():
         return False
     if old.settings.model.changed(dropout=0.0) != new.settings.model.changed(dropout=0.0):

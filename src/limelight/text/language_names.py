@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from limelight.errors import ConfigError
-from limelight.text.languages import SCRIPTS, base
+from limelight.text.languages import SCRIPTS, base, lower_code
 
 _OLD: Final = {"iw", "in", "ji", "jw", "mo"}  # withdrawn, and still in old files
 LONGEST_TAG: Final = 35  # characters that a language tag may have to be understood everywhere (RFC 5646, 4.4.1)
@@ -37,7 +37,7 @@ _ASIDES: Final = ("macrolanguage)", "individual language)")
 def name(code: str) -> str:
     """name("de") -> "German"; name("pt-BR") -> "Portuguese (Brazil)"; name("ace-Arab") -> "Achinese (Arabic)"; a code that nobody
     knows is its own name."""
-    plain = code.replace("_", "-").lower()
+    plain = lower_code(code)
     known = _SAID.get(plain)
     said = "" if base(code) == plain else re.split(r"-[a-z0-9]-", plain, maxsplit=1)[0]  # what follows a single letter is no script
     if known is None and (script := re.search(r"-([a-z]{4})\b", said)) and (usual := _standard(code)) is not None:

@@ -38,9 +38,14 @@ _NAMED: Final = {
 _DENSITY: Final = {"zh": 33, "cmn": 33, "yue": 33, "ja": 43, "ko": 50, "he": 77, "ar": 88}
 
 
+def lower_code(code: str) -> str:
+    """lower_code("zh_Hant") -> "zh-hant": codes that differ in nothing else are the same."""
+    return code.lower().replace("_", "-")
+
+
 def base(code: str) -> str:
     """base("pt-BR") -> "pt"; base("zho_Hans") -> "zho": longer codes are other names; a private one (x-klingon) is all of it."""
-    plain = code.replace("_", "-").lower()
+    plain = lower_code(code)
     return plain if plain.startswith("x-") else plain.split("-")[0]
 
 

@@ -12,6 +12,7 @@ RECIPE, METRICS, STATUS, FACTS, SCORES = "recipe.toml", "metrics.jsonl", "status
 PREPARED, CHECKPOINTS, KEPT, BUNDLE, PROBES = "prepared", "checkpoints", "best", "bundle", "probes"
 TEACHER, TRANSLATIONS = "teacher.json", "translations"  # what a teacher was asked for, and what it made
 SYNTHETIC_FOLDER = "synthetic"  # of a run with monolingual text: the runs and pairs before its own
+REAL_TEXT = f"{SYNTHETIC_FOLDER}/text"  # the sets that all of these share
 PROBE = ".json.gz"  # ending of a trace
 REPORT_MD, REPORT_HTML = "report.md", "report.html"
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError)  # of a file that is broken, or not there

@@ -77,9 +77,8 @@ def find_names(sources: pl.Series, targets: pl.Series) -> NameLexicon:
     words = [_list_words(texts) for texts in (sources, targets)]
     source, target = (_keep_names(side).select("row", pl.col("word").cast(pl.Categorical)).unique() for side in words)
     combinations = source.group_by("row").len().join(target.group_by("row").len(), on="row")
-    drawn = combinations.sort(
-        pl.Series(draws(DRAW, combinations["row"].to_numpy()))
-    )  # as many from everywhere as are held against each other
+    # From everywhere, as many as are held against each other.
+    drawn = combinations.sort(pl.Series(draws(DRAW, combinations["row"].to_numpy())))
     drawn = drawn.filter((pl.col("len") * pl.col("len_right")).cum_sum() <= MOST_COMBINATIONS)
     source, target = (side.join(drawn, on="row", how="semi") for side in (source, target))
     found = source.join(target, on="row", suffix="_target").group_by("word", "word_target").len("together")

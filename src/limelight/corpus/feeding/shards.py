@@ -31,6 +31,7 @@ from limelight.corpus.reading.raw_batches import RAW
 from limelight.corpus.tokenizers import load_tokenizers
 from limelight.errors import DataError
 from limelight.files import sha256_of, whole_file
+from limelight.text.languages import Direction
 from limelight.text.pieces.tokenizer import Tokenizer
 
 TEXT_SCHEMA: Final = pa.schema([RAW.field(name) for name in ("source", "target", "corpus", "file", "line", "segment")])
@@ -149,9 +150,13 @@ class Pairs:
     @property
     def usual(self) -> Integers:
         """The samples of the first direction."""
-        every, manifest = np.arange(self.rows, dtype=np.int64), self.prepared.manifest
-        first = [number for number, pair in enumerate(manifest.stored) if pair == manifest.languages]
-        return every if len(first) == len(manifest.stored) else every[np.isin(self.corpora_of(every), first)]
+        return self.list_samples(self.prepared.manifest.languages)
+
+    def list_samples(self, direction: Direction) -> Integers:
+        """The samples of the corpora that are stored in this direction."""
+        every, stored = np.arange(self.rows, dtype=np.int64), self.prepared.manifest.stored
+        wanted = [number for number, pair in enumerate(stored) if pair == direction]
+        return every if len(wanted) == len(stored) else every[np.isin(self.corpora_of(every), wanted)]
 
     def samples(self, corpora: Integers, indexes: Integers) -> Integers:
         """Sample numbers of pairs given as corpus and index in corpus."""

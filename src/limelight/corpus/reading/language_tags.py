@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from limelight.corpus.reading.streams import open_bytes, without_packing
 from limelight.text.language_names import is_two_letters, list_codes, usual_tag
+from limelight.text.languages import lower_code
 
 # In names of files these are no languages, though some are codes of ISO 639-3.
 _NO_LANGUAGES = re.compile("all|bpe|cln|dev|hyp|low|new|old|one|out|raw|ref|seg|spm|src|tgt|tok|trg|two|txt|xml")
@@ -28,9 +29,9 @@ _HEADER = re.compile(r'^"?Language:[ \t]*([\w-]{2,20})', re.MULTILINE)
 @functools.lru_cache(maxsize=1_000)
 def closeness(wanted: str, tag: str) -> int | None:
     """How well a tag serves the language wanted: 0 the same, 1 a kind of it or another code of it, 2 more general, None another."""
-    if wanted.lower().replace("_", "-") == tag.lower().replace("_", "-"):
+    if lower_code(wanted) == lower_code(tag):
         return 0
-    ours, theirs = (usual_tag(each).lower().replace("_", "-") for each in (wanted, tag))
+    ours, theirs = (lower_code(usual_tag(each)) for each in (wanted, tag))
     if ours == theirs or theirs.startswith(ours + "-"):
         return 1
     return 2 if theirs and ours.startswith(theirs + "-") else None

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-# Their content is no markup, and ends only at their own closing tag.
 FOREIGN = frozenset(("svg", "math"))
+# Their content is no markup, and ends only at their own closing tag.
 RAW = frozenset(("iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"))
 
 _NAME = re.compile(r"[A-Za-z][^ \t\r\n\f/>]*")

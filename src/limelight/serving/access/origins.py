@@ -13,8 +13,8 @@ from limelight.serving.http.error_dialects import dialect_of, path_of
 from limelight.serving.refusals import Forbidden
 from limelight.serving.settings import ServeSettings
 
-# Routes of the public dialects that keep something of what is sent: no page but our own fills a server's memory or its disk.
 WORKING = "/v2/translate"  # by whatever method
+# Routes of the public dialects that keep something of what is sent: no page but our own fills a server's memory or its disk.
 KEEPING = ("/translate_file", "/suggest", "/v2/document", "/v2/glossaries")
 
 

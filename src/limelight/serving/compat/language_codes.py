@@ -9,9 +9,9 @@ Published models may say deu_Latn: everybody else calls that de, so we do here.
 from collections.abc import Collection, Sequence
 
 from limelight.serving.queue.models import Models
-from limelight.serving.queue.served_model import ServedModel, lower_code
+from limelight.serving.queue.served_model import ServedModel
 from limelight.text.language_names import LONGEST_TAG, name, same, usual_tag
-from limelight.text.languages import SCRIPTS, Direction, base
+from limelight.text.languages import SCRIPTS, Direction, base, lower_code
 
 _ALIASES = {"pb": "pt-br", "zt": "zh-hant"}
 _TRADITIONAL = ("-hant", "-tw", "-hk", "-mo")

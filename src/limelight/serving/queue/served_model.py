@@ -11,7 +11,7 @@ from pathlib import Path
 
 from limelight.files import Stamp
 from limelight.text.language_names import same
-from limelight.text.languages import Direction, base
+from limelight.text.languages import Direction, base, lower_code
 from limelight.translator import Translator
 
 MOST_TAGS = 16  # of a request
@@ -140,7 +140,3 @@ def _alike(asked: str | None, known: dict[str, list[str]]) -> list[str]:
     """The codes of the same language; None is any. Where nothing is written as asked, eng is en."""
     written = [code for code in known if asked is None or base(code) == base(asked)]
     return written or [code for code in known if same(code, asked or "")]
-
-
-def lower_code(code: str) -> str:
-    return code.lower().replace("_", "-")

@@ -15,7 +15,7 @@ from typing import Final
 
 from limelight.text.careful.number_words import MAGNITUDE, count_numbers, knows, magnitude, months
 from limelight.text.careful.spans import find
-from limelight.text.languages import base
+from limelight.text.languages import base, lower_code
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,'\u2019\u066b\u066c]\d+)*")
 _SEPARATOR: Final = re.compile(r"[.,'\u2019\u066b\u066c]")
@@ -98,7 +98,7 @@ def localize(number: str, source: str, target: str) -> str:
 
 
 def _style(language: str) -> tuple[str, str] | None:
-    return _STYLE_OF.get(language.replace("_", "-").lower()) or _STYLE_OF.get(base(language))
+    return _STYLE_OF.get(lower_code(language)) or _STYLE_OF.get(base(language))
 
 
 def _bare(text: str) -> str:

@@ -1,6 +1,6 @@
 """Rules give advice after a run; each says what it saw, in figures, and what usually helps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from limelight.corpus.cleaning.reasons import Reason
@@ -92,18 +92,17 @@ BELOW: Final = 5.0  # points
 
 
 def _below_validation(record: RunRecord) -> Advice | None:
-    best: ValidReport | DirectionScore | None = record.best
+    best = record.best
     score = record.scores.of(TITLES[record.metric]) if record.scores else None
     if best is None or score is None:
         return None
-    if (
-        isinstance(best, ValidReport) and record.scores and record.scores.directions
-    ):  # the test score is of the first alone, and the validation's of all
+    valids: Sequence[ValidReport | DirectionScore] = [best]
+    if record.scores and record.scores.directions:  # the test score is of the first alone, and the validation's of all
         first = record.scores.directions[0].direction
-        best = next((each for each in best.directions if each.direction == first), None)
-        if best is None:
-            return None
-    valid = float(getattr(best, record.metric))
+        valids = [each for each in best.directions if each.direction == first]
+    if not valids:
+        return None
+    valid = float(getattr(valids[0], record.metric))
     if score.value >= valid - BELOW:
         return None
     return Advice(

@@ -24,12 +24,12 @@ from limelight.training.processes.stop_signals import Stopped
 from limelight.training.recipe.monolingual import COUNTS, PAIRS, BackTranslator, MonoText, SyntheticCounts, draw_lines
 from limelight.training.recipe.replay import choose_held_out, split_off_at, write_pairs
 from limelight.training.recipe.request import TrainRequest, TrainResult, refuse_other
-from limelight.training.run_folder import BUNDLE, SYNTHETIC_FOLDER, RunChoice, RunFacts, State, read_status, write_status
+from limelight.training.run_folder import BUNDLE, REAL_TEXT, SYNTHETIC_FOLDER, RunChoice, RunFacts, State, read_status, write_status
 
 # Parts of a budget, set by hand: of a model before the last, of its translating, and of the last. Models share steps likewise.
 BEFORE, TRANSLATING, LAST = 35, 10, 55
 MOST_SYNTHETIC: Final = 2 / 3  # of the pairs that are seen; real text is seen more often where there would be more
-ASKED, TEXT, REAL, SOURCES, TRAIN = "asked.json", "text", "real", "source.txt", "train.parquet"
+ASKED, REAL, SOURCES, TRAIN = "asked.json", "real", "source.txt", "train.parquet"
 Lead = Callable[[TrainRequest, Path, float, Sequence[RunChoice]], TrainResult]  # train in a folder; a budget counts from a moment on
 
 
@@ -151,7 +151,7 @@ class Rounds:
 
     @property
     def _text(self) -> Path:
-        return self.folder / SYNTHETIC_FOLDER / TEXT
+        return self.folder / REAL_TEXT
 
     def _part_real_text(self) -> None:
         """Clean the real text, split off its validation and test sets, which all models share, and write it turned round."""

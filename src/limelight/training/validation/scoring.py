@@ -16,7 +16,7 @@ from limelight.evaluation.evaluate import Evaluation, evaluate
 from limelight.evaluation.translating import TranslatedSet
 from limelight.files import write_whole
 from limelight.training.recipe.replay import split_off_at
-from limelight.training.run_folder import BUNDLE, SCORES, SYNTHETIC_FOLDER
+from limelight.training.run_folder import BUNDLE, REAL_TEXT, SCORES
 from limelight.training.validation.direction_sets import (
     DirectionSet,
     count_test,
@@ -75,7 +75,7 @@ def score(
 
 def _name_test_set(run: Path, prepared: PreparedCorpus) -> str:
     given = prepared.manifest.settings.get("held_out", {}).get("test")
-    own = [split_off_at(place, "test") for place in (run, run / SYNTHETIC_FOLDER / "text")]
+    own = [split_off_at(place, "test") for place in (run, run / REAL_TEXT)]
     named = bool(given) and Path(given[0]) not in own
     return Path(given[0]).name if named else "test set split off from the corpus"
 
