@@ -262,6 +262,23 @@ def test_a_document_takes_time_in_proportion_to_its_length(kind: Kind, head: str
     assert grows_too_fast(document(kind), numbered(one, head, tail)) is None
 
 
+def nest_paragraphs(length: int) -> str:
+    depth = min(200, length // 40)
+    return "<d>" + "<p>a" * depth + "<s/>b" * (length // 12) + "</p>" * depth + "</d>"
+
+
+TWO_PARTS: list[tuple[Kind, Callable[[int], str]]] = [
+    ("odt", nest_paragraphs),
+    ("po", lambda n: f'msgid "a"\nmsgid_plural "{"b " * (n // 4)}"\n' + "".join(f'msgstr[{at}] ""\n' for at in range(n // 32))),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "text"), TWO_PARTS, ids=["paragraphs inside each other", "plural forms"])
+def test_two_parts_that_grow_together_take_time_in_proportion_to_both(kind: Kind, text: Callable[[int], str]) -> None:
+    assert grows_too_fast(document(kind), text) is None
+
+
 def rows_of(reader: Callable[[CorpusPart, int], Iterator[object]], path: Path) -> Door:
     def read(text: str) -> object:
         path.write_text(text)

@@ -7,9 +7,14 @@ The translations are those of `Translator.translate`: no sentence depends on its
 """
 
 import asyncio
+import math
+import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -24,6 +29,7 @@ OF_ITS_OWN: Final = {"prefixes", "phrases", "glossary", "timeout"}  # options th
 class WaitingTexts:
     texts: list[str]
     options: dict[str, Any]  # of `Translator.translate`; only equal ones run together
+    ends: float  # by `time.monotonic`: waiting takes of the time, too
     done: "asyncio.Future[list[Translation]]"
 
 
@@ -34,10 +40,13 @@ class AsyncTranslator:
         self.translator = translator
         self._waiting: deque[WaitingTexts] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "translate")
 
     async def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
         """As `Translator.translate`, with its options. A task that is cancelled takes its texts out of what waits."""
-        asked = WaitingTexts(check_texts(texts, "texts"), options, asyncio.get_running_loop().create_future())
+        timeout = options.get("timeout")
+        ends = math.inf if timeout is None else time.monotonic() + timeout
+        asked = WaitingTexts(check_texts(texts, "texts"), options, ends, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
@@ -56,13 +65,17 @@ class AsyncTranslator:
                 raise
 
     async def _translate(self, batch: list[WaitingTexts]) -> None:
-        texts = [text for each in batch for text in each.texts]
+        texts, options, ends = [text for each in batch for text in each.texts], batch[0].options, batch[0].ends
+        if ends < math.inf:
+            options = options | {"timeout": max(0.0, ends - time.monotonic())}
         try:
-            results = iter(await asyncio.to_thread(self.translator.translate, texts, **batch[0].options))
+            search = partial(copy_context().run, self.translator.translate, texts, **options)
+            results = iter(await asyncio.get_running_loop().run_in_executor(self._thread, search))
         except Exception as error:
             if len(batch) > 1:  # one of them fails, and the others shall not
                 for each in batch:
-                    await self._translate([each])
+                    if not each.done.done():
+                        await self._translate([each])
             elif not batch[0].done.done():
                 batch[0].done.set_exception(error)
             return
@@ -90,9 +103,13 @@ class AsyncTranslator:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """What waits is finished first."""
+        """What waits is finished first; where that is cancelled, the batch that a thread computes."""
         try:
             if self._worker is not None:
                 await asyncio.shield(self._worker)
         finally:
-            self.translator.close()
+            for each in self._waiting:
+                each.done.cancel()
+            closed = self._thread.submit(self.translator.close)  # in the thread, so after its batch
+            self._thread.shutdown(wait=False)
+        await asyncio.wrap_future(closed)

@@ -15,6 +15,16 @@ from typing import Any, Final
 LARGEST_ANSWER: Final = 64 << 20  # bytes
 
 
+class KeptAddress(urllib.request.HTTPRedirectHandler):
+    """What redirects is not followed: the key would go to whoever is named, and the texts would stay behind."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(KeptAddress)
+
+
 class ServerError(Exception):
     """A server refused a request, or cannot be reached; `status` is that of HTTP, 0 where there was no answer."""
 
@@ -49,10 +59,14 @@ class Client:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + route, content, self._headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+            with _opener.open(request, timeout=self.timeout) as answer:
                 return json.loads(answer.read(LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
-            raise ServerError(_explain(error.read(1 << 16)) or f"the server answered {error.code}", error.code) from None
+            with error:
+                told = _explain(error.read(1 << 16)) or f"the server answered {error.code}"
+            moved = error.headers.get("Location")
+            told = f"{self.address} says that it has moved to {moved}; give that address" if moved else told
+            raise ServerError(told, error.code) from None
         except ValueError:
             raise ServerError(f"{self.address} answered with something that is no JSON; is it a server of limelight?") from None
         except (OSError, http.client.HTTPException) as error:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from obstore.store import MemoryStore
@@ -108,6 +109,31 @@ def test_a_copy_that_was_damaged_on_this_machine_is_fetched_again(store: ObjectS
     folder = fetch_bundle(ADDRESS)
     (folder / "model.safetensors").write_bytes(b"")
     assert read_files_of(fetch_bundle(ADDRESS)) == read_files_of(STORED)
+
+
+def test_while_another_version_is_written_the_last_one_serves(store: ObjectStore, caplog: pytest.LogCaptureFixture) -> None:
+    folder = fetch_bundle(ADDRESS)
+    store.delete(["manifest.json"])
+    with caplog.at_level(logging.WARNING):
+        assert fetch_bundle(ADDRESS) == folder
+    assert "the last version that was fetched is used" in caplog.text
+    (folder / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ModelFileError, match="is no bundle"):
+        fetch_bundle(ADDRESS)
+
+
+def test_a_damaged_copy_stays_until_another_is_there_and_keeps_a_persons_glossary(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fetch_bundle(ADDRESS)
+    (folder / "glossary.tsv").write_bytes(b"one\teins\n")
+    (folder / "model.safetensors").write_bytes(b"")
+    with monkeypatch.context() as cut:
+        cut.setattr(ObjectStore, "fetch", mock.Mock(side_effect=StorageError("connection cut")))
+        with pytest.raises(StorageError, match="connection cut"):
+            fetch_bundle(ADDRESS)
+    assert (folder / "glossary.tsv").is_file()
+    assert (fetch_bundle(ADDRESS) / "glossary.tsv").read_bytes() == b"one\teins\n"
 
 
 def test_a_storage_that_is_away_leaves_the_last_copy_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

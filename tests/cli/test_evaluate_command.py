@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -387,3 +388,13 @@ def test_a_calibration_that_could_not_be_used_is_refused(
     found = here(*options)
     assert found.code != 0 and why in found.err
     assert read(tmp_path / "numbers").settings.confidence is None
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("closed", "lines"), [(">&-", 0), ("2>&-", 1)])
+def test_whoever_closes_a_stream_gets_nothing_of_it_and_no_traceback(closed: str, lines: int, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"ein Hund\nzwei Katzen\n")
+    command = [sys.executable, "-m", "limelight", "evaluate", tmp_path / "text", tmp_path / "text", "--json", "--worst", "0"]
+    done = subprocess.run(["sh", "-c", f"{shlex.join(map(str, command))} {closed}"], capture_output=True, check=False)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr
+    assert done.stdout.count(b"\n") == lines

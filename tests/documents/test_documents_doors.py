@@ -3,9 +3,12 @@
 import io
 import json
 import re
+import struct
 import sys
 import time
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,6 +161,35 @@ def test_a_template_without_slides_stays_as_it_is() -> None:
     data = archive({"ppt/presentation.xml": "<p>no text</p>"})
     done = translated("pptx", data)
     assert done.data == data and done.counts.texts == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "paragraph",
+    [
+        lambda n: f"<w:r><w:rPr b='{'a' * n}'/>{'<w:t>ab</w:t>' * (n // 13)}</w:r>",
+        lambda n: f"<w:hyperlink b='{'a' * n}'>{'<w:r><w:t>ab</w:t></w:r>' * (n // 24)}</w:hyperlink>",
+    ],
+)
+def test_a_long_form_is_not_held_once_for_each_of_its_texts(paragraph: Callable[[int], str]) -> None:
+    def peak(length: int) -> int:
+        document = MEMBERS["docx"]["word/document.xml"].replace("<w:body>", f"<w:body><w:p>{paragraph(length)}</w:p>")
+        tracemalloc.start()
+        assert translated("docx", archive({**MEMBERS["docx"], "word/document.xml": document})).units
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(40_000) < 3 * peak(20_000)
+
+
+def test_members_that_lie_in_each_other_are_refused() -> None:
+    """Each would be read to the end of the archive: bytes times members."""
+    whole = bytearray(archive({"word/header1.xml": "<w/>", "word/header2.xml": "<w/>"}))
+    at = whole.find(b"PK\1\2")
+    struct.pack_into("<L", whole, at + 20, at - 40)
+    with pytest.raises(DataError, match=r"word/header1\.xml is damaged"):
+        translated("docx", bytes(whole))
 
 
 def test_a_list_of_members_that_reaches_too_far_is_refused() -> None:

@@ -134,6 +134,14 @@ def test_searches_find_the_same_as_ours(engines: Any, changes: dict[str, Any], b
         assert np.allclose([h.score for h in mine.hypotheses], [h.score for h in other.hypotheses], atol=1e-3)
 
 
+def test_more_pieces_than_the_model_can_write_are_not_asked_of_the_engine(engines: Any):
+    _, theirs = engines
+    most = theirs.longest_source
+    settings = SHORT.changed(beam=1, nbest=1, min_length=most + 5, max_length=most + 9)
+    found = theirs.search(random_sentences(2, seed=8), settings)
+    assert all(len(outcome.hypotheses[0].ids) <= most for outcome in found)
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_prefix_begins_the_translation_and_counts_in_its_score(engines: Any, beam: int):
     ours, theirs = engines

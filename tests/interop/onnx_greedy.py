@@ -15,7 +15,8 @@ past = [port for port in config["decoder"]["inputs"] if port["name"].startswith(
 
 
 def translate(text: str) -> str:
-    ids = np.array([[*config["source_begin"], *source.encode(text), config["special"]["end"]]])
+    end = [config["special"]["end"]] if config["source_ends"] else []
+    ids = np.array([[*config["source_begin"], *source.encode(text), *end]])
     given = dict(zip(outputs, encoder.run(None, {"source": ids}), strict=True))
     given |= {port["name"]: np.zeros((1, port["shape"][1], 0, port["shape"][3]), np.float32) for port in past}
     token, taken = config["special"]["start"], []

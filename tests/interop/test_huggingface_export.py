@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,14 @@ def test_what_theirs_cannot_say_is_said_in_a_notice_and_on_the_card(tmp_path: Pa
     assert any("normalized" in notice for notice in made.notices) and any("n^0.48" in notice for notice in made.notices)
     assert all(notice in card for notice in made.notices)
     assert "library_name: transformers" in card
+
+
+def test_sources_without_an_end_are_refused_since_their_tokenizers_write_one(tmp_path: Path) -> None:
+    bundle = bundle_of(tmp_path / "b")
+    without = replace(bundle, settings=bundle.settings.model_copy(update={"source_ends": False}))
+    with pytest.raises(ConfigError, match="sources have no end piece"):
+        export_folder(without, tmp_path / "hf")
+    assert not (tmp_path / "hf").exists()
 
 
 def test_an_export_replaces_an_export_and_nothing_else(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The client of our own API, against a server in a process of this machine."""
 
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 from labelled import Serving, labelled, loaded, serving
@@ -34,6 +36,27 @@ def test_a_refusal_is_told_in_the_words_of_the_server(client: Client) -> None:
     with pytest.raises(ServerError) as refused:
         client.call("GET", "/api/v1/nothing")
     assert refused.value.status == 404
+
+
+def test_a_key_goes_to_nobody_whom_the_server_names() -> None:
+    asked = list[tuple[str, str | None]]()
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append((self.path, self.headers["Authorization"]))
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.server.server_port}/stolen")  # type: ignore[attr-defined]
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as listening:
+        Thread(target=listening.serve_forever, daemon=True).start()
+        with pytest.raises(ServerError, match=r"has moved to http://localhost:\d+/stolen; give that address") as refused:
+            Client(f"http://127.0.0.1:{listening.server_port}", key="secret").translate(["seven"])
+        listening.shutdown()
+    assert refused.value.status == 302 and asked == [("/api/v1/translate", "Bearer secret")]
 
 
 def test_where_no_server_is_the_fix_is_told() -> None:

@@ -1,13 +1,14 @@
 """Many tasks share a translator: each gets its own translations, and what waits runs together."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from limelight.async_translator import MOST_TOGETHER, AsyncTranslator
-from limelight.errors import ConfigError
+from limelight.errors import ConfigError, DeadlineError
 from limelight.translator import Translation, Translator
 from tagged_bundle import TEXTS, translator
 
@@ -91,6 +92,71 @@ def test_nobody_waits_for_ever_when_the_block_is_left_in_a_hurry(counting: Count
         return len(await asyncio.wait_for(waits, 60)) == 50
 
     assert asyncio.run(ask()) and counting.closed
+
+
+class Slow(Counting):
+    """It waits in its thread until it may go on, and notes what is closed under it."""
+
+    def __init__(self, inner: Translator) -> None:
+        super().__init__(inner)
+        self.begun, self.may_go_on, self.busy, self.harmed = threading.Event(), threading.Event(), False, False
+        self.timeouts = list[float]()
+
+    def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
+        self.busy = True
+        self.timeouts += [options["timeout"]] if "timeout" in options else []
+        self.begun.set()
+        assert self.may_go_on.wait(20)
+        found = super().translate(texts, **options)
+        self.busy = False
+        return found
+
+    def close(self) -> None:
+        self.harmed, self.closed = self.busy, True
+
+
+@pytest.mark.parametrize("all_of_it", [False, True])
+def test_an_engine_is_not_closed_under_its_batch(counting: Counting, all_of_it: bool) -> None:
+    """`all_of_it`: as Ctrl-C does, every task is cancelled, and not the one alone that leaves the block."""
+    slow = Slow(counting.inner)
+
+    async def leave() -> None:
+        async with AsyncTranslator(slow) as shared:  # type: ignore[arg-type]
+            tasks.append(asyncio.create_task(shared.translate(["he was"])))
+            await asyncio.to_thread(slow.begun.wait, 20)
+
+    async def ask() -> None:
+        leaving = asyncio.create_task(leave())
+        await asyncio.to_thread(slow.begun.wait, 20)
+        await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()} if all_of_it else [leaving]:
+            task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.gather(leaving, return_exceptions=True)
+        slow.may_go_on.set()
+
+    tasks = list[asyncio.Task[Any]]()
+    asyncio.run(ask())
+    for thread in threading.enumerate():
+        if thread.name.startswith("translate"):
+            thread.join(20)
+    assert slow.closed and not slow.harmed
+
+
+def test_waiting_takes_of_the_time_of_a_call(counting: Counting) -> None:
+    slow = Slow(counting.inner)
+
+    async def ask() -> list[Any]:
+        async with AsyncTranslator(slow) as shared:  # type: ignore[arg-type]
+            first = asyncio.create_task(shared.translate(["he was"]))
+            later = [asyncio.create_task(shared.translate(["it was"], timeout=limit)) for limit in (1e-9, 60.0)]
+            await asyncio.to_thread(slow.begun.wait, 20)
+            slow.may_go_on.set()
+            return await asyncio.gather(first, *later, return_exceptions=True)
+
+    found = asyncio.run(ask())
+    assert isinstance(found[1], DeadlineError) and len(found[2]) == 1
+    assert slow.timeouts[0] == 0 and 0 < slow.timeouts[1] < 60
 
 
 def test_a_task_that_is_cancelled_is_not_translated(counting: Counting) -> None:

@@ -180,6 +180,12 @@ def test_the_texts_of_a_message_are_translated_and_its_skeleton_stays() -> None:
     assert made.protected and made.source == text and "{#}" not in "".join(word.text for word in made.words)
 
 
+def test_what_stands_unseen_before_a_text_of_a_message_stays() -> None:
+    text = "{n, plural, one {\u200bthe cat\nthe mat} other {\u00adthe cat\nthe mat}}"
+    made = translator(saying(lambda _: "the dog")).translate([text])[0]
+    assert made.text == "{n, plural, one {\u200bthe dog\nthe dog} other {\u00adthe dog\nthe dog}}"
+
+
 def test_a_translation_that_would_break_a_message_is_not_put_into_it() -> None:
     engine = saying(lambda source: "the } cat" if "dog" in source else "it's the cat")
     made = translator(engine).translate(["{g, select, a {the dog} other {it''s}}"])[0]

@@ -16,7 +16,7 @@ from table_engine import WORDS, TableEngine, hypothesis, ids_of, tokenizer, tran
 
 from limelight.decoding.config import Sampling, SearchSettings
 from limelight.decoding.steps import Hypothesis, Request
-from limelight.errors import ConfigError, DataError, ScoreError
+from limelight.errors import ConfigError, DataError, LengthError, ScoreError
 from limelight.translator import Translator
 from limelight.translator.pipeline import TranslationOptions
 
@@ -445,6 +445,16 @@ def test_pairs_that_cannot_be_scored_are_named() -> None:
         made.score(["a", " "], ["a", "a"])
     with pytest.raises(DataError, match=r"sources\[0\] has 9 pieces; give 1 to 5"):
         made.score([" ".join(["cat"] * 9)], ["a"])
+    with pytest.raises(DataError, match=r"targets\[1\] has 3000 pieces; give 0 to"):
+        made.score(["a", "a"], ["a", " ".join(["cat"] * 3000)])
+
+
+@pytest.mark.parametrize("more", [{"prefixes": ["", " ".join(["cat"] * 3000)]}, {"phrases": [[], [" ".join(["cat"] * 3000)]]}])
+def test_what_is_longer_than_the_model_can_write_is_refused_before_the_search(more: dict[str, list[object]]) -> None:
+    engine = TableEngine()
+    with pytest.raises(LengthError, match="pieces, for its prefix or phrases, and the model writes"):
+        translator(engine).translate(["the dog", "the cat"], **more)
+    assert not engine.batches
 
 
 @pytest.mark.slow

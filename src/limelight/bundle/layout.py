@@ -11,6 +11,7 @@ MANIFEST, CONFIG, WEIGHTS, CARD = "manifest.json", "config.json", "model.safeten
 PIECES = SHARED, SOURCE, TARGET = "pieces.model", "source.model", "target.model"
 VOCABULARIES = ("vocabulary.json", "source.vocabulary.json", "target.vocabulary.json")
 VOCABULARY, SOURCE_VOCABULARY, TARGET_VOCABULARY = VOCABULARIES
+GLOSSARY = "glossary.tsv"  # a person's own file, to be edited at any time, so the manifest does not know it
 EXPORT = "ctranslate2/"  # made on demand; its engine reads whatever lies there
 AGAIN = "copy or make the bundle again"
 NEEDED = (CONFIG, WEIGHTS)

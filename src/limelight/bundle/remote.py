@@ -7,6 +7,7 @@ used, with a warning: a server must be able to start again while its storage is 
 import hashlib
 import logging
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from limelight.addresses.folders import ObjectEntry, fetch_files, find_cache, lo
 from limelight.addresses.object_store import ObjectStore
 from limelight.addresses.snapshots import Snapshots
 from limelight.bundle.bundle import read
-from limelight.bundle.layout import MANIFEST
+from limelight.bundle.layout import GLOSSARY, MANIFEST
 from limelight.bundle.manifest import read_manifest, verify
 from limelight.errors import ModelFileError, StorageError
 from limelight.files import whole_folder, write_whole
@@ -33,10 +34,11 @@ def fetch_bundle(address: str, store: ObjectStore | None = None) -> Path:
     with lock(place):
         try:
             folder = _fetch(store, place)
-        except StorageError as error:
+        except (StorageError, ModelFileError) as error:  # away, or somebody writes another version there at this moment
             try:
                 folder = place / (place / NEWEST).read_bytes().decode() / name_copy(address)
-            except FileNotFoundError:
+                verify(folder)
+            except (FileNotFoundError, ModelFileError):
                 raise error from None
             logger.warning("%s; the last version that was fetched is used: %s", error, folder)
             return folder
@@ -62,13 +64,13 @@ def _fetch(store: ObjectStore, place: Path) -> Path:
         raise ModelFileError(f"{store.address} is no bundle: neither it nor {IN_RUN} in it has a {MANIFEST}, and no run wrote one there")
     version = hashlib.sha256(manifest or repr(sorted((name, file.sha256) for name, file in files.items())).encode()).hexdigest()[:16]
     folder = place / version / name_copy(store.address)
-    try:
+    with suppress(ModelFileError):  # a disk forgot some of it; it is fetched again
         if folder.exists():
             verify(folder)
             return folder
-    except ModelFileError:  # a disk forgot some of it; it is fetched again
-        shutil.rmtree(folder)
     with whole_folder(folder) as beside:
+        if (glossary := folder / GLOSSARY).is_file():  # a person's own, which no manifest names
+            shutil.copyfile(glossary, beside / GLOSSARY)
         try:
             if manifest:
                 (beside / MANIFEST).write_bytes(manifest)

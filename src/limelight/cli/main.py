@@ -17,7 +17,7 @@ import typer.main
 
 from limelight.cli.fetching import fetch_named
 from limelight.cli.remote_folders import local_folders, takes_address
-from limelight.cli.screen import drop_output
+from limelight.cli.screen import drop_output, open_closed_streams
 from limelight.errors import ConfigError, LimelightError, MissingExtraError
 from limelight.training.processes.rank_environment import end_with_supervisor, exit_on_preemption, is_supervised
 
@@ -171,6 +171,7 @@ def main() -> None:
     # programs, spinning on makes training ten times as slow (docs/experiments.md).
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # else it searches every installed package for some
+    open_closed_streams()
     atexit.register(gc.freeze)  # else all that torch ever made is searched for circles before Python ends: two seconds
     if sys.argv[1:2] == ["train"]:
         end_with_supervisor()

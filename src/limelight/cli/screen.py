@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -73,6 +74,15 @@ class Screen:
         left = "" if ended or not done else f", about {clock(passed * (total - done) / done)} left"
         sys.stderr.write(f"{name}: {100 * done / max(total, 1e-9):.0f} % after {clock(passed)}{left}{', ' + note if note else ''}\n")
         sys.stderr.flush()
+
+
+def open_closed_streams() -> None:
+    """Whoever closes a stream, as with `>&-`, wants nothing of it. Python has None there, and the next file opened would be the stream;
+    `translate` alone refuses, since it would lose what it is asked for."""
+    if sys.stdout is None and sys.argv[1:2] != ["translate"]:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def drop_output() -> None:

@@ -120,7 +120,7 @@ class CTranslate2Engine:
             suppress_sequences=[[self.target[number]] for number in never],
             max_input_length=0,
             max_decoding_length=limit,
-            min_decoding_length=settings.min_length,
+            min_decoding_length=min(settings.min_length, limit),
             return_scores=True,
             return_end_token=True,
         )

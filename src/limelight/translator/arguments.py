@@ -110,3 +110,9 @@ def _target_ids(text: Text, reader: Reader) -> list[int]:
     if problems:
         raise DataError("these pieces cannot be used:\n" + "\n".join(f"  - {problem}" for problem in problems))
     return [known[each] if isinstance(each, str) else each for each in text]
+
+
+def check_lengths(name: str, ids: Sequence[Sequence[int]], least: int, most: int) -> None:
+    for number, each in enumerate(ids):
+        if not least <= len(each) <= most:
+            raise DataError(f"{name}[{number}] has {len(each)} pieces; give {least} to {most} of them, or leave the pair out")

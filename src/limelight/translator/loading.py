@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Literal, get_args
 
 from limelight.bundle import Bundle
-from limelight.bundle.layout import EXPORT
+from limelight.bundle.layout import EXPORT, GLOSSARY
 from limelight.decoding.steps import Specials
 from limelight.engines.ctranslate2 import CTranslate2Engine, computes_in, count_accelerators
 from limelight.engines.engine import Engine
@@ -15,7 +15,6 @@ from limelight.runtime import RuntimeChoice, choose_device, choose_dtype, count_
 from limelight.text.careful.glossary import Glossary
 
 EngineName = Literal["torch", "ctranslate2"]
-GLOSSARY = "glossary.tsv"  # in the folder of a bundle: a person's own file, to be edited at any time, so the manifest does not know it
 
 
 @dataclass(frozen=True)

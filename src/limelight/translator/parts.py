@@ -50,11 +50,17 @@ class Cutter:
     def _message(self, text: str, places: Sequence[tuple[int, int]], always: bool | None) -> list[SourceSentence]:
         parts: list[SourceSentence] = []
         message: Literal["plain", "doubled"] = "doubled" if "''" in text else "plain"
+        lead = text[: places[0][0]]
         for (start, end), following in zip(places, [*(start for start, _ in places[1:]), len(text)], strict=True):
             inner = self.cut(messages.unescape(text[start:end]), always, parse=False)
+            first = messages.escape(inner[0].before, message == "doubled")
+            if parts:
+                parts[-1] = replace(parts[-1], after=parts[-1].after + first)
+            else:
+                lead += first
             parts += [replace(part, before="", after=messages.escape(part.after, message == "doubled"), message=message) for part in inner]
             parts[-1] = replace(parts[-1], after=parts[-1].after + text[end:following])
-        return [replace(parts[0], before=text[: places[0][0]]), *parts[1:]]
+        return [replace(parts[0], before=lead), *parts[1:]]
 
     def _fits(self, text: str) -> bool:
         # A piece has a byte at least, so what is short is not counted.

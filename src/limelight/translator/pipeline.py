@@ -22,11 +22,11 @@ import xxhash
 from limelight.bundle.confidence import Calibration
 from limelight.decoding.config import SearchSettings
 from limelight.decoding.guards import Notice
-from limelight.decoding.steps import IsOver, Request
-from limelight.errors import DataError, DeadlineError, LimelightError
+from limelight.decoding.steps import IsOver, Request, room_for
+from limelight.errors import DataError, DeadlineError, LengthError, LimelightError
 from limelight.text.careful.glossary import Glossary, Term
 from limelight.text.careful.term_targets import TargetFinder
-from limelight.translator.arguments import check_texts, one_glossary_each, one_match_each, one_prefix_each, phrases_each
+from limelight.translator.arguments import check_lengths, check_texts, one_glossary_each, one_match_each, one_prefix_each, phrases_each
 from limelight.translator.parts import Cutter, TranslationPlan
 from limelight.translator.presenting import note_unmatched, translation_of
 from limelight.translator.protected import NUMBERS, TERMS, hide_spans, take_out
@@ -135,6 +135,10 @@ def encode(sentences: Sequence[SourceSentence], hard: bool = False) -> list[Sour
             allowed=marks or written,
             is_over=each.request.is_over,
         )
+        if (room := room_for(request)) > (most := reader.settings.model.max_length) and not hard:
+            raise LengthError(
+                f"a translation has to have {room} pieces, for its prefix or phrases, and the model writes {most}; shorten them"
+            )
         if hard:
             nested = [(reader.placeholders[begin], reader.placeholders[end]) for begin, end in each.care.nested]
             ordered = [[reader.placeholders[number] for number in group] for group in each.care.ordered]
@@ -236,9 +240,8 @@ def score(sources: Sequence[str], targets: Sequence[str], reader: Reader, search
     if len(check_texts(sources, "sources")) != len(check_texts(targets, "targets")):
         raise DataError(f"there are {len(sources)} sources and {len(targets)} targets; give pairs")
     source_ids, target_ids = reader.source_ids(reader.normalize(sources)), reader.target_ids(targets)
-    for number, ids in enumerate(source_ids):
-        if not 0 < len(ids) <= reader.longest:
-            raise DataError(f"sources[{number}] has {len(ids)} pieces; give 1 to {reader.longest} of them, or leave the pair out")
+    check_lengths("sources", source_ids, 1, reader.longest)
+    check_lengths("targets", target_ids, 0, reader.settings.model.max_length - 1 - len(reader.target_begin))
     read = [reader.add_source_begin(ids) for ids in source_ids]
     found = searcher.log_probs(read, target_ids, [reader.target_begin] * len(read))
     if invalid := [i for i, log_probs in enumerate(found) if not all(map(math.isfinite, log_probs))]:

@@ -45,9 +45,9 @@ def prune_bundle(
 ) -> list[str]:
     """Every second sentence chooses, and the others, which chose nothing, tell what it costs."""
     from limelight.bundle.bundle import read, write
+    from limelight.bundle.layout import GLOSSARY
     from limelight.inspection.analysis.pruning import check_prunable, prune
     from limelight.interop.huggingface.load import license_of
-    from limelight.translator.loading import GLOSSARY
 
     engine, bundle = torch_engine(translator), read(folder)
     given = len(translator.settings.target_begin)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 import ray
 
 from limelight.bundle import read
-from limelight.bundle.layout import EXPORT, MANIFEST
+from limelight.bundle.layout import EXPORT, GLOSSARY, MANIFEST
 from limelight.cli.screen import group_digits
 from limelight.cli.translate.chunk_translator import ChunkTranslator, load_translator
 from limelight.cli.translate.output import TranslateProgress, count_pieces, list_warnings, open_output, say, warn_of
@@ -25,7 +25,6 @@ from limelight.cluster import POLL_SECONDS, count_beats, end_if_lost, join_clust
 from limelight.errors import ConfigError, LimelightError, ModelFileError
 from limelight.files import sha256_of, write_whole
 from limelight.training.run.folder_lock import LOCK, lock_folder
-from limelight.translator.loading import GLOSSARY
 
 LINES, BYTES = 2_048, 1 << 20  # of a shard: what a lost process costs, and what is sorted by length together
 AHEAD: Final = 2  # shards under way for each process that can run: one waits while one is translated

@@ -63,6 +63,8 @@ class ZipMembers:
         info = self.infos[member]
         try:
             start = info.header_offset + _LOCAL.size + sum(_LOCAL.unpack_from(self.data, info.header_offset)[9:11])
+            if start + info.compress_size > self.ends[member]:  # else each could claim all that follows
+                return None
             packed = self.data[start : start + info.compress_size]
             unpacked = {0: lambda: packed[:most], 8: lambda: zlib.decompressobj(-15).decompress(packed, most)}
             return unpacked[info.compress_type]()
@@ -115,9 +117,14 @@ def _find_odt(document: Document, languages: tuple[str, str], again: bool) -> Ex
 
 
 def _list_inner(element: Element) -> list[Element]:
-    found = []
-    for child in element.children:
-        found += [*([child] if child.name in _ODT.wanted else []), *_list_inner(child)]
+    """The paragraphs of notes and boxes. One that stands in another directly is of the other's sentence."""
+    found, waiting = list[Element](), [(child, False) for child in reversed(element.children)]
+    while waiting:
+        child, is_apart = waiting.pop()
+        is_own = is_apart and child.name in _ODT.wanted
+        found += [child] if is_own else []
+        is_apart = not is_own and (is_apart or child.name in _ODT.singles)
+        waiting += [(each, is_apart) for each in reversed(child.children)]
     return found
 
 

@@ -20,6 +20,7 @@ _SPELLING = re.compile(r' (?:dirty|err|smtClean|lang|altLang)="[^"]*"|<\w+:(?:la
 _PRESERVE = ' xml:space="preserve"'  # else Word drops blanks at the edges of a text
 _FILLED_IN = re.compile(r"\s*+(?:MERGEFIELD|FILENAME|AUTHOR|LASTSAVEDBY|USERNAME|USERINITIALS|DOCPROPERTY|DOCVARIABLE|TEMPLATE)\b", re.I)
 _SHOWN = "shown"  # instead of the code of a field, after the code
+_MOST_COPIED = 100_000  # characters of one form, which each of its texts is written with
 _EMPTY = re.compile(r"<(\w+:rPr)>\s*</\1>|<\w+:rPr\s*/>")
 
 
@@ -94,7 +95,7 @@ def _list_pieces(element: Element, around: tuple[str, str], boxes: list[Element]
             yield from _list_run(child, around, boxes)
         elif child.name in _KEPT:
             yield _Piece(*place, ("", ""), place, child.document[child.start : child.end])
-        elif child.name in _AROUND and not any(map(_cuts, child.children)):
+        elif child.name in _AROUND and not any(map(_cuts, child.children)) and len(child.tag) * len(child.children) <= _MOST_COPIED:
             inner = _list_pieces(child, (child.tag, f"</{child.written_name}>"), boxes)
             yield from [piece and piece._replace(outside=place) for piece in inner]
         elif child.name not in _NOTHING:
@@ -118,7 +119,7 @@ def _list_run(run: Element, around: tuple[str, str], boxes: list[Element]) -> It
     raw = text[properties.start : properties.end] if properties is not None else ""
     opening, closing = f"{around[0]}<{name}>{_EMPTY.sub('', _SPELLING.sub('', raw))}", f"</{name}>{around[1]}"
     parts = [child for child in run.children if child.name not in _NOTHING]
-    if _cuts(run):  # each text in its place, as others may stand between them
+    if _cuts(run) or len(opening) * len(parts) > _MOST_COPIED:  # each text in its place, as others may stand between them
         for child in parts:
             yield None
             if child.name == "t" and not child.is_empty_tag:

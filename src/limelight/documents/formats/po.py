@@ -127,6 +127,8 @@ def _units(entry: PoEntry, style: _Style) -> Iterator[DocumentUnit]:
         return
     named = [each for each in entry.strings.values() if each.keyword.startswith("msgstr[" if plural else "msgstr")]
     targets = sorted((each for each in named if plural or each.keyword == "msgstr"), key=lambda each: each.form)
+    if len(targets) > MOST_FORMS:  # every form is written anew, with a text of its own
+        return
     count = style.forms or len(targets)
     for target in targets:
         if fuzzy or not target.value:

@@ -48,6 +48,7 @@ def find_xml_texts(table: TextTable, document: Document, languages: tuple[str, s
         texts = table.texts(element)
         left += not texts
         for text in texts:
+            document.check_time()
             units.extend(_find_units(table, text, lines))
 
     read_elements(document, table.root, table.wanted, take)

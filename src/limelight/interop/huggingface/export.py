@@ -52,6 +52,8 @@ def export_folder(bundle: Bundle, folder: Path, force: bool = False) -> HuggingF
     if folder.exists() and not all((folder / name).is_file() for name in (CONFIG, TOKENIZER_CONFIG)):
         raise ModelFileError(f"{folder} is no model of Hugging Face and will not be replaced; give another name")
     architecture = fitting(bundle.settings.model)
+    if not bundle.settings.source_ends:
+        raise ConfigError("its sources have no end piece, and tokenizers of Hugging Face always write one: export it for CTranslate2")
     weights = bundle.weights()
     theirs = _prove_weights(weights, bundle.settings.model, architecture)
     contents, notices = _contents(bundle, architecture, weights)

@@ -49,10 +49,10 @@ def export_onnx(bundle: Bundle, folder: Path, force: bool = False) -> OnnxExport
 
 def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any]:
     """All that a program needs to know beside the graphs and the pieces in the folder."""
-    settings, model = bundle.settings.aim(), bundle.settings.model
+    settings, model, target = bundle.settings.aim(), bundle.settings.model, bundle.target_tokenizer
     special = {"pad": model.pad_token, "start": model.start_token, "end": model.end_token}
-    special["unknown"] = unknown = bundle.target_tokenizer.unknown
-    refused = {model.pad_token, model.start_token, *settings.search.suppress}
+    special["unknown"] = unknown = target.unknown
+    refused = {model.pad_token, model.start_token, *settings.search.suppress, *target.controls()}
     refused |= set() if settings.search.allow_unknown else {unknown}
     return {
         "format": FORMAT,
@@ -63,6 +63,7 @@ def config_of(bundle: Bundle, folder: Path, parity: OnnxParity) -> dict[str, Any
         "vocabulary": _sides(folder, VOCABULARIES),
         "special": special,
         "source_begin": settings.source_begin,
+        "source_ends": settings.source_ends,
         "target_begin": settings.target_begin,
         **({} if settings.tags is None else {"tags": settings.tags.model_dump(mode="json")}),
         "never": sorted(refused - {model.end_token}),

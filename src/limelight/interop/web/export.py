@@ -147,10 +147,9 @@ def _write_model(bundle: Bundle, folder: Path, numbers: Sequence[str]) -> dict[s
     plain = config_of(bundle, place, exact[numbers[-1]])
     config = plain | {
         "search": plain_search(settings.search).model_dump(mode="json"),
-        "source_ends": settings.source_ends,
         "by_words": bundle.source_tokenizer.by_words,
         "directions": settings.directions,
-        "never": sorted({*plain["never"], *target.controls(), *target.placeholders().values()} - {settings.model.end_token}),
+        "never": sorted({*plain["never"], *target.placeholders().values()} - {settings.model.end_token}),
         "marks": min(len(target.placeholders().keys() & bundle.source_tokenizer.placeholders().keys()), learnt.marks),
         "taught": learnt.longest,
         "confidence": None if settings.confidence is None else settings.confidence.model_dump(mode="json"),
