@@ -40,6 +40,14 @@ def test_a_device_that_is_not_there_is_refused_with_a_way_out() -> None:
         runtime.choose_device("cuda")
 
 
+def test_a_number_that_no_device_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.accelerator.current_accelerator", lambda check_available: torch.device("cuda"))
+    monkeypatch.setattr("torch.accelerator.device_count", lambda: 2)
+    with pytest.raises(RuntimeChoiceError, match=r"cuda:7.*has cuda:0 to cuda:1"):
+        runtime.choose_device("cuda:7")
+    assert runtime.choose_device("cuda:1").value == torch.device("cuda", 1)
+
+
 def test_names_that_mean_nothing_are_refused() -> None:
     with pytest.raises(RuntimeChoiceError, match="try cpu"):
         runtime.choose_device("gpu please")

@@ -22,7 +22,7 @@ class KeptAddress(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_opener = urllib.request.build_opener(KeptAddress)
+_ask = urllib.request.build_opener(KeptAddress).open
 
 
 class ServerError(Exception):
@@ -59,7 +59,7 @@ class Client:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + route, content, self._headers, method=method)
         try:
-            with _opener.open(request, timeout=self.timeout) as answer:
+            with _ask(request, timeout=self.timeout) as answer:
                 return json.loads(answer.read(LARGEST_ANSWER))
         except urllib.error.HTTPError as error:
             with error:

@@ -51,6 +51,8 @@ def choose_device(asked: str | None = None) -> "RuntimeChoice[torch.device]":
     if device.type != "cpu" and (seen is None or seen.type != device.type):
         has = f"it sees {seen.type}" if seen else "it sees no accelerator"
         raise RuntimeChoiceError(f"device {asked!r} was asked for, but this torch cannot use one ({has}); try cpu")
+    if device.type != "cpu" and (device.index or 0) >= (count := torch.accelerator.device_count()):
+        raise RuntimeChoiceError(f"device {asked!r} was asked for, and this machine has {device.type}:0 to {device.type}:{count - 1}")
     return RuntimeChoice(device, "asked for")
 
 
@@ -189,7 +191,8 @@ def memory_at_hand(device: "torch.device") -> int | None:
     if device.type == "cuda":
         import torch
 
-        return int(torch.cuda.mem_get_info(device)[0])
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, from what was freed
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     try:
         with Path("/proc/meminfo").open("rb") as file:
             found = next(line for line in file if line.startswith(b"MemAvailable:"))

@@ -15,6 +15,7 @@ from limelight.cli.train import launch
 from limelight.errors import ConfigError
 from limelight.runtime import choose_threads
 from limelight.training.processes.supervisor import find_last_step, find_saved_step
+from limelight.training.processes.world import World
 from limelight.training.run_folder import read_status
 
 pytestmark = pytest.mark.process
@@ -156,6 +157,14 @@ class TestRefusals:
             launch.refuse_more_than_gpus(3, None)
         launch.refuse_more_than_gpus(2, None)
         launch.refuse_more_than_gpus(3, "cpu")
+        with pytest.raises(ConfigError, match="every process on one GPU; give --device cuda"):
+            launch.refuse_more_than_gpus(2, "cuda:1")
+
+    def test_a_process_takes_its_gpu_among_those_that_it_sees(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for seen, taken in ((4, 3), (1, 0)):  # a scheduler may show each its own alone
+            monkeypatch.setattr("torch.cuda.device_count", lambda seen=seen: seen)
+            assert World(3, 8, 3, 4).device("cuda") == torch.device("cuda", taken)
+        assert World(3, 8, 3, 4).device("cpu") == torch.device("cpu")
 
 
 def test_steps_are_read_from_whatever_is_there(tmp_path: Path) -> None:

@@ -1,16 +1,24 @@
 """Which way many processes share a model: by its size and theirs, and said why."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
+from limelight.model.transformer import Transformer
 from limelight.planning.cost.parallel import Parallel
-from limelight.training.config import MachineSettings, Recipe
+from limelight.training.config import MachineSettings, OptimizerSettings, Recipe
+from limelight.training.processes.world import World
 from limelight.training.recipe.request import TrainRequest
 from limelight.training.recipe.resolve import extend_recipe
 from limelight.training.run.assembly import choose_parallel
+from limelight.training.step import train_state
+from limelight.training.step.optimizers import build
+from limelight.training.step.train_state import TrainState
+from limelight.training.step.trained_model import TrainedModel
 
 BASE = ModelConfig(vocab_size=37_000)  # 63 M parameters, 1.4 GB of state
 WIDE = ModelConfig(vocab_size=32_000, d_model=4096, d_ff=16384, num_heads=32, encoder_layers=24, decoder_layers=24)
@@ -65,3 +73,17 @@ def test_how_processes_share_a_run_may_change_when_it_goes_on_and_its_numbers_ma
     assert extend_recipe(recipe(parallel="ddp"), other).machine.parallel == "fsdp"
     assert extend_recipe(recipe(parallel="ddp"), one).machine.parallel == "ddp"
     assert one.fingerprint() != TrainRequest(data=None, recipe=recipe(precision="float32")).fingerprint()
+
+
+def test_who_computes_parts_of_the_same_products_gets_no_random_numbers_of_its_own_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many processes as before, but cut in another way: each process's own state would drop other elements in each part."""
+    seeded = list[int]()
+    monkeypatch.setattr(train_state, "seed_rank", lambda seed, step, data_rank: seeded.append(data_rank))
+    numbers = TrainedModel(Transformer(ModelConfig.preset("toy", 12)), "float32")
+    numbers.parallel = Parallel("tensor", tensor=2)
+    state = TrainState(numbers, build(numbers.named, OptimizerSettings(), torch.device("cpu")), None, World(0, 1))
+    found = SimpleNamespace(step=3, names=lambda: state.tensors().keys(), load_into=lambda tensors: None)
+    for before, expected in (({"tensor": 2}, []), ({}, []), ({"tensor": 1}, [0])):
+        found.state = {"world": 1, **before}
+        state.load(found, 1)  # type: ignore[arg-type]
+        assert seeded == expected

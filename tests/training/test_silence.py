@@ -77,3 +77,10 @@ def test_when_all_wait_the_one_that_left_or_the_hindmost_is_named() -> None:
     assert lost(waiting((5, 2)), word(over=ENDED)) == [1]
     assert lost(waiting((5, 2)), waiting((5, 1)), waiting((5, 2))) == [1]
     assert lost(waiting((5, 2)), waiting((5, 2))) == [0, 1]
+
+
+def test_one_that_failed_is_named_and_not_those_whose_wait_looks_like_work() -> None:
+    """As on GPUs, where a process stands in the step and not in the exchange."""
+    stuck = word((5, 2), 500.0)
+    assert lost(stuck, stuck, word(over="OutOfMemoryError: no")) == [2]
+    assert lost(stuck, stuck) == [0, 1]

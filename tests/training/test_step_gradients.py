@@ -9,8 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from limelight.corpus.feeding.batches import BatchShare
+from limelight.errors import ConfigError
 from limelight.model.config import ModelConfig
 from limelight.model.transformer import Batch, Transformer
+from limelight.planning.cost.parallel import Parallel
 from limelight.training.config import Precision
 from limelight.training.step import gradients as step_gradients
 from limelight.training.step.gradients import batch_of, gradients
@@ -94,6 +96,20 @@ def test_a_batch_that_does_not_fit_into_memory_is_computed_in_parts(monkeypatch:
     room_for = 0
     with pytest.raises(torch.OutOfMemoryError):
         taken(model_of(), shares)
+
+
+def test_an_exchange_that_has_begun_is_not_made_again() -> None:
+    """Where processes add up their gradients in the backward pass, a second try would find the exchange half made."""
+
+    def refuse(_: Tensor) -> None:
+        raise torch.OutOfMemoryError("too much")
+
+    for parallel, raised in ((Parallel(), torch.OutOfMemoryError), (Parallel("ddp", replicas=2), ConfigError)):
+        numbers = TrainedModel(model_of(), "float32")
+        numbers.parallel = parallel
+        next(iter(numbers.named.values())).register_hook(refuse)
+        with pytest.raises(raised):
+            gradients(numbers, [share_of([0])], 0.1, None)
 
 
 @pytest.mark.parametrize("precision", ["masters", "autocast"])

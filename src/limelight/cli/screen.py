@@ -80,9 +80,9 @@ def open_closed_streams() -> None:
     """Whoever closes a stream, as with `>&-`, wants nothing of it. Python has None there, and the next file opened would be the stream;
     `translate` alone refuses, since it would lose what it is asked for."""
     if sys.stdout is None and sys.argv[1:2] != ["translate"]:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8", newline="\n")  # noqa: SIM115
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8", newline="\n")  # noqa: SIM115
 
 
 def drop_output() -> None:

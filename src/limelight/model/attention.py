@@ -101,7 +101,8 @@ def attend_fused(q_BHTK: Tensor, k_BGSK: Tensor, v_BGSK: Tensor, visible: Visibl
     queries, keys, num_heads = q_BHTK.shape[2], k_BGSK.shape[2], q_BHTK.shape[1]
     alone = visible.causal and visible.keys is None and queries == keys
     mask = None if alone else visible.mask(queries, keys, q_BHTK.device)
-    if q_BHTK.device.type == "cpu":  # its kernel knows no groups
+    # Only the kernel of CUDA that takes no mask and no float32 knows groups; others would write the matrix down.
+    if q_BHTK.device.type == "cpu" or mask is not None or q_BHTK.dtype == torch.float32:
         k_BGSK, v_BGSK = share_heads(k_BGSK, num_heads), share_heads(v_BGSK, num_heads)
     grouped = k_BGSK.shape[1] != num_heads
     return F.scaled_dot_product_attention(q_BHTK, k_BGSK, v_BGSK, attn_mask=mask, is_causal=alone, dropout_p=drop, enable_gqa=grouped)

@@ -38,6 +38,8 @@ def refuse_second_launcher(nproc: int) -> None:
 def refuse_more_than_gpus(nproc: int, device: str | None) -> None:
     import torch
 
+    if device is not None and device.startswith("cuda:"):
+        raise ConfigError(f"--nproc {nproc} with --device {device} would put every process on one GPU; give --device cuda")
     gpus = torch.cuda.device_count()
     if gpus and nproc > gpus and (device is None or device.startswith("cuda")):
         raise ConfigError(

@@ -85,6 +85,8 @@ class LostRankDetector:
         active = {rank: word for rank, word in self.words.items() if word and word.over is None}
         stalled = {rank: word for rank, word in active.items() if word.age > patience and not word.long}
         busy = {rank: word for rank, word in stalled.items() if not word.waits}
+        if stalled and (failed := self.find_failed()):  # on GPUs those who wait for it look busy
+            return failed
         moving = [word.place for rank, word in active.items() if rank not in stalled]
         if busy:
             least = min(word.place for word in busy.values())
@@ -95,7 +97,7 @@ class LostRankDetector:
             return []
         ended = [f"{self._name_rank(rank)} has ended" for rank, word in sorted(self.words.items()) if word and word.over]
         behind = min(word.place for word in stalled.values())
-        return self.find_failed() or ended or [self._describe_stuck(rank) for rank, word in sorted(stalled.items()) if word.place == behind]
+        return ended or [self._describe_stuck(rank) for rank, word in sorted(stalled.items()) if word.place == behind]
 
     def _describe_stuck(self, rank: int) -> str:
         word = self.words[rank]

@@ -56,7 +56,7 @@ class World:
         """device("cuda") -> cuda:3 in the process that has that one."""
         device = torch.device(kind)
         if device.type == "cuda" and self.size > 1 and device.index is None:
-            return torch.device("cuda", self.local_rank)
+            return torch.device("cuda", pick_gpu(self.local_rank))
         return device
 
     def phase(self, name: str, step: int = 0, long: bool = False) -> None:
@@ -179,7 +179,7 @@ def join_world(patience: float) -> Iterator[World]:
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     backend = "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(local_rank)
+        torch.cuda.set_device(pick_gpu(local_rank))
         backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(backend, timeout=GROUP_TIMEOUT)
     met = World(dist.get_rank(), dist.get_world_size(), local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
@@ -187,11 +187,21 @@ def join_world(patience: float) -> Iterator[World]:
     store = dist.TCPStore(*address, is_master=False, wait_for_workers=False)  # type: ignore[attr-defined]
     start = met.broadcast(secrets.token_hex(8))  # a store may outlive this start of the processes
     vigil = Heartbeat.of_environment(met.rank, met.size, patience)
+    leaves = True
     try:
         with vigil:
             yield replace(met, vigil=vigil, store=dist.PrefixStore(start, store))  # type: ignore[attr-defined]
+    except Exception:
+        leaves = backend == "gloo"  # NCCL would wait for the others here, and they for this process: its end is what tells them
+        raise
     finally:
-        met.leave()
+        if leaves:
+            met.leave()
+
+
+def pick_gpu(local_rank: int) -> int:
+    """The number of a process's GPU among those that it sees: a scheduler may show each process its own alone."""
+    return local_rank if local_rank < torch.cuda.device_count() else 0
 
 
 def host_store(listening: socket.socket, size: int) -> dist.Store:  # type: ignore[name-defined, unused-ignore]

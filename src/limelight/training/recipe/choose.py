@@ -17,6 +17,7 @@ from limelight.model.config import ModelConfig
 from limelight.planning import sizing_rules as rules
 from limelight.planning.cost.compute import flops_of_pair
 from limelight.planning.cost.size import parameters
+from limelight.planning.parallel_rule import BYTES_PER_PARAMETER
 from limelight.planning.shortfall import find_shortfall
 from limelight.runtime import memory_at_hand
 from limelight.training.config import FineTuning, OptimizerSettings, Recipe, ScheduleSettings
@@ -228,6 +229,8 @@ class RecipePlanner:
         at_once = cells if self.stand.device.type != "cpu" else min(cells, MOST_AT_ONCE)
         room = memory_at_hand(self.stand.device)
         if room is not None:
+            state = BYTES_PER_PARAMETER * sum(parameters(config).values()) if self.stand.device.type != "cpu" else 0
+            room = max(room - state, room // 10)  # on a CPU it is among what was measured for a cell
             at_once = min(at_once, MEMORY_TO_USE * room / measured.bytes_per_cell)
         asked = "budget" in self._read_changes("batch")
         accumulate = 1 if asked else max(1, math.ceil(cells / at_once - 0.01))

@@ -268,6 +268,7 @@ class TrainingLoop:
             "trouble": self.watchdog.state(),
             "pace": self.pace.state(),
             "world": self.world.size,
+            "tensor": self.parts.numbers.parallel.tensor,
         }
 
     def resume(self, found: checkpoint.Checkpoint) -> None:

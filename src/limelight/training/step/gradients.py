@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from limelight.corpus.feeding.batches import BatchShare
+from limelight.errors import ConfigError
 from limelight.model.transformer import Batch
 from limelight.training.step.trained_model import TrainedModel
 
@@ -76,7 +77,13 @@ def _in_parts(
         batch = batch_of(share if counts else _one_pair(share), numbers.device, pad, slice(part, None, parts))
         with numbers.synchronizing(number == len(passes)):
             loss, plain = numbers.loss(batch, smoothing, r_drop)
-            (loss / max(pieces, least) if counts else 0.0 * loss).backward()  # type: ignore[no-untyped-call]
+            try:
+                (loss / max(pieces, least) if counts else 0.0 * loss).backward()  # type: ignore[no-untyped-call]
+            except torch.OutOfMemoryError as error:
+                if number < len(passes) or numbers.parallel.kind != "ddp":
+                    raise
+                # The exchange with the other processes has begun, and cannot be made a second time.
+                raise ConfigError("out of memory where processes add up their gradients; lower batch.budget in the recipe") from error
         numbers.take_gradients()
         if counts:
             total += loss.detach()

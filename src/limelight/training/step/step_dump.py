@@ -57,7 +57,7 @@ def dump_step(run: Path, world: World, recipe: Recipe, numbers: TrainedModel, ev
         return f"the step could not be written down: {error}"
     return (
         f"the step is kept in {folder}; to compute it again: "
-        f"python -c \"from limelight.training.step.step_dump import reproduce; print(reproduce('{folder}'))\""
+        f"python -c \"from limelight.training.step.step_dump import reproduce; print(reproduce('{folder}', '{numbers.device.type}'))\""
     )
 
 

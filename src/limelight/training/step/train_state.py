@@ -39,7 +39,8 @@ class TrainState:
 
     def load(self, found: Checkpoint, seed: int) -> None:
         chance = self._read_rng_states()
-        same = found.state["world"] == self.world.size and chance.keys() <= found.names()
+        tensor = self.numbers.parallel.tensor  # those who compute parts of the same products drop the same
+        same = found.state["world"] == self.world.size and found.state.get("tensor", tensor) == tensor and chance.keys() <= found.names()
         found.load_into({**self.collect_learned(), **(chance if same else {})})
         self.numbers.publish()
         if not same:
