@@ -283,6 +283,7 @@ def test_catalogues_and_memories_are_no_lines(files: Files, tmp_path: Path) -> N
         (("{output}", "{reference}", "--comet-model", "x"), 2, "--comet is missing"),
         (("{output}", "{reference}", "--comet", "no/such/python", "--source", "{source}"), 2, "No such file"),
         (("{bundle}", "{source}", "{reference}", "--save", "no/folder/x"), 2, "there is no folder"),
+        (("{bundle}", "{source}", "{reference}", "--save", "{reference}"), 2, "one of the files that are read, which would be gone"),
         (("{bundle}", "{source}", "{reference}", "--source", "{source}"), 2, "the source is the second name"),
     ],
 )

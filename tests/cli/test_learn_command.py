@@ -91,6 +91,18 @@ def test_without_old_text_nothing_begins(tmp_path: Path) -> None:
     assert not (folder / LEARNT / "1").exists()
 
 
+def test_too_few_are_told_before_any_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_bundle(tmp_path / "num")
+    lines = [json.dumps({"source": source, "correction": target}) for source, target in draw(40, 3)]
+    (tmp_path / "c.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    for name in ("t.en", "t.de"):
+        (tmp_path / name).write_text("one\n" * 30)
+    monkeypatch.setattr("limelight.learning.gate.sift", None)
+    test = [option for name in ("t.en", "t.de") for option in ("--test", str(tmp_path / name))]
+    told = run(str(folder), "--corrections", str(tmp_path / "c.jsonl"), *test)
+    assert "there are 40 corrections; it takes 50 beside those held out" in told.stdout
+
+
 def test_of_several_directions_the_way_out_is_named_and_open(tmp_path: Path) -> None:
     folder, url = write_tagged(tmp_path / "multi"), f"sqlite:///{tmp_path}/store.db"
     refused = str(run(str(folder), "--store", url).exception)

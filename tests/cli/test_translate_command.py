@@ -357,6 +357,11 @@ def test_files_in_and_out_and_a_file_appears_when_it_is_complete(tmp_path: Path)
     assert run(b"", "--input", source, "--output", target).code == 65
     assert list(tmp_path.iterdir()) == [source], "neither half a file nor what was beside it"
     assert run(b"one\n", "-o", "/dev/null").code == 0 and Path("/dev/null").is_char_device()
+    source.write_bytes(b"one\n")
+    (tmp_path / "link").symlink_to(source)
+    for same in (source, tmp_path / "link"):
+        done = run(b"", "--input", source, "--output", same)
+        assert done.code == 2 and "which would be gone" in done.stderr.decode() and source.read_bytes() == b"one\n"
 
 
 @pytest.mark.parametrize(

@@ -347,6 +347,9 @@ def test_numbers_of_two_digits_must_be_the_same(pair: Pair) -> None:
         ("5 a 6 b", "6 a 5 b"),
         ("3,5", "3.5"),
         ("none", "keine"),
+        ("in 1998", "در سال ۱۹۹۸"),
+        ("on 2024-05-13, 250 people", "२०२४-०५-१३ को २५० लोग"),
+        ("1250 of them", "١٢٥٠ منها"),
     ],
 )
 def test_other_separators_order_and_single_digits_are_fine(pair: Pair) -> None:

@@ -130,6 +130,8 @@ def entry(read: int, **dropped: int) -> CorpusEntry:
         (entry(1000, empty=800), False),
         (entry(1000, empty=800, too_long=60), False),
         (entry(1000, empty=800, too_long=70), True),
+        (entry(3000, duplicate=2000, length_ratio=900), True),
+        (entry(3000, fuzzy=2000, length_ratio=300), False),
         (entry(99, too_long=99), False),
         (entry(0), False),
     ],

@@ -30,6 +30,15 @@ def filled(catalogue: str, change: object = upper, forms: int = 2, again: bool =
     return text.removeprefix(HEADER % forms)
 
 
+def test_a_template_is_filled_and_told_that_msgfmt_will_refuse_it() -> None:
+    text = (
+        'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=CHARSET\\n"\n"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\n'
+    )
+    made = translate_document(f'{text}msgid "open"\nmsgstr ""\n'.encode(), "po", ("en", "de"), each(upper))
+    assert [remark.code for remark in made.warnings] == ["template"] and "msginit" in made.warnings[0].message
+    assert made.data.decode().endswith('msgstr "OPEN"\n')
+
+
 def test_only_empty_translations_are_filled() -> None:
     catalogue = 'msgid "open"\nmsgstr ""\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'
     assert filled(catalogue) == 'msgid "open"\nmsgstr "OPEN"\n\n#: a.c:1\nmsgid "close"\nmsgstr "zu"\n'

@@ -14,7 +14,7 @@ from limelight import Translator
 from limelight.decoding.steps import never
 from limelight.errors import ConfigError, DeadlineError
 from limelight.inspection.analysis import varied_pass
-from limelight.inspection.analysis.attribution import find_effects
+from limelight.inspection.analysis.attribution import MOST, POINTS, _integrate, find_effects
 from limelight.inspection.analysis.varied_pass import VariedPass
 from limelight.inspection.causes import METHODS, Attribution, PatchMap, PieceEffect
 from limelight.inspection.drawing.heatmaps import patch_picture
@@ -119,6 +119,22 @@ def test_hiding_all_that_is_left_is_a_blank_and_no_division_by_zero(translator: 
     told = trace.why(0)
     assert math.isfinite(told.source[0].effect) and told.source[0].effect and not any(each.effect for each in told.source[1:])
     assert all(math.isfinite(each.effect) for each in trace.check())
+
+
+def test_the_way_from_blank_is_cut_into_no_more_points_than_is_said() -> None:
+    """Steps are what no polynomial follows, so every part is halved for as long as may be."""
+
+    class Stepped:
+        taken = 0
+
+        def gradients(self, lights: list[float]) -> tuple[torch.Tensor, torch.Tensor]:
+            self.taken += len(lights)
+            told = torch.tensor(lights, dtype=torch.float64)
+            return torch.zeros(len(lights), 3, dtype=torch.float64), torch.floor(told * 97)
+
+    passes = Stepped()
+    _integrate(passes)  # type: ignore[arg-type]
+    assert MOST - 2 * (POINTS + 2) < passes.taken <= MOST
 
 
 def test_this_and_not_that_is_the_difference(translator: Translator, trace: LiveTrace) -> None:

@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from small_runs import Signal, Small, make_corpus, notices, recipe
 
 from limelight.corpus.exchange.engine_local import LocalEngine
 from limelight.errors import ConfigError, ModelFileError
 from limelight.training.config import Recipe
 from limelight.training.events import StepReport, read_events
+from limelight.training.recipe.calibrate import ComputeSetup
 from limelight.training.recipe.choose import merge
 from limelight.training.recipe.request import TrainRequest, TrainResult
-from limelight.training.recipe.resolve import extend_recipe
+from limelight.training.recipe.resolve import _complete_recipe, extend_recipe
 from limelight.training.run.folder_lock import LOCK
 from limelight.training.run.run import train
 from limelight.training.run_folder import CHECKPOINTS, METRICS, RECIPE, SCORES
@@ -61,6 +63,8 @@ def test_more_steps_make_a_finished_run_longer_and_its_old_scores_go(corpus: Pat
 def test_fewer_steps_leave_a_curve_without_an_end_as_it_was(corpus: Path, name: str, warmup: int) -> None:
     wanted = short(corpus, schedule={"name": name, "steps": 100, "warmup": 10})
     assert extend_recipe(wanted, TrainRequest(None, wanted, steps=20)).schedule.warmup == warmup
+    stand = ComputeSetup(torch.device("cpu"), "float32", 1)
+    assert _complete_recipe(TrainRequest(None, wanted, steps=20, threads=1), stand).schedule.warmup == warmup
 
 
 def begin_with_budget(wanted: Recipe, run: Path, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,16 @@ def test_lines_are_drawn_once_each_and_counted(tmp_path: Path) -> None:
     assert counts.read == len(drawn) + sum(counts.dropped.values())
 
 
+def test_a_foreign_file_beside_a_good_one_is_refused_by_name(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.de", [f"Der Hund {number} läuft über die grüne Wiese nach Hause." for number in range(300)])
+    wrong = write(tmp_path / "wrong.de", [f"The dog {number} runs across the green meadow and goes home." for number in range(200)])
+    asked = settings(wrong_language="drop")
+    with pytest.raises(DataError) as refused:
+        draw_lines([good, wrong], asked, False, SyntheticCounts(("en", "de")))
+    assert wrong in str(refused.value) and good not in str(refused.value)
+    assert len(draw_lines([good, wrong], asked, True, SyntheticCounts(("en", "de")))) >= 300
+
+
 def test_more_lines_than_are_held_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monolingual, "MOST_LINES", 10)
     counts = SyntheticCounts(("en", "de"))

@@ -170,6 +170,7 @@ def test_a_student_of_32_000_pieces_is_small_in_int8() -> None:
         ([STORED, "--text", "a", "--translations", "b", "-o", "c"], ["one of the two"]),
         (["--text", "a", "--translations", "b", "--references", "r", "-o", "c"], ["--references choose"]),
         ([STORED, "--text", "a", "-o", STORED], ["holds the teacher"]),
+        ([STORED, "--text", "a", "-o", "c", "--nbest", "4"], ["--nbest are to choose from by --references"]),
     ],
 )
 def test_what_cannot_be_distilled_is_refused_with_every_reason(words: list[Any], said: list[str]) -> None:

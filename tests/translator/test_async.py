@@ -124,10 +124,11 @@ def test_an_engine_is_not_closed_under_its_batch(counting: Counting, all_of_it: 
         async with AsyncTranslator(slow) as shared:  # type: ignore[arg-type]
             tasks.append(asyncio.create_task(shared.translate(["he was"])))
             await asyncio.to_thread(slow.begun.wait, 20)
+            at_end.set()
 
     async def ask() -> None:
         leaving = asyncio.create_task(leave())
-        await asyncio.to_thread(slow.begun.wait, 20)
+        await at_end.wait()
         await asyncio.sleep(0)
         for task in asyncio.all_tasks() - {asyncio.current_task()} if all_of_it else [leaving]:
             task.cancel()
@@ -135,7 +136,7 @@ def test_an_engine_is_not_closed_under_its_batch(counting: Counting, all_of_it: 
         await asyncio.gather(leaving, return_exceptions=True)
         slow.may_go_on.set()
 
-    tasks = list[asyncio.Task[Any]]()
+    tasks, at_end = list[asyncio.Task[Any]](), asyncio.Event()
     asyncio.run(ask())
     for thread in threading.enumerate():
         if thread.name.startswith("translate"):

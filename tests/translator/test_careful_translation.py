@@ -180,6 +180,25 @@ def test_the_texts_of_a_message_are_translated_and_its_skeleton_stays() -> None:
     assert made.protected and made.source == text and "{#}" not in "".join(word.text for word in made.words)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{count, plural, one {#} other {#}}", "{n, plural, =0 {0} other {#}}", "{x, select, a {{y}} other {}}",
+        "{n, selectordinal, one {#st} other {#th}}", "{n} {count, plural, one {#} other {#}}",
+        "%s (%s)", "%(a)s / %(b)s", "{n}%", "{{a}} {{b}}", " %s: %d\n", "<1>%s</1>",
+    ],
+)  # fmt: skip
+def test_where_nothing_is_to_be_translated_nothing_is_said(text: str) -> None:
+    engine = saying(lambda _: "the dog")
+    made = translator(engine).translate([text])[0]
+    assert made.text == text and made.protected and not made.warnings and not engine.batches
+
+
+def test_tags_whose_names_are_numbers_stay() -> None:
+    made = translator(saying(lambda source: source)).translate(["the <1>cat</1> sat <0/> on the mat"])[0]
+    assert made.text == "the <1>cat</1> sat <0/> on the mat" and made.protected
+
+
 def test_what_stands_unseen_before_a_text_of_a_message_stays() -> None:
     text = "{n, plural, one {\u200bthe cat\nthe mat} other {\u00adthe cat\nthe mat}}"
     made = translator(saying(lambda _: "the dog")).translate([text])[0]

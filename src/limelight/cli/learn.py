@@ -175,17 +175,20 @@ def _learn(folder: Path, given: dict[str, Any]) -> Told:
 
 
 def _plan(folder: Path, pairs: "list[Pair]", given: dict[str, Any]) -> "tuple[LearningPlan | None, str]":
-    from limelight.learning.attempt import FEWEST, begin_attempt, count_new
+    from limelight.learning.attempt import FEWEST, FEWEST_HELD, begin_attempt, count_new
     from limelight.learning.gate import sift
     from limelight.translator import Translator
 
     if not count_new(folder, pairs) and not given["again"]:
         return None, f"{folder}: nothing is new among {len(pairs):,} corrections; --again tries once more, with other --minutes say"
+    takes = f"it takes {FEWEST} beside those held out, which are one in five"
+    if len(pairs) < FEWEST + FEWEST_HELD:  # before any is looked at, which takes long
+        return None, f"{folder}: there are {len(pairs):,} corrections; {takes}"
     with Translator.load(folder, threads=given["threads"]) as translator:
         sifted = sift(pairs, translator)
         plan = begin_attempt(folder, sifted, given["languages"], given["minutes"])
     taken = f"of {len(pairs):,} corrections {len(sifted.taken):,} can be learnt{_list_refused(sifted.reasons)}"
-    return plan, f"{folder}: {taken}; it takes {FEWEST} beside those held out"
+    return plan, f"{folder}: {taken}; {takes}"
 
 
 def _list_refused(reasons: dict[str, int]) -> str:

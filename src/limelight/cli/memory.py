@@ -95,7 +95,9 @@ def _find_files(paths: list[str], pair: tuple[str, str]) -> list[tuple[str, Iter
     def rows_of(part: CorpusPart, left_out: Counter[str]) -> Iterator[tuple[str, str]]:
         for batch in read(part):
             for source, target, fault in zip(*(batch[name].to_pylist() for name in ("source", "target", "fault")), strict=True):
-                if fault:
+                if fault == RowFault.MALFORMED and bool(source.strip()) != bool(target.strip()):
+                    left_out["untranslated"] += 1
+                elif fault:
                     left_out["fuzzy" if fault == RowFault.FUZZY else "unreadable"] += 1
                 elif not (source.strip() and target.strip()):
                     left_out["untranslated"] += 1

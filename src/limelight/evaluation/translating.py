@@ -56,6 +56,7 @@ def translate_set(
             translator.batch_pieces = running.batch_pieces
         # As the model claims them, so that a calibration can be fitted, and looked at.
         calibration, translator.calibration = translator.calibration, None
+        probabilities = probabilities or calibration is not None  # else an engine that tells none would leave nothing to look at
         translations, warnings = dict[int, Translation](), Counter[str]()
         speed = Speed(0, 0.0, 0, 0)
         # Of like length in a block, longest first: little padding, and what is left takes no longer than what was.

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from functools import cache
 from typing import Final
 
 from limelight.text import patterns
@@ -16,9 +17,14 @@ _NUMBER: Final = re.compile(patterns.NUMBER)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
+@cache
+def _table_of_digits() -> dict[int, str]:
+    return str.maketrans(patterns.digits())
+
+
 def find_numbers(text: str) -> list[tuple[str, str]]:
     """Numbers of two or more digits, each as its digits and as it is written. One digit may be a word on the other side."""
-    found = [(re.sub(r"\D", "", each), each) for each in _NUMBER.findall(text)]
+    found = [(re.sub(r"\D", "", each).translate(_table_of_digits()), each) for each in _NUMBER.findall(text)]
     return [(digits, each) for digits, each in found if len(digits) >= 2]
 
 

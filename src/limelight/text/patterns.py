@@ -2,6 +2,15 @@
 translation unchanged. The syntax is that of Rust's `regex`, which Polars runs.
 """
 
+import unicodedata
+from functools import cache
+
+
+@cache
+def digits() -> dict[str, str]:
+    """The digits of other scripts, each with ours: a Persian year is the English one."""
+    return {sign: str(unicodedata.digit(sign)) for sign in map(chr, range(128, 0x1FFFF)) if unicodedata.category(sign) == "Nd"}
+
 
 def join_patterns(*patterns: str) -> str:
     """One that matches what any of them does; of several the first."""

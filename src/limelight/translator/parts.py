@@ -16,6 +16,7 @@ from limelight.bundle.confidence import multiply_known
 from limelight.decoding.guards import Notice
 from limelight.text.careful import messages
 from limelight.text.careful.protect import find
+from limelight.text.careful.spans import is_bare
 from limelight.text.segment import Segment, segments, split_long
 from limelight.translator.alignment import WordCount
 from limelight.translator.sentences import SourceSentence
@@ -35,8 +36,10 @@ class Cutter:
 
     def cut(self, text: str, always: bool | None, parse: bool = True) -> list[SourceSentence]:
         """`always` None: only where there is a line break or more than the model, or the search, can take. `parse`: read messages."""
-        if parse and messages.is_message(text) and (places := messages.texts_of(text)):
-            return self._message(text, places, always)
+        if parse and messages.is_message(text) and (places := messages.texts_of(text)) is not None:
+            return self._message(text, places, always) if places else [SourceSentence("", before=text)]
+        if is_bare(text):
+            return [SourceSentence("", before=text)]
         core = text.strip()
         if not core:
             return [SourceSentence(text)]

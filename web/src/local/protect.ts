@@ -10,7 +10,7 @@ export interface Kept {
 const WORD = "\\p{L}\\p{N}_"; // as \w in Python, which has no accents by themselves
 const KINDS = [
   "⟦(?:0|[1-9][0-9]{0,2})⟧",
-  "</?[A-Za-z][\\w:.\\-]{0,80}(?:\\s[^<>]{0,400})?/?>", // tags
+  "</?(?:[A-Za-z][\\w:.\\-]{0,80}(?:\\s[^<>]{0,400})?|\\d{1,3}\\s{0,9})/?>", // tags, also <1> of react-i18next
   "&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|(?:nbsp|lt|gt|amp|copy|reg|trade|hellip|mdash|ndash));",
   "%#@\\w{1,80}@|%arg\\b|\\$t\\([^()]{1,200}\\)", // of Xcode and i18next
   "%%|%[\\{<]\\w{1,80}[\\}>]|%(?:\\(\\w{1,80}\\)|\\d{1,3}\\$)?[\\-+#0',]{0,5}\\*?\\d{0,4}(?:\\.(?:\\d{1,4}|\\*))?(?:hh|h|ll|l|q|j|z|t|L)?(?:[sd@fg]|[A-Za-z](?![\\w]))",
@@ -64,7 +64,7 @@ export function faultOf(kept: Kept, marked: string): string | null {
   const shown = kept.marked ? found.map((mark) => kept.spans[Number(mark.slice(1, -1))]!) : found;
   const open: string[] = [];
   for (const span of shown) {
-    const tag = /^<(\/?)([A-Za-z][\w:.-]*)[^>]*?(\/?)>$/.exec(span);
+    const tag = /^<(\/?)([A-Za-z][\w:.-]*|\d{1,3})[^>]*?(\/?)>$/.exec(span);
     if (!tag || tag[3] || /^(?:br|hr|img|input|wbr)$/i.test(tag[2]!)) continue;
     if (!tag[1]) open.push(tag[2]!);
     else if (open.includes(tag[2]!) && open.pop() !== tag[2]) return "paired tags are not nested";

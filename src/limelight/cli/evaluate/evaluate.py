@@ -86,6 +86,9 @@ def evaluate(
     judge = _comet(comet, comet_model)
     inputs = read_inputs(targets or [], reference or [], source, compare, split.value, (source_language, target_language))
     _refuse_unused(inputs, save, running, calibrate)
+    named = [*(targets or []), *(reference or []), *([source] if source else [])]
+    if save is not None and save.is_file() and any(Path(each).is_file() and save.samefile(each) for each in named):
+        raise ConfigError(f"--save {save} is one of the files that are read, which would be gone; name another")
     with Screen(plain, quiet or json_wanted) as screen:
         run = _Run(inputs, settings, judge, target_language or inputs.language, screen, running, calibrate)
         report = run.report(save)

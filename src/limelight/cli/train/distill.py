@@ -32,7 +32,7 @@ def distill(
     ] = None,
     text: Annotated[str | None, typer.Option("--text", help="Text to translate, a sentence in each line; may be packed.")] = None,
     references: Annotated[str | None, typer.Option("--references", help="People's translations; the nearest of --nbest is taken.")] = None,
-    nbest: Annotated[int, typer.Option("--nbest", min=2, max=64, help="With --references: translations to choose from.")] = 8,
+    nbest: Annotated[int | None, typer.Option("--nbest", min=2, max=64, help="With --references: translations to choose from; 8.")] = None,
     translations: Annotated[str | None, typer.Option("--translations", help="What another system made of the text, line by line.")] = None,
     **options: Any,
 ) -> None:  # fmt: skip
@@ -44,14 +44,14 @@ def distill(
     from limelight.cli.train.recipe_keys import check_changes
 
     folders, written = split_settings(teachers or [])
-    _check(folders, text, references, translations, options)
+    _check(folders, text, references, translations, nbest, options)
     assert text is not None
     check_changes(written)
     given: dict[str, Any] = {name: each.default for name, each in inspect.signature(train).parameters.items()} | options
     if translations is not None:
         made_by, corpus = f"another system ({Path(translations).name})", [text, translations]
     else:
-        made_by, corpus = _ask_teachers([Path(folder) for folder in folders], text, references, nbest, given)
+        made_by, corpus = _ask_teachers([Path(folder) for folder in folders], text, references, nbest or 8, given)
     given |= {"dry_run": False, "preset": given["preset"] or "student"}
     given["inputs"] = [*corpus, *_leave_noise(given), *written, f"teacher={json.dumps(made_by, ensure_ascii=False)}"]
     began = time.monotonic()  # a budget is the student's
@@ -60,7 +60,9 @@ def distill(
     raise typer.Exit(run_training(asked, folder, given["workers"], given["plain"], quiet, given["as_json"], began))
 
 
-def _check(folders: Sequence[str], text: str | None, references: str | None, translations: str | None, options: dict[str, Any]) -> None:
+def _check(
+    folders: Sequence[str], text: str | None, references: str | None, translations: str | None, nbest: int | None, options: dict[str, Any]
+) -> None:
     from limelight.cli.train.request import explain_preset
     from limelight.planning.budget import budget_seconds
 
@@ -69,6 +71,8 @@ def _check(folders: Sequence[str], text: str | None, references: str | None, tra
         problems.append("name a teacher, or give the --translations of another system; one of the two")
     if translations and references:
         problems.append("--references choose among the translations of a teacher, and --translations are chosen; leave out one of them")
+    if nbest is not None and not references:
+        problems.append("--nbest are to choose from by --references; name them, or leave it out")
     output: Path | None = options["output"]
     if output is None:
         problems.append("-o is missing: name the folder of the student")

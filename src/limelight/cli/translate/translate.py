@@ -89,6 +89,8 @@ def translate(
         document_command(bundle, given, context)
         return
     _check_lines(bundle, given, for_documents=any(asked is not None for asked in (column, fuzzy_below, review)))
+    if input is not None and output is not None and output.is_file() and input.is_file() and output.samefile(input):
+        raise ConfigError(f"--output {output} is the input, which would be gone; name another file")
     chunks, total = _chunks(given, input)  # lines are read while the model is loaded
     # What is given as an argument may be a paragraph; a line of a file is a sentence unless it is too long.
     asked = context.params | {"segment": True if segment is None and given else segment}

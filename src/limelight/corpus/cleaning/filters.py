@@ -143,7 +143,8 @@ def numbers_differ(source: pl.Series, target: pl.Series) -> pl.Series:
 
 
 def _numbers(text: pl.Series) -> pl.Series:
-    bare = pl.element().str.replace_all(r"\D", "")
+    digits = patterns.digits()
+    bare = pl.element().str.replace_all(r"\D", "").str.replace_many(list(digits), list(digits.values()))
     return _join_sorted(text.str.extract_all(patterns.NUMBER), bare.filter(bare.str.len_bytes() >= 2))
 
 

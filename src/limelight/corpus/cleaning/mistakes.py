@@ -76,8 +76,8 @@ def losses(corpora: Sequence[CorpusEntry]) -> list[str]:
     """Too much of all that was read is gone, or too much for one reason."""
     dropped = _count_dropped(corpora)
     # A New Testament beside a whole Bible: lines without a translation yet are no mistake, and the others are judged by themselves.
-    read = sum(corpus.read for corpus in corpora) - dropped.pop(Reason.EMPTY.label, 0)
-    serious = {label: pairs for label, pairs in dropped.items() if label not in HARMLESS}
+    serious = {label: pairs for label, pairs in dropped.items() if label not in HARMLESS | {Reason.EMPTY.label}}
+    read = sum(corpus.read for corpus in corpora) - sum(dropped.values()) + sum(serious.values())
     gone = sum(serious.values())
     most = max(serious, key=lambda label: serious[label], default="")
     if read < FEWEST or not most or (gone <= MOST_DROPPED * read and serious[most] <= MOST_FOR_A_REASON * read):

@@ -84,6 +84,9 @@ def find_po(document: Document, languages: tuple[str, str], again: bool) -> Extr
         remarks.append(
             Remark(1, "forms", f"its header asks for {said[1]} plural forms, and no language has so many; {MOST_FORMS} are written")
         )
+    if "charset=CHARSET" in header or "nplurals=INTEGER" in header:
+        why = "its header is a template's, which msgfmt refuses: msginit fills it in, with charset=UTF-8 and the forms of the language"
+        remarks.append(Remark(1, "template", why))
     for entry in entries:
         document.check_time()
         if entry.fault:

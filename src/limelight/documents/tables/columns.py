@@ -62,6 +62,10 @@ def _read_rows(document: Document, sign: str) -> Iterator[list[_Cell]]:
                 return
 
 
+def _list_names(names: Sequence[str]) -> str:
+    return ", ".join(name[:40] for name in names[:10]) + (", ..." if len(names) > 10 else "")
+
+
 def _choose(names: Sequence[str], languages: tuple[str, str], column: str | None) -> tuple[int, int, bool]:
     """The source column, the target column, and whether the first row has their names."""
     if column is None:
@@ -71,14 +75,16 @@ def _choose(names: Sequence[str], languages: tuple[str, str], column: str | None
                 return found[0] or 0, found[1] or 0, True
         raise ConfigError(
             f"no columns are called {languages[0]} and {languages[1]}, or source and target; say which to take: --column SOURCE=TARGET, "
-            "by their names in the first row or, if it has none, by their numbers; --column NAME translates one in its place"
+            f"by their names in the first row ({_list_names(names)}) or, if it has none, by their numbers; "
+            "--column NAME translates one in its place"
         )
     source, _, target = column.partition("=")
     target = target or source
     if source.isdecimal() and target.isdecimal() and 0 < int(source) <= MOST_COLUMNS and 0 < int(target) <= MOST_COLUMNS:
         return int(source) - 1, int(target) - 1, False
     if missing := [name for name in dict.fromkeys((source, target)) if name not in names]:
-        raise ConfigError(f"the first row has no column {' and no column '.join(missing)}; write it as it stands there, or give its number")
+        said = f"the first row has no column {' and no column '.join(missing)}; it has {_list_names(names)}"
+        raise ConfigError(f"{said}; write one as it stands there, or give its number")
     return names.index(source), names.index(target), True
 
 

@@ -161,7 +161,9 @@ def _metric(name: MetricName, settings: EvaluateSettings, language: str | None) 
     if name == "ter":
         dense = short_code(language) in ("zh", "ja")  # Tercom knows how to take these apart, and only these
         return TER(normalized=dense, asian_support=dense)
-    return CHRF(lowercase=settings.lowercase, word_order=2 if name == "chrf++" else 0)
+    if name in ("chrf", "chrf++"):
+        return CHRF(lowercase=settings.lowercase, word_order=2 if name == "chrf++" else 0)
+    raise ValueError(f"{name} is in MetricName, and nobody counts it here")
 
 
 def bootstrap(rows: Numbers, resamples: int, seed: int) -> Numbers:

@@ -58,9 +58,12 @@ def _integrate(passes: VariedPass) -> Effects:
             parts[begin, end] = each_P, float(each_P.sum()) - rise, rise
             own = float(logp_B[-1]) if end == 1 else own
         taken, missed, whole = taken + len(lights), sum(part[1] for part in parts.values()), sum(part[2] for part in parts.values())
-        if not abs(missed) > COMPLETE * abs(whole) or taken >= MOST:
+        room = (MOST - taken) // (2 * (POINTS + 2))  # parts that can be halved yet
+        if not abs(missed) > COMPLETE * abs(whole) or not room:
             return Effects(torch.stack([part[0] for part in parts.values()]).sum(dim=0), own, missed, whole)
-        worst = [place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)]
+        missing = sorted((place for place, part in parts.items() if abs(part[1]) * len(parts) > COMPLETE * abs(whole)),
+                         key=lambda place: -abs(parts[place][1]))  # fmt: skip
+        worst = missing[:room]
         halves = [half for begin, end in worst for half in ((begin, (begin + end) / 2), ((begin + end) / 2, end))]
         parts = {place: part for place, part in parts.items() if place not in worst}
 

@@ -13,12 +13,14 @@ from typing import Literal
 from limelight.text import patterns
 from limelight.text.careful.messages import is_message
 
+LONGEST_BARE = 200  # characters: a longer text has words
+
 Kind = Literal["placeholder", "tag", "entity", "address", "path", "number", "emoji", "mark"]
 Numbers = Literal["long", "all"]
 Range = tuple[int, int, Kind]
 
 MARK = re.compile(r"⟦(0|[1-9][0-9]{0,2})⟧")  # as `tokenizer.placeholder` writes them
-TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*)")
+TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*|\d{1,3}(?=\s{0,9}/?>))")  # <1> of react-i18next
 
 # The repetitions of patterns.PLACEHOLDER are bounded here: "%000..." would take quadratic time. And some that no filter of a corpus needs.
 _PLACEHOLDER = patterns.join_patterns(
@@ -66,6 +68,7 @@ _TAG = patterns.join_patterns(
     # By the grammar of attributes, whose values may hold a >.
     r"</?[A-Za-z][\w:.-]{0,80}(?:\s{1,99}[\w:.@-]{1,80}(?:\s{0,9}=\s{0,9}(?:\"[^\"<]{0,4000}\"|'[^'<]{0,4000}'|[^\s\"'<>=]{1,2000}))?){0,50}\s{0,99}/?>",
     r"</?[A-Za-z][\w:.-]{0,80}(?:[\s/][^<>]{0,4000})?>",  # and broken ones
+    r"</?\d{1,3}\s{0,9}/?>",
     r"<!--[^<>]{0,4000}-->|<!(?:[A-Za-z]|\[CDATA\[)[^<>]{0,4000}>|<\?[A-Za-z][^<>]{0,4000}\?>|<%[=\s-][^<>]{0,4000}%>",
 )
 _LONG = patterns.join_patterns(
@@ -123,7 +126,7 @@ _IN_TURN = (
 )
 _DATE = re.compile(r"%[-_0^#]?[ABDHIMNPRVWYZabhjklryz]")  # no printf has these; the parts of a date may change places
 _NO_DATE = re.compile(r"%[^%]*[sui@]")  # which hardly any date has: beside them %Z is a conversion of a program's own, as GCC's
-_CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,80})\s{0,99}>")
+_CLOSING = re.compile(r"</([A-Za-z][\w:.-]{0,80}|\d{1,3})\s{0,99}>")
 _KNOWN = re.compile(patterns.KNOWN_TAGS, re.IGNORECASE)
 # /Edit/Preferences is a menu: a path begins with a folder that systems have, ends with a suffix, or knows no capital letter.
 _ROOTS = re.compile(
@@ -160,6 +163,15 @@ def find(text: str, numbers: Numbers = "long") -> list[Range]:
             found.append((start, start + length, kind))
         at = start + (length or 1)
     return found
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text has spans and no letters beside them, as `{n}% ({total})`: there is nothing in it to translate."""
+    if len(text) > LONGEST_BARE or not (spans := find(text)):
+        return False
+    ends = [0, *(end for _, end, _ in spans)]
+    starts = [*(start for start, _, _ in spans), len(text)]
+    return not any(char.isalpha() for end, start in zip(ends, starts, strict=True) for char in text[end:start])
 
 
 def in_turn(spans: Sequence[str]) -> list[list[int]]:

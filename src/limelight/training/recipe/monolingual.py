@@ -97,11 +97,15 @@ def draw_lines(
     alone = CorpusSettings(name="monolingual", paths=list(paths))
     filters = settings.filters.changed(copied="off")
     cleaner = Cleaner(PrepareSettings(languages=both, corpora=[alone], filters=filters, normalize=settings.normalize), 1)
-    drawn, dropped = dict[int, str](), Counter[str]()
-    for batch in (batch for path in paths for batch in islice(read(CorpusPart(0, 0, LINES, (path, path), both)), batches)):
+    drawn, dropped, read_of, foreign_of = dict[int, str](), Counter[str](), Counter[str](), Counter[str]()
+    parts = ((path, batch) for path in paths for batch in islice(read(CorpusPart(0, 0, LINES, (path, path), both)), batches))
+    for path, batch in parts:
         rows = cleaner.judge_rows(batch)
         counts.read += rows.height
-        dropped.update(Reason(reason).label for reason in rows["reason"].to_list() if reason != Reason.KEPT)
+        read_of[path] += rows.height
+        reasons = [Reason(reason) for reason in rows["reason"].to_list() if reason != Reason.KEPT]
+        foreign_of[path] += sum(reason in (Reason.WRONG_LANGUAGE, Reason.WRONG_SCRIPT) for reason in reasons)
+        dropped.update(reason.label for reason in reasons)
         texts = rows.filter(pl.col("reason") == Reason.KEPT)["target"]
         for key, text in zip(hash_texts("key", texts).to_list(), texts.to_list(), strict=True):
             if key in drawn or len(drawn) == MOST_LINES:
@@ -109,11 +113,11 @@ def draw_lines(
             else:
                 drawn[key] = text
     counts.dropped = dict(dropped)
-    foreign = dropped[Reason.WRONG_LANGUAGE.label] + dropped[Reason.WRONG_SCRIPT.label]
-    if not drawn or (foreign > FOREIGN * counts.read and not anyway):
+    foreign = [path for path in paths if foreign_of[path] > FOREIGN * read_of[path]]
+    if not drawn or (foreign and not anyway):
         raise DataError(
-            f"{', '.join(paths)}: there is too little text in {both[0]}: {counts}; give clean text in this language, one sentence on a line"
-            + (", or go on with what is left by --anyway" if drawn else "")
+            f"{', '.join(foreign or paths)}: there is too little text in {both[0]}: {counts}; give clean text in this language, "
+            "one sentence on a line" + (", or go on with what is left by --anyway" if drawn else "")
         )
     return [drawn[key] for key in sorted(drawn)]
 

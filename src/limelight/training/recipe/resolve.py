@@ -14,7 +14,7 @@ from limelight.errors import ConfigError
 from limelight.planning.sizing_rules import explain_high_rate
 from limelight.runtime import choose_device, choose_threads
 from limelight.text.pieces.tags import SYNTHETIC
-from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe
+from limelight.training.config import OF_THE_WORLD, FineTuning, MachineSettings, Recipe, ScheduleSettings
 from limelight.training.recipe.calibrate import ComputeSetup
 from limelight.training.recipe.choose import RecipePlanner, merge
 from limelight.training.recipe.parent import describe_inherited, fit_model
@@ -136,7 +136,8 @@ def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
     torch.set_num_threads(values["machine"]["threads"])
     changes: dict[str, Any] = {}
     if asked.steps:
-        changes = {"schedule": {"steps": asked.steps, "fixed": True}, "budget_seconds": None}
+        rising = _fit_warmup(asked.recipe.schedule, asked.steps)
+        changes = {"schedule": {"steps": asked.steps, "fixed": True, "warmup": rising}, "budget_seconds": None}
     if asked.budget_seconds is not None:
         changes["budget_seconds"] = asked.budget_seconds
     if asked.seed is not None:
@@ -145,6 +146,13 @@ def _complete_recipe(asked: TrainRequest, stand: ComputeSetup) -> Recipe:
     if recipe.batch.longest is None:  # else the first pair too long for the model would end the run, hours later
         recipe = recipe.changed(batch=recipe.batch.changed(longest=recipe.model.max_length - 1))
     return recipe
+
+
+def _fit_warmup(schedule: ScheduleSettings, steps: int) -> int:
+    """The steps to rise of a schedule that is made shorter."""
+    if steps >= schedule.steps or schedule.name == "inverse_sqrt":  # whose curve knows no end
+        return schedule.warmup
+    return min(schedule.warmup, max(1, steps // 10))
 
 
 def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
@@ -156,9 +164,7 @@ def extend_recipe(recipe: Recipe, asked: TrainRequest) -> Recipe:
     if budget is not None or steps is not None:  # what was asked for before is over
         recipe = recipe.changed(budget_seconds=budget)
     if steps is not None and steps != recipe.schedule.steps:
-        warmup = recipe.schedule.warmup
-        if steps < recipe.schedule.steps and recipe.schedule.name != "inverse_sqrt":  # whose curve knows no end
-            warmup = min(warmup, max(1, steps // 10))
+        warmup = _fit_warmup(recipe.schedule, steps)
         recipe = recipe.changed(schedule=recipe.schedule.changed(steps=steps, fixed=True, warmup=warmup))
     return recipe
 
