@@ -16,7 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PAGE = Path("src", "limelight", "serving", "page")
 DESK = Path("src", "limelight", "inspection", "page")
 LOCAL = Path("src", "limelight", "interop", "web", "page")
-LOCAL_FILES = ("index.html", "prove.html", "worker.js", "ort.wasm", "sw.js", "manifest.webmanifest", "icon.svg")
+LOCAL_FILES = ("index.html", "prove.html", "worker.js", "ort.wasm", "sw.js", "manifest.webmanifest", "icon.svg", "LICENSES.txt")
 PLACE = b'<script type="application/json" id="trace">null</script>'
 WITHOUT = "LIMELIGHT_NO_PAGE"
 HOW = f"run `make web` (Node.js 20.19 or newer) and try again, or set {WITHOUT}=1 for a server without a page"

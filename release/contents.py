@@ -35,8 +35,8 @@ def problems_of(package: Path, page: bool = True) -> list[str]:
     ]
     if page and not any(re.fullmatch(r"limelight/serving/page/assets/.+\.js", name) for name in inside):
         found.append("the page has no script")
-    if not any(PurePosixPath(name).name == "LICENSE" for name in names):
-        found.append("LICENSE is missing")
+    needed = ("LICENSE", "LICENSES.txt") if page else ("LICENSE",)  # of what the pages are compiled of
+    found += [f"{each} is missing" for each in needed if not any(PurePosixPath(name).name == each for name in names)]
     allowed = IN_A_WHEEL if wheel else IN_AN_SDIST
     found += [
         f"{name} does not belong in it" for name in names if not allowed.match(name) or (PRIVATE.search(name) and name not in HARMLESS)

@@ -9,6 +9,7 @@ Wants build tools that are no part of the package: pip install hatchling cyclone
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -35,7 +36,8 @@ PYTHON, MACHINES = (3, 11), ("x86_64", "aarch64")  # of the images
 LEGACY = ("manylinux2014", "manylinux2010", "manylinux1")
 BUNDLE = ROOT / "tests" / "bundles" / "format-1"
 HEADER = """\
-# Everything that `pip install 'limelight[serve,train]'` brings beside torch, by exact version and hash. Made by release/make.py --lock.
+# Everything that `pip install 'limelight[postgres,serve,train]'` brings beside torch, by exact version and hash,
+# made by release/make.py --lock.
 # The hashes are those of the wheels for {platform}, as in the images; another platform makes its own list.
 #
 # torch is not among them: which of its builds is right depends on the machine, each has its own hash, and the CPU builds come from an index
@@ -52,7 +54,9 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.lock:
         write_lock()
-    refuse(version_problems() + torch_problems())
+    has_sbom = asked.short or importlib.util.find_spec("cyclonedx_py") is not None
+    lacks = [] if has_sbom else ["cyclonedx-bom, which makes the SBOM, is not installed: pip install cyclonedx-bom"]
+    refuse(version_problems() + torch_problems() + lacks)
     packages = build(asked.output)
     refuse([problem for package in packages for problem in problems_of(package)])
     if not asked.short:

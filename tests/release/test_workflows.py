@@ -61,6 +61,8 @@ def test_packages_are_published_without_a_password_and_after_they_were_tried() -
     assert (
         jobs["images"]["needs"] == "pypi" and jobs["pypi"]["needs"] == "packages" and jobs["pypi"]["permissions"] == {"id-token": "write"}
     )
+    assert jobs["packages"]["needs"] == "tests" and jobs["tests"]["uses"] == "./.github/workflows/systems.yml"
+    assert "workflow_call" in read("systems.yml")[True]  # YAML's own word for `on`
     assert any(step.get("run") == "python release/make.py" for step in jobs["packages"]["steps"])
     assert set(re.findall(r"secrets\.(\w+)", (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"))) == {"GITHUB_TOKEN"}
 
