@@ -15,6 +15,7 @@ from limelight.planning.sizing_rules import (
     STEPS_OF_THE_PAPER,
     TEXT_BY_MUON,
     batch_for,
+    curve_for,
     dropout_for,
     enough,
     is_too_large,
@@ -74,8 +75,14 @@ def test_a_model_is_too_large_for_a_text_that_a_smaller_preset_is_for() -> None:
     assert not is_too_large(COUNTS["10b"], 1e12, COUNTS)
 
 
+def test_many_passes_are_made_at_a_rate_that_hardly_falls() -> None:
+    few, many, more = (curve_for(8_000, epochs, is_new) for epochs, is_new in ((39, True), (40, True), (40, False)))
+    assert few.schedule == {"warmup": 800} and more.schedule == {"warmup": 400} and few.average == more.average == {"decay": 0.9975}
+    assert many.schedule == {"name": "inverse_sqrt", "warmup": 800} and many.average == {"decay": 0.9975, "best": 10, "latest": True}
+
+
 def test_dropout_grows_with_passes_and_the_rate_falls_with_width() -> None:
-    assert [dropout_for(epochs) for epochs in (0.5, 8, 39, 40)] == [0.1, 0.2, 0.2, 0.3]
+    assert [dropout_for(epochs) for epochs in (0.5, 8, 99, 100)] == [0.1, 0.2, 0.2, 0.3]
     small, tiny = (ModelConfig.preset(name, 600) for name in ("small", "tiny"))
     assert peak_rate(tiny) == 2 * peak_rate(small)
     assert peak_rate(small.changed(norm_order="post")) == peak_rate(small) / 2

@@ -226,8 +226,15 @@ def test_epochs_are_those_of_the_batches_that_will_be_seen(prepared: PreparedCor
 
 @pytest.mark.usefixtures("fast")
 def test_a_text_that_is_seen_more_often_gets_more_dropout(prepared: PreparedCorpus) -> None:
-    rates = [plan(with_text(prepared, text), steps=1_000).recipe.model.dropout for text in (50_000, 200_000, 900_000)]
+    rates = [plan(with_text(prepared, text), steps=1_000).recipe.model.dropout for text in (20_000, 200_000, 900_000)]
     assert rates == [0.3, 0.2, 0.1]
+
+
+def test_a_text_that_is_seen_many_times_is_validated_once_each(prepared: PreparedCorpus) -> None:
+    """The weights are the mean of the last ten validations, which are an epoch apart then."""
+    often, seldom = (plan(with_text(prepared, text), steps=3_000).recipe for text in (200_000, 900_000))
+    assert often.schedule.name == "inverse_sqrt" and often.average.latest and often.validation.every == 65
+    assert seldom.schedule.name == "stable_decay" and not seldom.average.latest and seldom.validation.every == 150
 
 
 @pytest.mark.usefixtures("fast")

@@ -42,7 +42,10 @@ VALIDATION_SHARE: Final = 0.05  # of the time; what it really takes is measured,
 LEAST_STEPS: Final = 5  # however small the budget: more would not hold it on a slow machine
 LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
 # (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
-DROPOUT: Final = ((40.0, 0.3), (8.0, 0.2), (0.0, 0.1))
+DROPOUT: Final = ((100.0, 0.3), (8.0, 0.2), (0.0, 0.1))
+# From so many passes over the text on the rate hardly falls, and the weights are the mean of the last ten validations, an epoch apart.
+MANY_EPOCHS: Final = 40.0
+LONGEST_RISE, RISE_OF_MANY = 4_000, 800  # steps
 RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
 WIDEST_BY_MUON: Final = 256
 RATE_BY_MUON: Final = 2.0  # times that by AdamW (docs/experiments.md)
@@ -136,6 +139,24 @@ def batch_for(seen: float, target: float) -> BatchChoice:
 
 def dropout_for(epochs: float) -> float:
     return next(rate for least, rate in DROPOUT if epochs >= least)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve says how the rate rises and falls, and which weights are averaged."""
+
+    schedule: dict[str, str | int]
+    average: dict[str, float | bool]
+
+
+def curve_for(steps: int, epochs: float, is_new: bool) -> Curve:
+    """`is_new`: not a translator that learns on."""
+    decay = round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)  # over about the last twentieth of the run
+    if is_new and epochs >= MANY_EPOCHS:
+        return Curve(
+            {"name": "inverse_sqrt", "warmup": max(1, min(RISE_OF_MANY, steps // 10))}, {"decay": decay, "best": 10, "latest": True}
+        )
+    return Curve({"warmup": max(1, min(LONGEST_RISE, steps // (10 if is_new else 20)))}, {"decay": decay})
 
 
 def peak_rate(config: ModelConfig, muon: bool = False) -> float:

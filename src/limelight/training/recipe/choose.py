@@ -79,7 +79,7 @@ class RecipePlanner:
         pieces *= compute_growth_ahead(0, ScheduleSettings(**self._read_changes("schedule")), accumulate)
         steps = self.asked.steps or max(rules.LEAST_STEPS, int(seen / pieces))
         epochs = steps * pieces / self.text.target
-        config = self._choose_dropout(config, epochs)
+        config, curve = self._choose_dropout(config, epochs), rules.curve_for(steps, epochs, not self.keeps_pieces)
         rate = rules.peak_rate(config, muon=self.optimizer == "muon")
         slower = FINE_TUNING_RATE if self.keeps_pieces else PARENT_RATE if self.fine_tuning else 1.0
         for each in (told, *([shared] if shared else [])):
@@ -97,10 +97,10 @@ class RecipePlanner:
             "schedule": {
                 "steps": steps,
                 "fixed": self.asked.steps is not None or self._is_enough(seen),
-                "warmup": max(1, min(4_000, steps // (20 if self.keeps_pieces else 10))),
+                **curve.schedule,
             },
-            "average": {"decay": round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)},  # over about the last twentieth of the run
-            "validation": self._validation(steps, pieces / measured.pieces_per_second),
+            "average": curve.average,
+            "validation": self._validation(steps, epochs, pieces / measured.pieces_per_second),
             "machine": {
                 "device": str(self.stand.device),
                 "precision": self.stand.precision,
@@ -254,16 +254,16 @@ class RecipePlanner:
         if self.keeps_pieces:  # more makes it forget, and learn less (docs/experiments.md)
             self._say("dropout", f"{config.dropout}", "that of the translator it goes on from")
             return config
-        rate = rules.dropout_for(epochs)
-        self._say("dropout", f"{rate}", f"the text is seen {epochs:.1f} times")
+        self._say("dropout", f"{(rate := rules.dropout_for(epochs))}", f"the text is seen {epochs:.1f} times")
         return config.changed(dropout=rate)
 
-    def _validation(self, steps: int, step_seconds: float) -> dict[str, Any]:
-        values: dict[str, Any] = {"every": max(1, steps // VALIDATIONS, int(BETWEEN_VALIDATIONS / step_seconds))}
+    def _validation(self, steps: int, epochs: float, step_seconds: float) -> dict[str, Any]:
+        often = VALIDATIONS if epochs < rules.MANY_EPOCHS or self.keeps_pieces else int(epochs)
+        values: dict[str, Any] = {"every": max(1, steps // often, int(BETWEEN_VALIDATIONS / step_seconds))}
         if self.asked.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
             values["sentences"] = int(min(SENTENCES[1], max(SENTENCES[0], self.asked.budget_seconds)))
         if self.asked.budget_seconds is None and self.asked.steps is None:
-            values["patience"] = PATIENCE
+            values["patience"] = PATIENCE * max(1, steps // VALIDATIONS // values["every"])
         long = steps >= LEAST_STEPS_TO_CHOOSE and (self.asked.budget_seconds or math.inf) >= LEAST_SECONDS_TO_CHOOSE
         enough = self.prepared.split("valid").fed >= LEAST_TO_CHOOSE_BY and not (self.fine_tuning and self.fine_tuning.keeps_search)
         if long and enough and "search" not in self._read_changes("validation"):
