@@ -77,6 +77,7 @@ def test_a_model_is_too_large_for_a_text_that_a_smaller_preset_is_for() -> None:
 
 def test_many_passes_are_made_at_a_rate_that_hardly_falls() -> None:
     few, many, more = (curve_for(8_000, epochs, is_new) for epochs, is_new in ((39, True), (40, True), (40, False)))
+    assert curve_for(8_000, 100, True) == few, "its best weights may be old ones"
     assert few.schedule == {"warmup": 800} and more.schedule == {"warmup": 400} and few.average == more.average == {"decay": 0.9975}
     assert many.schedule == {"name": "inverse_sqrt", "warmup": 800} and many.average == {"decay": 0.9975, "best": 10, "latest": True}
 

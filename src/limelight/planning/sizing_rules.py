@@ -44,7 +44,8 @@ LEAST_TRAINING: Final = 5.0  # seconds, however little of the budget is left
 # (epochs, dropout): the more often a text is seen, the more a model learns it by heart.
 DROPOUT: Final = ((100.0, 0.3), (8.0, 0.2), (0.0, 0.1))
 # From so many passes over the text on the rate hardly falls, and the weights are the mean of the last ten validations, an epoch apart.
-MANY_EPOCHS: Final = 40.0
+# With still more a model learns by heart, and its best weights may be old ones.
+MANY_EPOCHS: Final = 40.0, 100.0
 LONGEST_RISE, RISE_OF_MANY = 4_000, 800  # steps
 RATE_AT_256: Final = 2e-3  # the peak; half of it at twice the width
 WIDEST_BY_MUON: Final = 256
@@ -141,6 +142,10 @@ def dropout_for(epochs: float) -> float:
     return next(rate for least, rate in DROPOUT if epochs >= least)
 
 
+def is_seen_often(epochs: float) -> bool:
+    return MANY_EPOCHS[0] <= epochs < MANY_EPOCHS[1]
+
+
 @dataclass(frozen=True)
 class Curve:
     """A curve says how the rate rises and falls, and which weights are averaged."""
@@ -152,7 +157,7 @@ class Curve:
 def curve_for(steps: int, epochs: float, is_new: bool) -> Curve:
     """`is_new`: not a translator that learns on."""
     decay = round(min(0.9999, max(0.9, 1 - 20 / steps)), 5)  # over about the last twentieth of the run
-    if is_new and epochs >= MANY_EPOCHS:
+    if is_new and is_seen_often(epochs):
         return Curve(
             {"name": "inverse_sqrt", "warmup": max(1, min(RISE_OF_MANY, steps // 10))}, {"decay": decay, "best": 10, "latest": True}
         )

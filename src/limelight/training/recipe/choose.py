@@ -258,7 +258,7 @@ class RecipePlanner:
         return config.changed(dropout=rate)
 
     def _validation(self, steps: int, epochs: float, step_seconds: float) -> dict[str, Any]:
-        often = VALIDATIONS if epochs < rules.MANY_EPOCHS or self.keeps_pieces else int(epochs)
+        often = int(epochs) if rules.is_seen_often(epochs) and not self.keeps_pieces else VALIDATIONS
         values: dict[str, Any] = {"every": max(1, steps // often, int(BETWEEN_VALIDATIONS / step_seconds))}
         if self.asked.budget_seconds is not None:  # half of them in a validation of a budget of some minutes
             values["sentences"] = int(min(SENTENCES[1], max(SENTENCES[0], self.asked.budget_seconds)))
